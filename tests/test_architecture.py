@@ -71,6 +71,7 @@ SHORT = {
     "gateway/cli/disk_room.py": "the gateway that runs and each command say it, and `--help` does not load it",
     "gateway/cli/open.py": "a file is a verb that one types",
     "gateway/cli/reload.py": "a file is a verb that one types",
+    "gateway/cli/restart.py": "a file is a verb that one types",
     "gateway/cli/stop.py": "a file is a verb that one types",
     "gateway/backup/sqlite_copy.py": "a program, whose process reaches two folders",
     "gateway/late_imports.py": "models, hooks and networks load by it, and neither knows the other",

@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "status": ("gateway.cli.status", "what the gateway is doing"),
     "open": ("gateway.cli.open", "the operator's page in the browser: how everything fares, live"),
     "stop": ("gateway.cli.stop", "end the running gateway, and wait until it has ended"),
+    "restart": ("gateway.cli.restart", "end the running gateway, and wait until it serves again"),
     "reload": ("gateway.cli.reload", "have the configuration read again"),
     "doctor": ("gateway.cli.doctor", "look for what is wrong, and say what helps"),
     "security": ("gateway.cli.security", "who could do what they should not, and the line that mends it"),

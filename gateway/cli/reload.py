@@ -16,4 +16,4 @@ def run(args: argparse.Namespace, home: Home) -> None:
     changed = ", ".join(found["changed"])
     show_result(found, f"changed: {changed}" if changed else "nothing has changed", as_json=args.json)
     if found["restart"] and not args.json:
-        print_note(f"only from the next start on: {', '.join(found['restart'])}")
+        print_note(f"only after hermes-gateway restart: {', '.join(found['restart'])}")

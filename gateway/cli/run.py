@@ -26,7 +26,7 @@ from gateway.daemon.gateway import Gateway
 from gateway.daemon.own_process import check_thread_limit
 from gateway.daemon.process import run_daemon as serve
 from gateway.daemon.status import build_status
-from gateway.errors import unwrap_error
+from gateway.errors import ExitCode, unwrap_error
 from gateway.logs.pipeline import LogPipeline, choose_formatter
 from gateway.logs.sinks import FileSink, StreamSink
 from gateway.notify import Notifier, read_watchdog
@@ -41,10 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    environ = get_process_environment()
-    notifier, loaded = Notifier(environ.get("NOTIFY_SOCKET", "")), LoadedProgram(Path(sys.prefix))
+    supervisor = get_process_environment().get("NOTIFY_SOCKET", "")
+    notifier, loaded = Notifier(supervisor), LoadedProgram(Path(sys.prefix))
     with try_upgrade(home, Path(sys.prefix), restart_program, notifier) as note:
-        return run_gateway(args, home, note, notifier, loaded)
+        code = run_gateway(args, home, note, notifier, loaded)
+    if code == ExitCode.RESTART and not supervisor:  # which would take it for one that ends
+        restart_program()
+    return code
 
 
 def run_gateway(args: argparse.Namespace, home: Home, note: str, notifier: Notifier, loaded: LoadedProgram) -> int:

@@ -21,12 +21,17 @@ def run(_args: argparse.Namespace, home: Home) -> None:
     print_note("the gateway has stopped")
 
 
+def wait_for_end(home: Home, verb: str) -> None:
+    """Ask for its end by this verb, and wait until it hangs up. NotRunning: none serves the home."""
+    with ControlClient(home.socket, timeout=None) as client:
+        client.call(verb)
+        for _ in client.messages():
+            pass
+
+
 def stop_gateway(home: Home) -> None:
     """It holds the home no longer when this returns. NotRunning: none serves it."""
     holder = lock_holder_of(home.lock)
-    with ControlClient(home.socket, timeout=None) as client:
-        client.call("stop")
-        for _ in client.messages():  # it hangs up at the end
-            pass
+    wait_for_end(home, "stop")
     while holder and lock_holder_of(home.lock) == holder:  # it closes what it has open after that
         time.sleep(GLANCE)

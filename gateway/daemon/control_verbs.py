@@ -13,7 +13,7 @@ from gateway.adapters.terminal import SayRequest, ShowRequest
 from gateway.control_socket.params import NoParams
 from gateway.control_socket.server import Notify, Verb
 from gateway.daemon.event_relay import ForwardedEvent
-from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.daemon.gateway import Gateway, GatewayVerb, check_start, restart_gateway
 from gateway.daemon.home_verbs import HOME_VERBS
 from gateway.daemon.hook_verbs import HOOK_VERBS, ReplayParams, replay_events
 from gateway.daemon.people_verbs import PEOPLE_VERBS, PersonParams, export_person
@@ -43,6 +43,7 @@ def build_verbs(gateway: Gateway, reload: ReloadConfiguration | None = None) -> 
     own: dict[str, GatewayVerb[Any]] = {
         "status": GatewayVerb(NoParams, _status),
         "stop": GatewayVerb(NoParams, _stop),
+        "restart": GatewayVerb(NoParams, _restart),
         "chat.commands": GatewayVerb(NoParams, _list_commands),
     }
     if reload:
@@ -112,6 +113,13 @@ async def _list_commands(gateway: Gateway, _params: NoParams) -> Any:
 async def _stop(gateway: Gateway, _params: NoParams) -> Any:
     await gateway.activity.write(ActivityRecord(what="stop"))  # before: nobody waits for it afterwards
     gateway.shutdown.request("asked on the control socket")
+    return {}
+
+
+async def _restart(gateway: Gateway, _params: NoParams) -> Any:
+    await check_start(gateway)
+    await gateway.activity.write(ActivityRecord(what="restart"))  # before, as of a stop
+    await restart_gateway(gateway)
     return {}
 
 

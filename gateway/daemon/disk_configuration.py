@@ -35,6 +35,10 @@ class DiskConfiguration:
         self._seen = self._stamped = stamps
         self._told = ""
 
+    async def check(self) -> None:
+        """Raises ConfigError: what is on disk cannot be used."""
+        await run_in_thread(self._read)
+
     async def describe(self) -> str:
         """What to tell of it; "": what is on disk is in force."""
         stamps = stamp_files(self._home)

@@ -375,7 +375,7 @@ class Gateway:
                 retry=partial(hooks.settle_letters, DeadLetters.retry, self.folder_hooks),
                 platforms=lambda role: describe_parts(self.parts, role),
                 models=lambda: self.agents.models,
-                restart=partial(self.shutdown.request, "a restart was asked for", ExitCode.RESTART),
+                restart=partial(restart_gateway, self),
                 steer=partial(steer_from_chat, self),
                 about=lambda: build_setup_info(self.home, self.settings),
                 open_page=lambda role, person: open_page_for(self, role, person),
@@ -415,6 +415,18 @@ class Gateway:
         )
         node = find_node(self.home, self.configuration)
         return Lanes(self.engine, self.sessions, run_turn, limits, node=node, marks=self.marks)
+
+
+async def check_start(gateway: Gateway) -> None:
+    """Raises ConfigError: with the configuration that is on disk now, it would not start."""
+    if gateway.disk:
+        await gateway.disk.check()
+
+
+async def restart_gateway(gateway: Gateway) -> None:
+    """Raises ConfigError, as above."""
+    await check_start(gateway)
+    gateway.shutdown.request("a restart was asked for", ExitCode.RESTART)
 
 
 def build_adapter_context(gateway: Gateway) -> AdapterContext:

@@ -109,7 +109,7 @@ class ConfigurationReloader:
         await gateway.apply_configuration(configuration)
         if gateway.disk:
             gateway.disk.keep(configuration, stamps)
-        gateway.trouble = f"changed, but only from the next start on: {', '.join(later)}" if later else ""
+        gateway.trouble = f"changed, and in force after hermes-gateway restart: {', '.join(later)}" if later else ""
         log.info("the configuration was reloaded%s", f"; {gateway.trouble}" * bool(gateway.trouble))
         if changed:
             await gateway.activity.write(ActivityRecord(what="reload", on=", ".join(changed)))

@@ -143,7 +143,7 @@ VERB_RIGHTS: Mapping[str, VerbRight] = MappingProxyType(
         **dict.fromkeys(
             ("approvals.list", "approvals.answer", "questions.answer", "activity.list"), VerbRight("admin")
         ),
-        **dict.fromkeys(("events.replay", "chat.send", "reload", "stop"), VerbRight("admin")),
+        **dict.fromkeys(("events.replay", "chat.send", "reload", "restart", "stop"), VerbRight("admin")),
         **dict.fromkeys(("people.list", "people.show", "people.export", "people.forget"), VerbRight("admin")),
         **dict.fromkeys(("keys.create", "keys.list", "keys.revoke"), VerbRight("admin")),
         **dict.fromkeys(("web.open", "web.end", "chat.say", "chat.show", "chat.commands"), VerbRight("owner")),

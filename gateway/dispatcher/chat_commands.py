@@ -401,7 +401,7 @@ async def run_settings(call: CommandCall) -> CommandResult:
 
 
 async def restart_gateway(call: CommandCall) -> CommandResult:
-    call.context.reports.restart()
+    await call.context.reports.restart()
     told = "The gateway starts again; what is running is finished or taken up afterwards."
     return CommandResult(told, activity=ActivityRecord(what="restart"))
 

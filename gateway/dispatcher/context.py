@@ -83,7 +83,7 @@ class GatewayReports:
     retry: Callable[[str], Awaitable[int]]
     platforms: Callable[[Role], str]
     models: Callable[[], Sequence[str]]
-    restart: Callable[[], None]
+    restart: Callable[[], Awaitable[None]]
     about: Callable[[], GatewayFacts]
     steer: Callable[[str, str], Awaitable[str]]
     open_page: Callable[[Role, str], Awaitable[str]]

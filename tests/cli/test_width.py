@@ -93,17 +93,17 @@ SHOWN: dict[str, tuple[str, list[str]]] = {
 }
 # Those that do something, or print texts, lines and objects as they are.
 OTHERS = """
-run | chat | open | stop | reload | hooks logs | hooks new | hooks test | hooks fire | hooks enable | hooks disable
-hooks reload | hooks reset | hooks trust | hooks deps | hooks install | hooks update | hooks remove | hooks freeze
-hooks sync | hooks index add | hooks index remove | hooks publish | hooks dead-letters show | hooks dead-letters retry
-hooks dead-letters prune | skills install | skills update | skills remove | skills publish | events tail | events replay
-setup model | setup service | setup message | setup telegram | setup discord | setup slack | service install
-service uninstall | service logs | platform pause | platform resume | platform restart | platform probe | approvals yes
-approvals no | approvals say | pairing approve | pairing invite | pairing uninvite | pairing revoke | people export
-people forget | completions | hooks schema | keys new | keys revoke | activity export | send | sessions show
-sessions export | sessions stop | sessions delete | upgrade | uninstall | hooks dev
-sessions rebuild | migrate | backup create | backup verify | backup restore | demo | logs | config check | config path
-config schema | hooks forget
+run | chat | open | stop | restart | reload | hooks logs | hooks new | hooks test | hooks fire | hooks enable
+hooks disable | hooks reload | hooks reset | hooks trust | hooks deps | hooks install | hooks update | hooks remove
+hooks freeze | hooks sync | hooks index add | hooks index remove | hooks publish | hooks dead-letters show
+hooks dead-letters retry | hooks dead-letters prune | skills install | skills update | skills remove
+skills publish | events tail | events replay | setup model | setup service | setup message | setup telegram
+setup discord | setup slack | service install | service uninstall | service logs | platform pause | platform resume
+platform restart | platform probe | approvals yes | approvals no | approvals say | pairing approve | pairing invite
+pairing uninvite | pairing revoke | people export | people forget | completions | hooks schema | keys new
+keys revoke | activity export | send | sessions show | sessions export | sessions stop | sessions delete | upgrade
+uninstall | hooks dev | sessions rebuild | migrate | backup create | backup verify | backup restore | demo | logs
+config check | config path | config schema | hooks forget
 """
 
 

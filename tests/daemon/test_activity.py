@@ -203,7 +203,7 @@ def test_a_reload_says_what_has_changed_and_stands_in_the_record(tmp_path: Path)
         gateway.configure("access: {rate: 3}\nlogs: {keep: 1}\n")
         done = gateway.cli("reload")
         assert (done.returncode, done.stdout) == (0, "changed: access.rate, logs.keep\n")
-        assert "only from the next start on: logs.keep" in done.stderr
+        assert "only after hermes-gateway restart: logs.keep" in done.stderr
         gateway.configure("access: {rate: many}\n")
         refused = gateway.cli("reload")
         assert (refused.returncode, "access.rate" in refused.stderr) == (78, True)

@@ -69,7 +69,7 @@ SOCKET: Mapping[str, str] = {
     **{f"keys.{one}": PEOPLE for one in ("create", "list", "revoke")},
     **dict.fromkeys(("approvals.answer", "approvals.list", "questions.answer", "activity.list", "config.show"), PEOPLE),
     **dict.fromkeys(("chat.say", "chat.show", "chat.commands", "logs.read", "usage", "web.open", "web.end"), PEOPLE),
-    **dict.fromkeys(("platform.probe", "platform.steer", "stop"), PEOPLE),
+    **dict.fromkeys(("platform.probe", "platform.steer", "stop", "restart"), PEOPLE),
 }
 # The lowest role that has a verb of the page.
 PAGE: Mapping[str, str] = {

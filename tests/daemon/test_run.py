@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from gateway.daemon.shutdown import CLEANUP_SECONDS
+from gateway.errors import ExitCode
 from gateway.testing import GatewayProcess
 from gateway.worker.command import TEMPORARY_OF_ALL
 from gateway.worker.kernel import ARENAS
@@ -65,6 +66,34 @@ def test_a_person_who_has_it_in_the_background_stops_it_by_a_command(gateway: Ga
     assert gateway.process
     assert gateway.process.wait() == 0
     assert gateway.cli("stop").returncode == 3
+
+
+def test_a_command_restarts_it_with_the_configuration_of_now(gateway: GatewayProcess) -> None:
+    gateway.script({"user": "hi", "text": "first"})
+    gateway.start()
+    assert gateway.process
+    gateway.configure("model: {provder: demo}\n")
+    refused = gateway.cli("restart")
+    assert (refused.returncode, "config.yaml:1:9" in refused.stderr) == (78, True), refused.stderr
+    assert gateway.say("hi")["reply"] == "first", "it has not ended for what it could not start with"
+    gateway.script({"user": "hi", "text": "second"}, settings="logs: {keep: 2}\n")
+    before = gateway.call("status")["since"]
+    done = gateway.cli("restart")
+    assert (done.returncode, done.stdout, "the gateway has restarted\n" in done.stderr) == (0, "", True), done.stderr
+    assert gateway.call("status")["since"] > before
+    assert gateway.process.poll() is None, "it runs where it was started"
+    assert gateway.say("hi")["reply"] == "second"
+    assert gateway.call("status")["attention"] == []
+    assert "restart" in {one["what"] for one in gateway.call("activity.list")["activity"]}
+    assert gateway.stop()[0] == 0
+    assert gateway.cli("restart").returncode == 3
+
+
+def test_a_supervisor_restarts_it(gateway: GatewayProcess, tmp_path: Path) -> None:
+    gateway.start(environ={"NOTIFY_SOCKET": str(tmp_path / "notify")})
+    gateway.call("restart")
+    assert gateway.process
+    assert gateway.process.wait() == ExitCode.RESTART
 
 
 def test_what_it_writes_is_the_owners_alone_and_in_one_place(gateway: GatewayProcess) -> None:
@@ -200,7 +229,7 @@ def test_a_new_configuration_is_taken_at_sighup_and_a_bad_one_is_not(gateway: Ga
     gateway.script({"user": "hi", "answers": [{"text": "third"}]}, settings="logs: {keep: 2}\n")
     gateway.process.send_signal(signal.SIGHUP)
     gateway.until(lambda: bool(gateway.call("status")["attention"]))
-    assert gateway.call("status")["attention"] == ["changed, but only from the next start on: logs.keep"]
+    assert gateway.call("status")["attention"] == ["changed, and in force after hermes-gateway restart: logs.keep"]
     assert gateway.say("hi")["reply"] == "third"
     gateway.configure("model: {provder: demo}\n")
     gateway.process.send_signal(signal.SIGHUP)

@@ -113,7 +113,7 @@ async def answer(text: str) -> str:
     return f"did {text}"
 
 
-def restart() -> None: ...
+async def restart() -> None: ...
 
 
 async def steer_nothing(_verb: str, _name: str) -> str:

@@ -17,10 +17,9 @@ import anyio
 from gateway.adapters.shared.adapter_finder import list_places
 from gateway.adapters.shared.adapter_loading import load_part
 from gateway.adapters.shared.folder import PlatformCheck, load_settings_schema
-from gateway.cli import stop
+from gateway.cli import restart
 from gateway.cli.output import apply_style, print_note, print_text, show_progress
 from gateway.cli.setup.question import ask_yes, can_ask
-from gateway.cli.upgrade.running_gateway import RunningGateway
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.platform_settings import PlatformAccount
@@ -69,19 +68,12 @@ def run(args: argparse.Namespace, home: Home) -> int:
         if not can_ask() or not ask_yes("Start the gateway here, until Ctrl-C, and have the bot write?", default=True):
             raise
         return run_gateway(bots, home)
-    if any(bot.name not in served for bot in bots) and can_ask() and can_restart(home):
-        stop.run(args, home)
-        return run_gateway(bots, home)
+    if any(bot.name not in served for bot in bots) and can_ask():
+        print_text("The gateway that runs was started before this, and serves not all of it.")
+        if ask_yes("Restart it, and have the bot write?", default=True):
+            restart.run(args, home)
+            served = list_served(home)
     return write_to_owners(bots, served, home)
-
-
-def can_restart(home: Home) -> bool:
-    """Whether the gateway that runs may be ended. One that a service runs, or a container, is theirs to start again."""
-    gateway = RunningGateway(home, get_process_environment())
-    if gateway.service or gateway.pid == 1:
-        return False
-    print_text("The gateway that runs was started before this, and serves not all of it.")
-    return ask_yes("End it, start it here, until Ctrl-C, and have the bot write?", default=True)
 
 
 def load(home: Home) -> Configuration:
@@ -133,10 +125,7 @@ def write_to_owners(bots: list[ServedBot], served: set[str], home: Home) -> int:
 
 def list_faults(bot: ServedBot, served: set[str], home: Home) -> Iterator[str]:
     if bot.name not in served:
-        yield (
-            f"{bot.name}: the gateway that runs does not serve it yet\n"
-            f"start it again, as you started it before, and then: {AGAIN}"
-        )
+        yield (f"{bot.name}: the gateway that runs does not serve it yet\nhermes-gateway restart, and then: {AGAIN}")
         return
     if not bot.owners:
         yield (

@@ -369,7 +369,7 @@ def print_next_step(network: str, home: Home, configuration: Configuration) -> N
     """The one step that is left."""
     try:
         with ControlClient(home.socket):
-            print_text("next: start the gateway again, and write to the bot")
+            print_text("next: hermes-gateway restart, and write to the bot")
     except NotRunning:
         print_text("next: hermes-gateway run, and write to the bot")
     access = configuration.settings.access

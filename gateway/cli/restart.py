@@ -1,0 +1,36 @@
+"""`hermes-gateway restart`: end the running gateway in good order, and wait until it serves again."""
+
+import argparse
+import time
+from contextlib import suppress
+
+from gateway.cli.output import print_note, show_progress
+from gateway.cli.stop import wait_for_end
+from gateway.config.home import Home
+from gateway.control_socket.client import call_gateway
+from gateway.errors import GatewayError, NotRunning
+
+PATIENCE = 120.0  # seconds: a start may take 90, and a supervisor pauses before it
+GLANCE = 0.1
+
+
+def add_arguments(_parser: argparse.ArgumentParser) -> None:
+    """None: it restarts as it was started."""
+
+
+def run(_args: argparse.Namespace, home: Home) -> None:
+    with show_progress("the gateway to restart"):
+        restart_gateway(home)
+    print_note("the gateway has restarted")
+
+
+def restart_gateway(home: Home) -> None:
+    """It is ready when this returns. NotRunning: none serves the home, or it has not come back."""
+    wait_for_end(home, "restart")
+    limit = time.monotonic() + PATIENCE
+    while time.monotonic() < limit:
+        with suppress(GatewayError):
+            if call_gateway(home.socket, "status", PATIENCE)["state"] == "ready":
+                return
+        time.sleep(GLANCE)
+    raise NotRunning(f"the gateway has ended, and is not ready after {PATIENCE:.0f} s\nsee why: hermes-gateway logs")
