@@ -73,15 +73,16 @@ class CountedGateway:
 
     def read(self) -> dict[str, Any]:
         """Return the counts since the last call."""
-        return {**read_report(self.gateway, self.report), "written": self._read_written()}
+        return read_report(self.gateway, self.report)
 
     def during(self, act: Callable[[], object], settle: float = SETTLE) -> dict[str, Any]:
-        """Return the counts of an act, and of a moment after it."""
-        before = self.read()["written"]
+        """Return the counts of an act, and of a moment after it; the report of the counts is not among what it wrote."""
+        self.read()
+        before = self._read_written()
         act()
         time.sleep(settle)
-        found = self.read()
-        return {**found, "written": found["written"] - before}
+        written = self._read_written() - before
+        return {**self.read(), "written": written}
 
     def is_up(self, network: str) -> bool:
         return bool(self.gateway.call("status")["platforms"][network]["up"])
