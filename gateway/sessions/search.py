@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway import record_subjects, records
-from gateway.engine.interface import Engine, NewRecord, Record
+from gateway.engine.interface import Engine, NewRecord, Record, Tail
 from gateway.engine.journal_position import JournalPosition, load_position
 from gateway.errors import EngineError
 from gateway.message_pieces import MessageName
@@ -27,13 +27,14 @@ from gateway.threads import run_in_thread
 log = logging.getLogger(__name__)
 
 PAGE = 500
-READ_INTERVAL = 1.0
+GATHER_SECONDS, MOST_GATHERED = 600.0, 250  # what comes meanwhile is read in one go, where nobody asks before
 ERROR_PAUSE = 5.0
 BEHIND = 5000  # records: less is read in a moment
 REST_SECONDS = 0.06  # between two slices of what takes long
 REST_SHARE, LONGEST_REST = 1.3, 1.0
 SEARCH_CURSOR = "search"
 DELETED_KIND, LONGEST_KIND = b'"kind":"deleted"', 50
+FORGOTTEN_STATUS = b'"status":"forgotten"'
 
 T = TypeVar("T")
 ListCursor: TypeAlias = tuple[float, str]
@@ -173,7 +174,7 @@ class SessionSearch:
                 await self._keep_up()
                 async for record in changes:
                     if record.seq == 0 or not self.progress.reached.has_reached(record.seq):
-                        await anyio.sleep(READ_INTERVAL)  # what comes meanwhile is read in one go
+                        await gather(changes, record)
                         await self._keep_up()
                 tasks.cancel_scope.cancel()
         finally:
@@ -303,6 +304,18 @@ class SessionSearch:
             return query(self._index)
 
 
+async def gather(changes: Tail, record: Record) -> None:
+    """Wait until there is enough for a reading: a page is written for a few words as for many. Removals do not wait."""
+    if _takes_away(record):
+        return
+    left = MOST_GATHERED
+    with anyio.move_on_after(GATHER_SECONDS):
+        async for newer in changes:
+            left -= 1
+            if not left or _takes_away(newer):
+                return
+
+
 async def read_position(engine: Engine, query: IndexQuery) -> JournalPosition:
     """How far the index is."""
     return load_position(engine.shards(), await query(lambda index: index.upto))
@@ -333,6 +346,11 @@ async def is_of_other_journal(engine: Engine, position: JournalPosition, seq: in
         return True
     ranges = [(after, upto) for after, upto in position.advance(seq).list_ranges() if after not in position.shards]
     return not all([await engine.read(">", after - 1, 1, upto=upto) for after, upto in ranges])
+
+
+def _takes_away(record: Record) -> bool:
+    """Asks whether words may leave with it; also of what another gateway may have written unseen."""
+    return record.seq == 0 or FORGOTTEN_STATUS in record.data or DELETED_KIND in record.data[:LONGEST_KIND]
 
 
 def _decode_deleted(record: Record) -> records.JournalRecord | None:

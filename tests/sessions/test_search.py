@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -15,7 +16,7 @@ from gateway.engine import Engine, NewRecord, Record
 from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import forget_sessions
-from gateway.sessions.search import PAGE, SessionSearch
+from gateway.sessions.search import MOST_GATHERED, PAGE, SessionSearch
 from gateway.sessions.search_index import CHANGES as INDEXED
 from gateway.sessions.search_index import SearchIndex, make_snippet, parse_query
 from gateway.sessions.session import CHANGES as FOLDED
@@ -237,23 +238,27 @@ async def test_a_damaged_or_foreign_file_is_built_anew(engine: Engine, tmp_path:
     await search.close()
 
 
-async def test_an_index_that_runs_follows_the_journal_by_itself(
+async def test_an_index_that_runs_follows_the_journal_by_itself_when_much_has_come_or_words_are_to_go(
     engine: Engine, search: SessionSearch, tmp_path: Path
 ) -> None:
     talk = Talk(engine)
+
+    def count_indexed() -> int:
+        with closing(sqlite3.connect(tmp_path / "search.db")) as db:
+            (is_there,) = db.execute("SELECT COUNT(*) FROM sqlite_master WHERE name = 'entry'").fetchone()
+            return int(db.execute("SELECT COUNT(*) FROM entry").fetchone()[0]) if is_there else 0
+
     async with anyio.create_task_group() as tasks:
         await tasks.start(search.run)
-        await talk.begin()
-        await talk.say("apples")
-
-        def is_indexed() -> bool:
-            with sqlite3.connect(tmp_path / "search.db") as db:
-                (count,) = db.execute("SELECT COUNT(*) FROM sqlite_master WHERE name = 'entry'").fetchone()
-                rows = db.execute("SELECT COUNT(*) FROM entry").fetchone()[0] if count else 0
-            db.close()
-            return bool(rows)
-
-        await until(is_indexed)
+        session = await talk.begin()
+        for number in range(MOST_GATHERED // 2):
+            await talk.say(f"apples {number}")
+        assert count_indexed() < MOST_GATHERED // 2, "nobody asks, and there is not much"
+        for number in range(MOST_GATHERED):
+            await talk.say(f"pears {number}")
+        await until(lambda: count_indexed() >= MOST_GATHERED)
+        await forget_sessions(engine, talk.sessions, session.key)
+        await until(lambda: count_indexed() == 0)
         tasks.cancel_scope.cancel()
 
 
