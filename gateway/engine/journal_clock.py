@@ -98,9 +98,11 @@ class JournalClock:
 
         Where the machine was started since, and no network has told its time, nothing else is known.
         """
+        ahead = self._clock.wall() - self.latest()
+        if abs(ahead) <= NOTEWORTHY:
+            return 0.0
         is_set = abs(self._calculate_jump()) > HOUR or self.is_held
-        ahead = 0.0 if self._state.unsure and not is_set else self._clock.wall() - self.latest()
-        return ahead if abs(ahead) > NOTEWORTHY else 0.0
+        return 0.0 if self._state.unsure and not is_set else ahead
 
     def calculate_stamp_difference(self) -> float:
         """The same of `stamp`, which does not follow a clock that is set back."""

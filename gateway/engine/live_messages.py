@@ -50,7 +50,8 @@ class LiveTail:
     def put(self, record: Record) -> None:
         self.dropped += len(self._waiting) == TAIL_LENGTH
         self._waiting.append(record)
-        self._wake()
+        if self._reader:
+            self._wake()
 
     def end(self) -> None:
         self._ended = True

@@ -6,8 +6,7 @@ import math
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from gateway.engine.sqlite.damage_check import DAMAGE_CODES, is_damage, verify_damage
@@ -53,26 +52,16 @@ def describe_error(error: sqlite3.Error, path: Path) -> str:
     return f"the journal {path} could not do this: {error}"
 
 
-def read_file_facts(path: Path) -> os.stat_result | None:
-    """What the file of this name is now; None where none has it."""
+def _look_at(path: Path, before: os.stat_result | None = None) -> os.stat_result | None:
+    """Return the facts of the file of this name, None where there is none, those from before where one may not look."""
     try:
         return path.stat()
     except FileNotFoundError:
         return None
-
-
-@contextmanager
-def _ignoring_hidden() -> Iterator[None]:
-    """Inside, a file that may not be looked at ends the looking, and is no error."""
-    try:
-        yield
     except OSError as error:
-        if error.errno not in HIDDEN:
-            raise
-
-
-def get_file_identity(facts: os.stat_result | None) -> tuple[int, int] | None:
-    return (facts.st_dev, facts.st_ino) if facts else None
+        if error.errno in HIDDEN:
+            return before
+        raise
 
 
 class JournalFiles:
@@ -85,8 +74,7 @@ class JournalFiles:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._wal = Path(f"{path}-wal")
-        self._identity = get_file_identity(read_file_facts(path))
-        self._wal_identity = get_file_identity(read_file_facts(self._wal))
+        self._file, self._log = path.stat(), _look_at(self._wal)
         self._size = 0
         self._is_settled = True
         self.note_size()
@@ -94,12 +82,9 @@ class JournalFiles:
     def note_size(self) -> None:
         """It grows with what is written; a file that was taken away just now is found before the next writing."""
         with suppress(OSError):  # who may not look at it now can write into it all the same
-            self._note_size()
-
-    def _note_size(self) -> None:
-        facts = read_file_facts(self._path)
-        if self._is_settled and facts is not None and get_file_identity(facts) == self._identity:
-            self._size = max(self._size, facts.st_size)
+            facts = self._path.stat()
+            if self._is_settled and os.path.samestat(facts, self._file):
+                self._file, self._size = facts, max(self._size, facts.st_size)
 
     def unsettle(self) -> None:
         """Some of it is given back to the disk: it may become smaller with any commit from now on."""
@@ -111,23 +96,20 @@ class JournalFiles:
         self.note_size()
 
     def find_damage(self) -> str:
-        with _ignoring_hidden():
-            facts = read_file_facts(self._path)
-            if facts is None or get_file_identity(facts) != self._identity:
-                return "its file was deleted or replaced"
-            missing = self._size - facts.st_size
-            if missing > 0:
-                return f"its file was cut, by {format_count(missing, 'byte')}"
-        return ""
+        facts = _look_at(self._path, self._file)
+        if facts is None or not os.path.samestat(facts, self._file):
+            return "its file was deleted or replaced"
+        missing = self._size - facts.st_size
+        return f"its file was cut, by {format_count(missing, 'byte')}" if missing > 0 else ""
 
     def find_warning(self) -> str:
-        with _ignoring_hidden():
-            if get_file_identity(read_file_facts(self._wal)) != self._wal_identity:
-                return (
-                    f"{self._wal} was deleted or replaced, and has the newest records: stop the gateway now with "
-                    "`hermes-gateway stop`, which writes them into the journal, and start it again"
-                )
-        return ""
+        facts = _look_at(self._wal, self._log)
+        if facts and self._log and os.path.samestat(facts, self._log):
+            return ""
+        return (
+            f"{self._wal} was deleted or replaced, and has the newest records: stop the gateway now with "
+            "`hermes-gateway stop`, which writes them into the journal, and start it again"
+        )
 
 
 class FaultState:

@@ -74,7 +74,7 @@ def append(tx: Transaction, puts: Sequence[NewRecord], settled: Sequence[Settled
 
 def _settle(tx: Transaction, done: SettledRecords) -> None:
     """Give records their limit; those that have one were settled before, and so was all before them."""
-    upto, known = min(done.upto, MAX_SEQ), tx.known.find_open(done.subject)
+    upto, known = min(done.upto, MAX_SEQ), tx.known.open.get(done.subject)
     if known is None:
         query = "SELECT seq, expires FROM log WHERE subject = ? AND seq <= ? ORDER BY seq DESC"
         rows = tx.db.execute(query, (done.subject, upto))
@@ -105,7 +105,7 @@ def _find_hindrances(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:
 
 
 def _find_last_seq(tx: Transaction, subject: str) -> int:
-    return tx.known.find_last(subject) or read_last_seq(tx.db, subject, tx.wall)
+    return tx.known.last.get(subject) or read_last_seq(tx.db, subject, tx.wall)
 
 
 def _find_msg_id(tx: Transaction, msg_id: str) -> list[int]:
@@ -125,7 +125,7 @@ def _insert(tx: Transaction, put: NewRecord) -> int:
         (put.subject, tx.wall, put.msg_id, expires, put.data, checksum_of(put.subject, put.data)),
     ).lastrowid
     assert seq is not None
-    if not tx.known.is_indexed(put.subject):
+    if put.subject not in tx.known.indexed:
         subject_index.add_subject(tx.db, put.subject)
     tx.known.note_append(put.subject, seq, is_limited=expires is not None)
     if expires is not None:

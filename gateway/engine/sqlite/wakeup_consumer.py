@@ -68,8 +68,7 @@ class WakeupConsumer(LiveConsumer):
         """Take other patterns; `begin` adds what of them waits."""
         self.spec, self.is_begun = spec, False
         self._new = deque[int]()  # never handed out, in their order
-        self._wanted: dict[str, bool] = {}
-        self._matches = compile_patterns(spec.patterns)
+        self.matches = compile_patterns(spec.patterns)
 
     def begin(self, waiting: Iterable[int], reached: int) -> None:
         """Add these sequences, which waited when the log ended with that one."""
@@ -77,33 +76,22 @@ class WakeupConsumer(LiveConsumer):
         self._reached, self.is_begun = max(self._reached, reached), True
         self.signal.notify()
 
-    def follow(self, appended: Sequence[Record], removed: Sequence[int]) -> None:
-        """Take in how the journal has changed."""
-        before = len(self._new)
-        for record in appended:
-            wanted = self._wanted.get(record.subject)
-            if wanted is None:
-                if len(self._wanted) == MAX_CACHED_SUBJECTS:
-                    self._wanted.clear()
-                wanted = self._wanted[record.subject] = bool(self._matches(record.subject))
-            if wanted:
-                self._new.append(record.seq)
-            self._reached = record.seq
-        if removed:
-            self._forget({*removed})
-        if len(self._new) > before:
-            self.is_changed = True
-            self.signal.notify()
+    def add(self, seqs: Sequence[int]) -> None:
+        """Take in what was appended that it wants."""
+        self._new.extend(seqs)
+        self.is_changed = True
+        self.signal.notify()
 
-    def _forget(self, gone: set[int]) -> None:
+    def drop(self, gone: set[int]) -> None:
+        """Take in what was removed."""
         self._new = deque(seq for seq in self._new if seq not in gone)
         for seq in gone & self._out.keys():
             del self._out[seq]
 
-    @property
-    def state(self) -> ConsumerState:
+    def find_state(self, end: int) -> ConsumerState:
+        """Return its state, where the journal ends with that sequence."""
         waiting = [*self._taking, *islice(self._new, 1)]
-        return ConsumerState(min(waiting) - 1 if waiting else self._reached, frozenset(self._out))
+        return ConsumerState(min(waiting) - 1 if waiting else max(self._reached, end), frozenset(self._out))
 
     @property
     def depth(self) -> int:
@@ -177,6 +165,7 @@ class WakeupConsumers:
         self._condition = condition
         self._clock = clock
         self._keep_at = 0.0
+        self._wanting: dict[str, tuple[WakeupConsumer, ...]] = {}  # by subject
         self._on_disk: dict[str, frozenset[int]] = {}  # what of each is handed out there; the writer's own
 
     async def open(self, spec: ConsumerSpec) -> WakeupConsumer:
@@ -189,6 +178,7 @@ class WakeupConsumers:
             consumer.change(spec)
         else:  # from here on it follows the journal, and hands out nothing yet
             consumer = self.by_name[spec.name] = WakeupConsumer(spec, self._read_records, self._clock)
+        self._wanting.clear()
         state, end = await self._writing.submit(partial(self._lend, spec=spec))
         new = await self._reading.submit(lambda db: log_table.list_seqs(db, spec.patterns, state.floor, end))
         consumer.begin([*state.out, *new], end)
@@ -196,13 +186,28 @@ class WakeupConsumers:
 
     def forget(self, name: str) -> None:
         if consumer := self.by_name.pop(name, None):
+            self._wanting.clear()
             consumer.is_forgotten = True
             consumer.signal.notify()
 
     def follow(self, tx: Transaction) -> None:
-        if tx.appended or tx.removed:
+        new: dict[WakeupConsumer, list[int]] = {}
+        for record in tx.appended:
+            wanting = self._wanting.get(record.subject)
+            for consumer in self._find_wanting(record.subject) if wanting is None else wanting:
+                new.setdefault(consumer, []).append(record.seq)
+        for consumer, seqs in new.items():
+            consumer.add(seqs)
+        if tx.removed:
             for consumer in self.by_name.values():
-                consumer.follow(tx.appended, tx.removed)
+                consumer.drop({*tx.removed})
+
+    def _find_wanting(self, subject: str) -> tuple[WakeupConsumer, ...]:
+        if len(self._wanting) == MAX_CACHED_SUBJECTS:
+            self._wanting.clear()
+        found = tuple(consumer for consumer in self.by_name.values() if consumer.matches(subject))
+        self._wanting[subject] = found
+        return found
 
     def keep_sometimes(self) -> None:
         """Write their state down with the append that comes now."""
@@ -214,7 +219,7 @@ class WakeupConsumers:
         for name, consumer in self.by_name.items():
             if consumer.is_begun and consumer.is_changed:
                 consumer.is_changed = False
-                self._writing.post(partial(self._write, name=name, state=consumer.state))
+                self._writing.post(partial(self._write, name=name, state=consumer.find_state(self._recent.end)))
 
     def _lend(self, tx: Transaction, spec: ConsumerSpec) -> tuple[ConsumerState, int]:
         """Make it as any other, and leave it to us: its state on the disk, and the end of the log."""

@@ -126,7 +126,7 @@ class JournalWriter:
 
         The recursion is one level deep: a job that fails by itself is not divided further.
         """
-        tx = Transaction(self._db, self._clock.read(), self._steady(), SubjectMemory(self._subjects))
+        tx = Transaction(self._db, self._clock.read(), self._steady(), self._subjects)
         before = self._db.total_changes
         try:
             self._begin()
@@ -138,7 +138,8 @@ class JournalWriter:
                 log_table.expire(tx)
             for job in jobs:
                 self._attempt(job, tx)
-            self.backlog.count_depths(tx)
+            if tx.depths_wanted:
+                self.backlog.count_depths(tx)
             next_expiry = min([self._next_expiry, *tx.expiries.values()])
             if tx.removed:
                 next_expiry = log_table.read_next_expiry(self._db)
@@ -150,6 +151,7 @@ class JournalWriter:
         except Exception as error:  # noqa: BLE001 - whatever one job does wrong must not end the thread
             with suppress(sqlite3.Error):
                 self._db.rollback()  # does nothing where the error has rolled back already
+            self._subjects.clear()
             if len(jobs) > 1:
                 return [tx for job in jobs for tx in self._commit([job])]
             self._fail(jobs, error)
@@ -158,7 +160,6 @@ class JournalWriter:
         if tx.removed:
             self._sweep_at = min(self._sweep_at, tx.steady + SHRINK_AFTER)
         self.records += len(tx.appended) - len(tx.removed)
-        self._subjects.keep(tx.known)
         self.backlog.apply_commit(tx)
         return [tx]
 
