@@ -6,7 +6,6 @@ the parts that they need are known (`gateway.dispatcher.chat_commands`); a plugi
 
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -73,8 +72,7 @@ class CommandOption(msgspec.Struct, frozen=True):
         return f"{self.before} {typed}".lstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """One command.
 
     The configuration may list the commands of users (`access.user_commands`); those of `everyone` need not be in the

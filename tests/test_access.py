@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from gateway.access import AccessControl, AccessRules, Pairings, PeopleGroup
@@ -75,11 +76,11 @@ GROUPS = {
     ],
 )
 def test_a_group_gives_its_people_its_role_there_where_they_are_named(given: Message, role: str | None) -> None:
-    assert control(replace(RULES, groups=GROUPS)).find_role(given) == role
+    assert control(msgspec.structs.replace(RULES, groups=GROUPS)).find_role(given) == role
 
 
 def test_each_of_a_group_has_its_pace_and_a_role_may_have_one() -> None:
-    access = control(replace(RULES, rate=3, rates={"guest": 1}, groups=GROUPS), lambda: 0.0)
+    access = control(msgspec.structs.replace(RULES, rate=3, rates={"guest": 1}, groups=GROUPS), lambda: 0.0)
     people = [(message("net", "5"), 2), (message("net", "6"), 3), (message("net", "7"), 1), (message("open", "9"), 1)]
     for given, most in people:
         role = access.find_role(given)
@@ -101,7 +102,7 @@ async def test_in_a_home_with_groups_nobody_is_guessed_to_be_the_owner() -> None
 
 
 def test_an_admin_of_a_group_is_asked_for_their_yes() -> None:
-    rules = replace(RULES, groups=GROUPS, approvers=frozenset({"admin"}))
+    rules = msgspec.structs.replace(RULES, groups=GROUPS, approvers=frozenset({"admin"}))
     assert ("net", "6") in control(rules).list_approvers()
     assert ("net", "5") not in control(rules).list_approvers()
 
@@ -111,12 +112,14 @@ def test_an_admin_of_a_group_is_asked_for_their_yes() -> None:
 def test_a_program_is_what_its_key_is_whatever_the_rules_say(user: str) -> None:
     named = {"api": frozenset({"app", "app:1", "1"})}
     group = PeopleGroup(frozenset({"api:app", "api:app:1"}), "admin")
-    rules = replace(RULES, owners=named, admins=named, users=named, everybody=frozenset({"api"}), groups={"all": group})
+    rules = msgspec.structs.replace(
+        RULES, owners=named, admins=named, users=named, everybody=frozenset({"api"}), groups={"all": group}
+    )
     asked = message("api", user)
     assert control(rules).find_role(asked) is None, "nobody has such a key"
     keyed = AccessControl(rules, Pairings(MemoryEngine()), find_program_role=lambda _user: "operator")
     assert keyed.find_role(asked) == "operator"
-    approving = replace(rules, approvers=frozenset({"asker", "operator", "admin"}))
+    approving = msgspec.structs.replace(rules, approvers=frozenset({"asker", "operator", "admin"}))
     keyed = AccessControl(approving, Pairings(MemoryEngine()), find_program_role=lambda _user: "operator")
     assert not keyed.can_approve_own(asked)
 

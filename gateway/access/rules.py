@@ -1,9 +1,10 @@
 """The rules of access that a person wrote: per platform, the ids that may speak, and as what. Ids alone count."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
+
+import msgspec
 
 from gateway.agent import Tool
 from gateway.messages import Message
@@ -12,8 +13,7 @@ from gateway.roles import Role, is_admin, rank_of
 EVERY_TOOL = frozenset({"all", "*"})
 
 
-@dataclass(frozen=True, slots=True)
-class PeopleGroup:
+class PeopleGroup(msgspec.Struct, frozen=True):
     """People, each `PLATFORM:ID`, what they are at least, and how many messages a minute each may send (None: any)."""
 
     people: frozenset[str]
@@ -21,8 +21,7 @@ class PeopleGroup:
     rate: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AccessRules:
+class AccessRules(msgspec.Struct, frozen=True):
     """Per platform, the ids that may speak.
 
     owners, admins, users: people, wherever they write. group_users: people who may speak in groups alone. chats: groups
@@ -36,20 +35,22 @@ class AccessRules:
 
     strangers: Literal["pair", "ignore"]
     rate: int  # messages a minute, for one person
-    rates: Mapping[Role, int] = field(default_factory=dict)
-    groups: Mapping[str, PeopleGroup] = field(default_factory=dict)
-    named: Mapping[str, Role] = field(default_factory=dict)
-    owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    admins: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    users: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    group_users: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    chats: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    roles: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of those who have one, in groups; by bot
+    rates: Mapping[Role, int] = msgspec.field(default_factory=dict)
+    groups: Mapping[str, PeopleGroup] = msgspec.field(default_factory=dict)
+    named: Mapping[str, Role] = msgspec.field(default_factory=dict)
+    owners: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    admins: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    users: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    group_users: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    chats: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    roles: Mapping[str, frozenset[str]] = msgspec.field(
+        default_factory=dict
+    )  # of those who have one, in groups; by bot
     everybody: frozenset[str] = frozenset()
     user_commands: frozenset[str] | None = None  # None: all that are not for admins
     names_owners: bool = False
     approvers: frozenset[str] = frozenset()
-    tools: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
+    tools: Mapping[Role, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
     @property
     def has_admins(self) -> bool:

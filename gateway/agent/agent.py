@@ -1,7 +1,9 @@
 """An agent: a frozen record of what somebody configured. It has, it does not do; `run_turn` does."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from gateway.agent.context_files import ContextFiles
 from gateway.agent.model import Model
@@ -12,8 +14,7 @@ from gateway.config.settings import AgentSettings
 DEFAULTS = AgentSettings()
 
 
-@dataclass(frozen=True, slots=True)
-class TurnLimits:
+class TurnLimits(msgspec.Struct, frozen=True):
     """How far one run of an agent may go; 0 means without limit. The defaults are those of the settings."""
 
     hops: int = DEFAULTS.max_hops
@@ -45,7 +46,7 @@ class Agent:
     agents: tuple["Agent", ...] = ()
     context_files: tuple[Path, ...] = ()
     kept_files: ContextFiles | None = None
-    limits: TurnLimits = TurnLimits()
+    limits: TurnLimits = field(default_factory=TurnLimits)
     context_window: int = 0
     picture_turns: int = DEFAULTS.picture_turns
     transfers: bool = True

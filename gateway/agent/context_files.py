@@ -26,7 +26,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -58,8 +57,7 @@ class StoredFile(msgspec.Struct):
     names: FileState = ()  # if it had several: which file it was, and how many
 
 
-@dataclass(slots=True)
-class RunningCommand:
+class RunningCommand(msgspec.Struct):
     """A command in its run; afterwards `changed` are the context files that it left as other ones."""
 
     changed: tuple[Path, ...] = ()

@@ -224,7 +224,7 @@ async def _add_last_word(state: TurnState) -> None:
     finish = state.finish
     if finish is not None and not finish.is_in_transcript and finish.reply:
         added = await state.add(Entry("assistant", finish.reply))
-        state.finish = replace(finish, reply=added.content, is_in_transcript=True)
+        state.finish = msgspec.structs.replace(finish, reply=added.content, is_in_transcript=True)
 
 
 async def _close_interrupted(state: TurnState) -> None:

@@ -33,11 +33,12 @@ Silence is cheap. For an event that nobody wants no fields are built, and nothin
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import anyio
+import msgspec
 
 from gateway.agent.tools import ArgumentError
 from gateway.agent.turn_state import Fields, TurnState
@@ -69,8 +70,7 @@ APOLOGIES: Mapping[str, str] = {
 APOLOGY = "Something went wrong and I could not finish. Please try again; the person who runs me finds it in the log."
 
 
-@dataclass(slots=True)
-class OperationResult:
+class OperationResult(msgspec.Struct):
     """What came of one try of an operation.
 
     before_event, after_event: the fields as the hooks left them; empty and None where nobody wanted the event.
@@ -79,7 +79,7 @@ class OperationResult:
     exit_reason: `paused` or `interrupted`, while the operation is being left.
     """
 
-    before_event: Fields = field(default_factory=dict)
+    before_event: Fields = msgspec.field(default_factory=dict)
     value: Any = None
     error: Exception | None = None
     outcome: Outcome | None = None

@@ -7,8 +7,9 @@ it are read by the text's own advice. Finding skills reads their front matter al
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from gateway.errors import AgentError
 from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlScalar, parse_yaml
@@ -20,8 +21,7 @@ LONGEST_FILE = 200_000
 FENCE = b"---"
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(msgspec.Struct, frozen=True):
     """A skill before it is loaded: its front matter, and where it is."""
 
     name: str

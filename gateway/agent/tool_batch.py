@@ -24,8 +24,7 @@ log = logging.getLogger(__name__)
 WITHDRAWN_TEXT = "A hook withdrew this call; it was not run."
 
 
-@dataclass(frozen=True, slots=True)
-class ToolBatch:
+class ToolBatch(msgspec.Struct, frozen=True):
     """The results of a batch in the order of its calls, and messages for the model besides."""
 
     results: tuple[Entry, ...]

@@ -51,8 +51,7 @@ class ChatPort(Protocol):
 ShowPicture: TypeAlias = Callable[[bytes], Awaitable[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(msgspec.Struct, frozen=True):
     """The turn that a tool runs in, as far as the tool may know it.
 
     `turn` and `session` are the bags that hooks see too; `facts` are the turn's common fields (platform, user_id, ...).
@@ -62,12 +61,12 @@ class ToolContext:
 
     call_id: str = ""
     agent: str = ""
-    turn: dict[str, Any] = field(default_factory=dict)
-    session: dict[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    turn: dict[str, Any] = msgspec.field(default_factory=dict)
+    session: dict[str, Any] = msgspec.field(default_factory=dict)
+    facts: Mapping[str, Any] = msgspec.field(default_factory=dict)
     ask: AskPerson | None = None
     chat: ChatPort | None = None
-    answers: Mapping[str, Any] = field(default_factory=dict)
+    answers: Mapping[str, Any] = msgspec.field(default_factory=dict)
     show: ShowPicture | None = None
 
 
@@ -234,8 +233,7 @@ class ToolSource(Protocol):
         """Those that there are now. Raises AgentError, with the reason, when they cannot be had."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilteredToolSource:
+class FilteredToolSource(msgspec.Struct, frozen=True):
     """Some of a source's tools: those of these names; its prefix stands for all of them."""
 
     source: ToolSource

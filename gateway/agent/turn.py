@@ -32,6 +32,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from gateway.agent.agent import Agent
@@ -142,7 +143,7 @@ class QuestionVisit(Operation[tuple[Question, Any]]):
         if isinstance(result.outcome, Deny):
             return self.denied(result.outcome.text)
         prompt = str(result.before_event.get("value") or self.question.prompt)
-        return replace(self.question, prompt=prompt), None
+        return msgspec.structs.replace(self.question, prompt=prompt), None
 
     def to_fields(self, value: tuple[Question, Any]) -> Any:
         return value[1]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import anyio
+import msgspec
 
 from gateway.agent.agent import Agent, TurnLimits
 from gateway.agent.ports import Ports, TurnResult
@@ -31,17 +32,16 @@ class StepNotRecorded(BaseException):
         self.error = error
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(msgspec.Struct, frozen=True):
     """Finished answers by hop, tools by call id. Where there are several records of one thing, the last one counts.
 
     `unjudged`: tools that have run, and about whose results an interceptor asked a person.
     """
 
-    answers: dict[int, LlmStep] = field(default_factory=dict)
-    started: dict[str, ToolStarted] = field(default_factory=dict)
-    finished: dict[str, ToolFinished] = field(default_factory=dict)
-    unjudged: dict[str, ToolFinished] = field(default_factory=dict)
+    answers: dict[int, LlmStep] = msgspec.field(default_factory=dict)
+    started: dict[str, ToolStarted] = msgspec.field(default_factory=dict)
+    finished: dict[str, ToolFinished] = msgspec.field(default_factory=dict)
+    unjudged: dict[str, ToolFinished] = msgspec.field(default_factory=dict)
 
 
 def build_replay(steps: Sequence[Step], turn_id: str) -> Replay:
@@ -60,8 +60,7 @@ def build_replay(steps: Sequence[Step], turn_id: str) -> Replay:
     return known
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnding:
+class TurnEnding(msgspec.Struct, frozen=True):
     """The end of an invocation: its reply, and why there is no more to do."""
 
     reply: str

@@ -10,7 +10,6 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -42,8 +41,7 @@ JudgeCaller: TypeAlias = Callable[[socket.socket], tuple[Caller, Judge]]
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
+class Verb(msgspec.Struct, frozen=True):
     """What a caller may ask: the type of its parameters, who answers, and the lowest role that may ask.
 
     Other parameters are refused before anybody answers.

@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -138,8 +137,7 @@ REACH = 30.0  # seconds in which somebody must have been asked for an approval
 OUTBOX_DRAIN_SECONDS = 3.0  # for what is owed, after the turns have had their time
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayVerb(Generic[ParamsT]):
+class GatewayVerb(msgspec.Struct, Generic[ParamsT], frozen=True):
     """A verb of the control socket that answers once, from parameters of this type."""
 
     params: type[ParamsT]

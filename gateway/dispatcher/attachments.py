@@ -13,7 +13,6 @@ import logging
 import mimetypes
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -38,8 +37,7 @@ MOST_NAMED = 10  # files, by one answer
 NO_TOOL = "[no file is sent: the agent has no tool for that when you ask]"
 
 
-@dataclass(frozen=True, slots=True)
-class HookFiles:
+class HookFiles(msgspec.Struct, frozen=True):
     """The files that a hook may put beside a reply: those that the turn's `person` may read, and its `own`.
 
     A restricted hook sends only those of the person's files that are `within` its own reach.
@@ -68,8 +66,7 @@ FindPlace: TypeAlias = Callable[[str], Path]
 """Returns the real place of a file of this name. Raises AgentError: it may not be taken from there."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyFiles:
+class ReplyFiles(msgspec.Struct, frozen=True):
     """Where the files of replies lie here, and those that hooks may put beside one."""
 
     shared: SharedFiles

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from time import monotonic
 
+import msgspec
+
 from gateway.access import API, INTERNAL
 from gateway.commands import parse_command
 from gateway.dispatcher.context import DispatcherContext
@@ -80,7 +82,7 @@ class AudioMessages:
                 raise VoiceError(why, is_final=error.is_final) from None
             duration = monotonic() - begun
             event = await view.run("audio:after", file=about, text=words.text, error="", duration=duration)
-        return dataclasses.replace(words, text=str(event["text"]), authors=tuple(sorted(view.bags.authors[""])))
+        return msgspec.structs.replace(words, text=str(event["text"]), authors=tuple(sorted(view.bags.authors[""])))
 
     async def _ask(
         self, message: Message, file: Attachment, session: Session, role: Role, view: HookScope

@@ -5,12 +5,11 @@ in the lane return the records that change the session; urgent ones act at once,
 text alone.
 """
 
-import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 from msgspec import structs
 
 from gateway import record_subjects
@@ -57,8 +56,7 @@ NOT_BY_HOOKS = (
 ONLY_ONCE = "Approved, this once: for longer, people allow only what they want themselves."
 
 
-@dataclass(frozen=True, slots=True)
-class CommandCall:
+class CommandCall(msgspec.Struct, frozen=True):
     """One command, as somebody typed it and the hooks left it."""
 
     typed: ParsedCommand
@@ -169,7 +167,7 @@ async def run_command(call: CommandCall, command: Command, view: HookScope) -> C
         other = find_command(call.context, typed.word, call.role) if typed else None
         if typed is None or other is None:
             return CommandResult(f"/{command.name} became /{event['command']}, which cannot be run here.")
-        call, command = dataclasses.replace(call, typed=typed, by=changes[-1].hook), other
+        call, command = msgspec.structs.replace(call, typed=typed, by=changes[-1].hook), other
         if not command.by_hooks:
             return await refuse_hook(call, command)
     try:

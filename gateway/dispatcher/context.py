@@ -1,7 +1,6 @@
 """What the dispatcher works with. It is built once, by the daemon, and has no state of its own."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -68,8 +67,7 @@ class GatewayFacts(msgspec.Struct, frozen=True):
         return next((one for one in fits if one.served), fits[0] if fits and platform else None)
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayReports:
+class GatewayReports(msgspec.Struct, frozen=True):
     """What the rest of the gateway says of itself when a person asks in a chat.
 
     `ways_in`: the networks, and how somebody comes in there with a code, for which `{code}` stands.
@@ -90,8 +88,7 @@ class GatewayReports:
     ways_in: Callable[[], Sequence[tuple[str, str]]] = tuple
 
 
-@dataclass(frozen=True, slots=True)
-class DispatcherContext:
+class DispatcherContext(msgspec.Struct, frozen=True):
     """The parts below the dispatcher, and what it must ask above."""
 
     engine: Engine

@@ -3,7 +3,6 @@
 import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -168,8 +167,7 @@ def outcome_text_of(event: Event) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class HookedMessages:
+class HookedMessages(msgspec.Struct, frozen=True):
     """The messages that one turn answers, as the hooks left them: `changed_by` has the last hook that changed a text.
 
     What a hook answers itself or refuses drops out, and is answered by `replies`; the others are `left`, and are

@@ -7,9 +7,10 @@ with the reason, so that the agent can say it, or read the file with its tools.
 
 import codecs
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from gateway.agent.media import (
     MediaReader,
@@ -34,8 +35,7 @@ MOST_PAGES = 4  # of a PDF, as pictures
 BINARY = bytes((*range(7), *range(14, 27), *range(28, 32)))  # no sign of any text
 
 
-@dataclass(frozen=True, slots=True)
-class ShownFile:
+class ShownFile(msgspec.Struct, frozen=True):
     """What of a file the model is shown: words about it, its text, pictures."""
 
     about: str = ""

@@ -6,7 +6,8 @@ What nobody allowed is asked for, and what nobody answers is refused.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from gateway import record_subjects, records
 from gateway.access import AccessControl
@@ -22,8 +23,7 @@ OWNER = "approvals"  # begins the names under which they are stored
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolApprovals:
+class ToolApprovals(msgspec.Struct, frozen=True):
     """The approvals that hold for one person in one session."""
 
     engine: Engine

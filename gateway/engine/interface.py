@@ -10,7 +10,6 @@ Every call raises EngineError once the journal is closed.
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO, Protocol, TypeAlias, TypeVar
 
 import anyio
@@ -69,8 +68,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     ts: float
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerSpec:
+class ConsumerSpec(msgspec.Struct, frozen=True):
     """A durable consumer: shared by name, it delivers what matches any pattern until each is acknowledged.
 
     A delivery that is not acknowledged within `ack_wait` seconds is made again. At most `max_inflight` records of each
@@ -88,8 +86,7 @@ class ConsumerSpec:
     only_wakes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EngineHealth:
+class EngineHealth(msgspec.Struct, frozen=True):
     """Whether the journal takes appends, and in words why not.
 
     `size` counts the bytes that its records take; what a purge freed is not counted, whether the file shrank or not.

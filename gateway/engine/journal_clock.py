@@ -18,7 +18,6 @@ import logging
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 
@@ -45,14 +44,13 @@ def _read_boot() -> int:
     return zlib.crc32(read_boot_id())
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(msgspec.Struct, frozen=True):
     """What others say: `wall` can be set, `steady` is for waiting, `machine` counts since the start called `boot`."""
 
     wall: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     machine: Callable[[], float] = read_machine_time
-    boot: int = field(default_factory=_read_boot)
+    boot: int = msgspec.field(default_factory=_read_boot)
 
 
 class ClockState(msgspec.Struct, frozen=True):

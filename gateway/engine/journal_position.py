@@ -7,9 +7,10 @@ read beside each other, since each answer may be a way to a server and back.
 import asyncio
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TypeAlias
+
+import msgspec
 
 from gateway.engine.interface import Record
 
@@ -18,8 +19,7 @@ StoredPosition: TypeAlias = int | list[int]
 ShardRead: TypeAlias = Callable[[int], Awaitable[list[Record]]]  # of one shard, at most so many records
 
 
-@dataclass(frozen=True, slots=True)
-class JournalPosition:
+class JournalPosition(msgspec.Struct, frozen=True):
     """`reached`: the last sequence in each shard; `shards`: where theirs begin, as the engine says."""
 
     shards: tuple[int, ...]

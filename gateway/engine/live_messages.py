@@ -10,7 +10,6 @@ import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -18,6 +17,7 @@ from weakref import ref
 
 import anyio
 import anyio.lowlevel
+import msgspec
 
 from gateway.engine.interface import ConsumerSpec, Delivery, Record, RequestHandler, StopServing
 from gateway.engine.journal_clock import Clock
@@ -117,8 +117,7 @@ class TailIndex:
             del self._by_end[end]
 
 
-@dataclass(slots=True, eq=False)
-class LiveLease:
+class LiveLease(msgspec.Struct, eq=False):
     """A lease; the dictionary of the leases that it stands in is the truth about who holds a key."""
 
     key: str
@@ -181,8 +180,7 @@ class LiveConsumer(ABC):
     async def postpone(self, delivery: "LiveDelivery", delay: float) -> None: ...
 
 
-@dataclass(slots=True, eq=False)
-class LiveDelivery:
+class LiveDelivery(msgspec.Struct, eq=False):
     """One record in the hands of whoever fetched it."""
 
     record: Record

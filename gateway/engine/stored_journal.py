@@ -6,7 +6,7 @@ Sequences stay as they are, since records name each other by them.
 import hashlib
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -36,8 +36,7 @@ class StoredRecord(msgspec.Struct, frozen=True, gc=False):
         return self.until is not None and self.until <= time.time() + 1
 
 
-@dataclass(frozen=True, slots=True)
-class StoredConsumer:
+class StoredConsumer(msgspec.Struct, frozen=True):
     """How far a consumer is: all up to `floor` was handed out; `owed` of that were not acknowledged, tried so often."""
 
     name: str
@@ -46,12 +45,11 @@ class StoredConsumer:
     owed: Mapping[int, int]
 
 
-@dataclass(slots=True)
-class JournalDigest:
+class JournalDigest(msgspec.Struct):
     """Counts records, and is another where one of them is another."""
 
     records: int = 0
-    _sum: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+    _sum: "hashlib._Hash" = msgspec.field(default_factory=hashlib.sha256)
 
     def add(self, record: StoredRecord) -> None:
         self.records += 1

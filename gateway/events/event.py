@@ -10,10 +10,11 @@ that hooks run in, where it is the only part of the gateway that a handler sees.
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypeVar
+
+import msgspec
 
 OnError: TypeAlias = Literal["skip", "raise", "deny"]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -64,8 +65,7 @@ class Retry(Exception):
         self.delay = delay
 
 
-@dataclass(frozen=True, slots=True)
-class AskedCall:
+class AskedCall(msgspec.Struct, frozen=True):
     """A tool's call that a question is about, as it would run now.
 
     `digest` stands for tool and arguments: a yes is one to this call, and to no other that bears the same id.
@@ -79,8 +79,7 @@ class AskedCall:
     changed_by: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What a hook wants to know from the person.
 
     `id` is made of the event's id, hook and name. A turn that runs again gives its events the same ids: so a hook then
@@ -264,8 +263,7 @@ class Event(dict[str, Any]):
         return f"Event({self.name!r}, {dict.__repr__(self)})"
 
 
-@dataclass(frozen=True, slots=True)
-class HookMark:
+class HookMark(msgspec.Struct, frozen=True):
     """What `@on` notes on a function."""
 
     names: tuple[str, ...]

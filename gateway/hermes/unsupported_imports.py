@@ -6,11 +6,13 @@ The same is said when it runs, of what it really does; this says it before, and 
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.hermes.imports import (
     HERMES_MODULES,
@@ -32,8 +34,7 @@ _OWN_PACKAGES = frozenset(f"gateway.{name}" for name in ("agent", "cli", "daemon
 ImportSupport = Literal["hollow", "missing"]
 
 
-@dataclass(frozen=True, slots=True)
-class UnsupportedImport:
+class UnsupportedImport(msgspec.Struct, frozen=True):
     """One import of what is not served: its place in the source, and whether it fails or only has no effect."""
 
     place: SourceLocation

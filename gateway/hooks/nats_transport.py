@@ -8,12 +8,12 @@ nobody is there.
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
+import msgspec
 
 from gateway.hooks.wires.wire import MAX_ANSWER_BYTES, HookFailed
 from gateway.late_imports import load_modules
@@ -31,8 +31,7 @@ _ADDRESS = re.compile(r"(nats|tls)://(?:([^\s/@:,]+)@)?([^\s/@]+)/([^\s/]+)")
 _SUBJECT = re.compile(r"[^\s.*>$][^\s.*>]*(\.[^\s.*>]+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class NatsAddress:
+class NatsAddress(msgspec.Struct, frozen=True):
     """`nats://USER@HOST:PORT,HOST:PORT/SUBJECT`, of which the user may be missing."""
 
     servers: tuple[str, ...]

@@ -14,7 +14,7 @@ begins anew after a crash reads them where they are.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal, Protocol, TypeAlias
 
@@ -38,8 +38,7 @@ TRANSCRIPTION = "transcription"  # in a message's `extra`: the words, file by fi
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class AudioWords:
+class AudioWords(msgspec.Struct, frozen=True):
     """The words, and what is to be written with them: what they cost. `authors`: restricted hooks that changed them."""
 
     text: str
@@ -68,8 +67,7 @@ class AudioListener(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class AudioJob:
+class AudioJob(msgspec.Struct, frozen=True):
     """File `file` of the message at `on`, after so many tries."""
 
     on: int
@@ -132,8 +130,7 @@ def _list_audio(message: Message) -> list[int]:
     return [at for at, one in enumerate(message.attachments) if one.is_audio and not one.is_quoted]
 
 
-@dataclass(frozen=True, slots=True)
-class AudioTranscriber:
+class AudioTranscriber(msgspec.Struct, frozen=True):
     """Has the audio of one session's messages made into words, and writes them down."""
 
     engine: Engine

@@ -1,10 +1,10 @@
 """What all lanes of a node share: their settings, and the parts that they work with."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import anyio
+import msgspec
 
 from gateway import records
 from gateway.config.settings import SessionSettings
@@ -57,8 +57,7 @@ def interrupt_on_text(message: Message) -> bool:
     return message.kind in ("text", "edit") and not message.text.startswith(COMMAND_SIGNS) and not message.due
 
 
-@dataclass(frozen=True, slots=True)
-class LaneSettings:
+class LaneSettings(msgspec.Struct, frozen=True):
     """Limits, times in seconds, and manners of lanes.
 
     One turn answers at most `folded` waiting messages together: those that are one text in pieces. A message that
@@ -93,8 +92,7 @@ class LaneSettings:
     listener: AudioListener | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LaneContext:
+class LaneContext(msgspec.Struct, frozen=True):
     """The parts, and the node's name."""
 
     engine: Engine

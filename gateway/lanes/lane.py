@@ -40,6 +40,7 @@ from dataclasses import replace
 from functools import partial, reduce
 
 import anyio
+import msgspec
 from msgspec import structs
 
 from gateway import record_subjects, records
@@ -138,7 +139,7 @@ async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | flo
         job = _make_job(uuid.uuid4().hex, 1, found[: _count_continuing(found)])
     edits = tuple(seq for one in folded if one.seq in job.seqs for seq in one.edits)
     covered = itertools.takewhile(lambda seq: seq <= job.on or seq in edits, (seq for seq, _ in waiting))
-    return replace(job, edits=edits, on=max(covered))
+    return msgspec.structs.replace(job, edits=edits, on=max(covered))
 
 
 def _count_continuing(found: FoundMessages, stop: int = 0) -> int:
@@ -158,7 +159,7 @@ async def _find_spoken(context: LaneContext, session: Session, found: FoundMessa
     found, is_stopped = found[: _count_continuing(found, stop)], found[0][0] <= stop
     audio = [] if is_stopped else find_audio_jobs(known, found, context.settings.listener)
     job = _make_job(uuid.uuid4().hex, 1, [(seq, put_words(seq, message, known)) for seq, message in found])
-    return replace(job, audio=tuple(audio), is_stopped=is_stopped)
+    return msgspec.structs.replace(job, audio=tuple(audio), is_stopped=is_stopped)
 
 
 async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> tuple[Session, TurnJob | float | None]:
@@ -169,7 +170,9 @@ async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> 
         job = _make_job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
         (first,) = await context.engine.read(record_subjects.session_subject_of("in", session.key), session.upto, 1)
         waited = context.clock() - first.ts
-        return session, replace(job, failures=turn.failures, deaths=deaths, waited=waited, edits=turn.edits)
+        return session, msgspec.structs.replace(
+            job, failures=turn.failures, deaths=deaths, waited=waited, edits=turn.edits
+        )
     log.warning("the messages of turn %s of %s are gone from the journal; it is closed", turn.turn_id, session.key)
     gone = records.TurnEnded(upto=turn.on, turn_id=turn.turn_id, status="expired")
     session = await context.sessions.append(session, gone)

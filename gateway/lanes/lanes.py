@@ -8,7 +8,6 @@ import logging
 import math
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -38,8 +37,7 @@ GLANCE = 0.25  # between two looks at who runs a turn that is to be stopped
 MAX_INFLIGHT = 20_000  # lanes that hold a doorbell, those that wait for an answer included
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePosition:
+class QueuePosition(msgspec.Struct, frozen=True):
     """Where a new message would stand: messages before it in its session, and lanes that wait for a slot."""
 
     is_running: bool

@@ -8,10 +8,10 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import anyio
+import msgspec
 
 from gateway.roles import ROLES, rank_of
 
@@ -23,12 +23,11 @@ RANKS = (*map(rank_of, ROLES), UNAWAITED)
 TellWait: TypeAlias = Callable[[int], Awaitable[None]]
 
 
-@dataclass(slots=True, eq=False)
-class Ticket:
+class Ticket(msgspec.Struct, eq=False):
     number: int
     person: str
     rank: int
-    called: asyncio.Event = field(default_factory=asyncio.Event)
+    called: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
 
 class Slots:

@@ -28,10 +28,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import anyio
+import msgspec
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, append_in_parts, append_until_written
@@ -52,8 +52,7 @@ MOST_EVENTS = 500  # that go with one record of a turn
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnJob:
+class TurnJob(msgspec.Struct, frozen=True):
     """What a lane is about to run: these messages, up to the inbound sequence `on`, as try number `attempt`.
 
     `failures`: tries before that ended with an error. `deaths`: tries in whose very code the process died. `waited`:

@@ -1,8 +1,9 @@
 """What the outbox needs of a chat network: parts that can be sent, and if the network can, edited and found again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+import msgspec
 
 from gateway import record_subjects, records
 from gateway.engine.interface import HELD_SECONDS, NewRecord
@@ -14,8 +15,7 @@ MessageIds: TypeAlias = tuple[tuple[str, ...], ...]
 """The network's own ids of what appeared, for each part of a reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveCapability:
+class LiveCapability(msgspec.Struct, frozen=True):
     """What a chat can show of a reply while it is written.
 
     `can_grow`: a message that was sent can become longer; without that nothing is shown. `can_draft`: what is not whole
@@ -151,8 +151,7 @@ def nonce_of(reply_id: str, part: int) -> str:
     return record_subjects.token_of(f"{reply_id}:{part}")
 
 
-@dataclass(frozen=True, slots=True)
-class OutboxSettings:
+class OutboxSettings(msgspec.Struct, frozen=True):
     """Times in seconds. A place that refused `strikes` replies in a row is tried once in `rarely` seconds.
 
     A reply is tried for `give_up` seconds while the network is ill. Where other places get theirs meanwhile, the
@@ -176,8 +175,7 @@ class OutboxSettings:
     draft_lasts: float = 20.0  # then it is shown again: networks forget it
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryReport:
+class DeliveryReport(msgspec.Struct, frozen=True):
     """How the delivery of a reply ended: `message_ids` of each part, or an error.
 
     It is given to the listeners once, after it stands in the journal.

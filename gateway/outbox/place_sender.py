@@ -25,6 +25,7 @@ import logging
 from collections.abc import Awaitable
 
 import anyio
+import msgspec
 from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
@@ -229,7 +230,7 @@ class ReplyDelivery:
         async with self._platform.calls:
             with self._platform.shield_call() as call:
                 ids = await self._reach(reply, part, shown)
-                report = dataclasses.replace(report, message_ids=(*report.message_ids, ids))
+                report = msgspec.structs.replace(report, message_ids=(*report.message_ids, ids))
                 owed = self._platform.list_owed(report) if is_last else ()
                 await self._journal.write_sent(reply.id, part, ids, is_last=is_last, owed=owed)
         if call.cancelled_caught:

@@ -12,13 +12,13 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import NoReturn, TypeAlias
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
+import msgspec
 
 from gateway.addresses import split_address
 from gateway.config.settings import WebSettings
@@ -45,14 +45,16 @@ AnswerRequest: TypeAlias = Callable[[HttpRequest, str], Awaitable[HttpResponse |
 """The answer to a request, and the address that it came from. Raises WebRefusal."""
 
 
-@dataclass(frozen=True, slots=True)
-class PortLimits:
+class PortLimits(msgspec.Struct, frozen=True):
     """So many connections at a time, so many seconds to ask, to take the answer, and to stop sending behind it."""
 
     connections: int = 512  # two for each of two hundred pages, and those of programs
     asking: float = 10.0
     taking: float = 30.0
     leaving: float = 2.0
+
+
+USUAL_LIMITS = PortLimits()
 
 
 class Router:
@@ -78,7 +80,7 @@ class WebPort:
     """One address that is listened on. `url`: where that is; "" while there is no port, and `trouble` says why."""
 
     def __init__(
-        self, settings: WebSettings, answer: AnswerRequest, *, is_named: bool, limits: PortLimits = PortLimits()
+        self, settings: WebSettings, answer: AnswerRequest, *, is_named: bool, limits: PortLimits = USUAL_LIMITS
     ) -> None:
         self._settings = settings
         self._answer = answer

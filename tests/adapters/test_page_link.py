@@ -1,10 +1,10 @@
 """`/open` in a chat: a link to the page for whoever looks after the gateway, in a direct chat and to https alone."""
 
-import dataclasses
 import re
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from anyio import to_thread
 
 from gateway.testing.networks.house import House, housed
@@ -44,10 +44,10 @@ async def test_an_admin_is_let_in_as_themself_once_and_for_as_long_as_they_are_o
         assert (await look(house, "/api/sessions.search?query=x", X_Token=token)).status == 200
         assert code not in str(house.gateway.configuration.redactor.clean_all([f for _, f in house.events]))
         rules = house.gateway.access.rules
-        house.gateway.access.rules = dataclasses.replace(rules, admins={})
+        house.gateway.access.rules = msgspec.structs.replace(rules, admins={})
         assert (await look(house, "/api/sessions.search?query=x", X_Token=token)).status == 403
         assert b'"may":[]' in (await look(house, "/api/me", X_Token=token)).body
-        house.gateway.access.rules = dataclasses.replace(rules, admins={}, users={})
+        house.gateway.access.rules = msgspec.structs.replace(rules, admins={}, users={})
         assert (await look(house, "/api/me", X_Token=token)).status == 403
 
 

@@ -1,10 +1,10 @@
 """The ways into the page's chat, one gate for all: a message, an edit, a file, a button, a command."""
 
-import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
 import pytest
 
 from gateway import records
@@ -65,7 +65,7 @@ async def test_who_may_speak_is_heard_by_each_and_no_longer_when_the_role_is_gon
         await wire.write("hello", by=BEN)
         await house.shows("It is 42.")
         rules = house.gateway.access.rules
-        house.gateway.access.rules = dataclasses.replace(rules, named={})
+        house.gateway.access.rules = msgspec.structs.replace(rules, named={})
         assert (await wire._ask(BEN, "GET", "/chat/list", {}, b""))[0] == 403
         for name, go in WAYS.items():
             assert (await go(PageChat(house.gateway.adapter_context), "ben")).decision == "stranger", name

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from anyio import to_thread
 
@@ -156,14 +157,14 @@ async def walking() -> AsyncIterator[Walk]:
             ran.append(command.name)
             return CommandResult(f"{command.name} has run")
 
-        return replace(command, run=run)
+        return msgspec.structs.replace(command, run=run)
 
     commands = CommandTable(map(record, BUILT_IN))
     answers = ["a text"] * MOST_TURNS * len(BUILT_IN)
     async with chat(*answers, commands=commands, programs="operator") as room:
         rules = room.house.access.rules
         named: Mapping[str, Role] = {f"net:{PERSONS[role]}": role for role in ROLES}
-        room.house.access.rules = replace(rules, rate=10_000, admins={}, users={}, named=named)
+        room.house.access.rules = msgspec.structs.replace(rules, rate=10_000, admins={}, users={}, named=named)
         yield Walk(room, ran)
 
 

@@ -1,10 +1,10 @@
 """People of each role before a running gateway: whom guards meet, what an operator may type, and what they are told."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.activity import CALLER, Caller
 from gateway.daemon.control_verbs import build_verbs

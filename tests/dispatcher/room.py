@@ -4,12 +4,12 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from gateway.access import AccessControl, AccessRules, Pairings
 from gateway.activity import Activity

@@ -1,6 +1,6 @@
 """Which commands are for whom."""
 
-import dataclasses
+import msgspec
 
 from gateway.dispatcher.chat_commands import find_command
 from gateway.roles import Role
@@ -23,7 +23,7 @@ async def test_users_have_all_commands_but_those_of_admins() -> None:
 async def test_a_list_of_users_commands_counts_in_place_of_the_rows() -> None:
     async with chat() as room:
         rules = room.house.access.rules
-        room.house.access.rules = dataclasses.replace(rules, user_commands=frozenset({"new", "platform"}))
+        room.house.access.rules = msgspec.structs.replace(rules, user_commands=frozenset({"new", "platform"}))
         assert [found(room, word, "user") for word in ("new", "platform")] == ["new", "platform"]
         assert found(room, "undo", "user") is None
         assert [found(room, word, "user") for word in ("help", "whoami", "start")] == ["help", "whoami", "start"]

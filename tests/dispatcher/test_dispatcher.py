@@ -1,10 +1,10 @@
 """From a message to its answer, with the real lanes, outbox, hooks and agent on a journal in memory."""
 
-import dataclasses
 import json
 import time
 from typing import Any
 
+import msgspec
 import pytest
 
 from gateway.agent.toolbox.chat import make_chat_tools
@@ -316,7 +316,7 @@ async def test_a_message_that_waited_too_long_is_not_answered_but_told_so() -> N
 
 async def test_who_writes_too_much_is_told_once_and_the_rest_is_not_accepted() -> None:
     async with chat("ok") as room:
-        room.house.access.rules = dataclasses.replace(room.house.access.rules, rate=1)
+        room.house.access.rules = msgspec.structs.replace(room.house.access.rules, rate=1)
         assert (await room.write("/whoami")).settled
         first, second = await room.write("more"), await room.write("and more")
         assert first.settled == second.settled

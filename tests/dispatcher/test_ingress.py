@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import anyio
+import msgspec
 
 from gateway import record_subjects, records
 from gateway.access.access_control import MOST_WAITING
@@ -106,7 +107,7 @@ async def test_who_presses_a_button_that_is_not_theirs_is_told_by_the_receipt_al
 
 async def test_a_reaction_is_told_to_hooks_within_the_pace_and_answered_by_nobody() -> None:
     async with chat() as room:
-        room.house.access.rules = dataclasses.replace(room.house.access.rules, rate=1)
+        room.house.access.rules = msgspec.structs.replace(room.house.access.rules, rate=1)
         reaction = Message("5:reaction", ROOM, "7", "", kind="reaction", reply_to="5", extra={"added": ["+1"]})
         decided = [(await room.dispatcher.receive(reaction)).decision for _ in range(2)]
         stranger = await room.dispatcher.receive(dataclasses.replace(reaction, user_id="99"))
@@ -119,7 +120,7 @@ async def test_a_reaction_is_told_to_hooks_within_the_pace_and_answered_by_nobod
 
 async def test_of_more_than_may_wait_one_sentence_says_how_much_was_not_taken_and_from_when() -> None:
     async with chat(*["well"] * 9) as room:
-        room.house.access.rules = dataclasses.replace(room.house.access.rules, rate=1)
+        room.house.access.rules = msgspec.structs.replace(room.house.access.rules, rate=1)
         decided = [(await room.write("go")).decision for _ in range(MOST_WAITING + 4)]
         assert decided == ["queued"] * (MOST_WAITING + 1) + ["too_fast"] * 3
         await until(lambda: len(room.net.sent) == 3, "the answer, that the next waits, and the sentence")
@@ -146,7 +147,7 @@ async def test_a_gateway_that_stops_says_first_what_it_did_not_take() -> None:
 async def test_what_acts_at_once_does_so_within_the_pace_and_an_answer_also_beyond_it() -> None:
     async with chat("done", "more") as room:
         room.hooks.on("agent:start", lambda event: event.ask("Really?") and None)
-        room.house.access.rules = dataclasses.replace(room.house.access.rules, rate=1)
+        room.house.access.rules = msgspec.structs.replace(room.house.access.rules, rate=1)
         await room.write("go")
         await until(room.is_asked)
         assert (await room.write("/status")).decision == "queued", "it waits, and is answered later"

@@ -6,13 +6,13 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from gateway.engine import Clock, ConsumerSpec, Engine, NewRecord, Record, SettledRecords, open_sqlite
 from gateway.engine.interface import Delivery, RequestHandler, StopServing

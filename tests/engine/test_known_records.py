@@ -9,13 +9,13 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 from nats.aio.msg import Msg
 
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record

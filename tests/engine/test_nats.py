@@ -4,13 +4,13 @@ import time
 import uuid
 from collections import Counter
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine import ConsumerSpec, Engine, NewRecord, SettledRecords

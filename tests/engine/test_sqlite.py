@@ -8,12 +8,12 @@ import shutil
 import sqlite3
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import pytest
+from msgspec.structs import replace
 
 from gateway import records
 from gateway.engine import ConsumerSpec, NewRecord, open_sqlite

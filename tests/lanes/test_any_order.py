@@ -7,7 +7,7 @@ alone with the journal, and the journal is audited.
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import anyio
 import anyio.abc
@@ -15,6 +15,7 @@ import anyio.lowlevel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from msgspec.structs import replace
 
 from gateway import records
 from gateway.config.settings import SessionSettings

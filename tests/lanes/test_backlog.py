@@ -2,10 +2,10 @@
 
 import gc
 import tracemalloc
-from dataclasses import replace
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from gateway import record_subjects
 from gateway.config.settings import SessionSettings

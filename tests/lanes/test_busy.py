@@ -1,8 +1,7 @@
 """Back-pressure that a person feels: a place in the line is told, and what is too much stays with the network."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gateway import record_subjects
 from gateway.config.settings import SessionSettings

@@ -1,10 +1,10 @@
 """Edits of what is not answered yet: what waits is changed, and a running turn begun again where that is wanted."""
 
 import time
-from dataclasses import replace
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine import Engine

@@ -1,12 +1,12 @@
 """What fails is tried again from its steps, then given up with an apology; the conversation always goes on."""
 
 import contextlib
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import pytest
+from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord, open_sqlite

@@ -1,10 +1,9 @@
 """Stopping a turn: by the person, by a message that wants to be answered now, by the end of the process."""
 
-from dataclasses import replace
-
 import anyio
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from gateway import records
 from gateway.engine import Engine

@@ -1,9 +1,8 @@
 """What a lane runs, in which order, and how many at once."""
 
-from dataclasses import replace
-
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from gateway import records
 from gateway.config.settings import SessionSettings

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine import Clock, Engine, open_sqlite

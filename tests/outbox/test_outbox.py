@@ -4,6 +4,7 @@ import logging
 from dataclasses import replace
 
 import anyio
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -107,7 +108,7 @@ async def test_platforms_do_not_wait_for_each_other(engine: Engine) -> None:
 
 
 async def test_a_platform_takes_only_so_many_calls_at_a_time(engine: Engine) -> None:
-    async with posted(engine, Net(gate=anyio.Event()), replace(QUICK, senders=3)) as post:
+    async with posted(engine, Net(gate=anyio.Event()), msgspec.structs.replace(QUICK, senders=3)) as post:
         for chat in "123456":
             await post.say("hi", chat)
         await until(lambda: post.net.now == 3)
@@ -207,7 +208,7 @@ async def test_a_reply_that_was_owed_for_a_day_is_given_up_without_a_strike(engi
 
 
 async def test_a_fault_of_the_sdk_is_tried_some_times_only(engine: Engine) -> None:
-    async with posted(engine, settings=replace(QUICK, odd_attempts=3)) as post:
+    async with posted(engine, settings=msgspec.structs.replace(QUICK, odd_attempts=3)) as post:
         post.net.ills = [KeyError("oops")] * 3
         await post.say("unlucky")
         await post.say("lucky")
@@ -261,7 +262,7 @@ async def test_a_listener_that_fails_does_not_stop_the_post(engine: Engine) -> N
 
 
 async def test_a_drain_waits_for_what_can_go_and_not_for_what_cannot(engine: Engine) -> None:
-    async with posted(engine, settings=replace(QUICK, longest_pause=300.0, first_pause=300.0)) as post:
+    async with posted(engine, settings=msgspec.structs.replace(QUICK, longest_pause=300.0, first_pause=300.0)) as post:
         post.net.ills = [AdapterError("off")]
         await post.say("later")
         await until(lambda: post.net.calls != [])

@@ -1,8 +1,7 @@
 """An answer that is shown while it is written: one message that grows, and becomes the reply."""
 
-from dataclasses import replace
-
 import anyio
+from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine import Engine

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
 import pytest
+from msgspec.structs import replace
 
 from gateway.daemon.status import build_status
 from gateway.testing import gateway_in

@@ -10,11 +10,11 @@ for one between then and now leads nowhere.
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
 
 import anyio
+import msgspec
 
 from gateway.dispatcher.attachments import display_name_of
 from gateway.errors import AdapterError
@@ -30,8 +30,7 @@ PATIENCE = 60.0  # seconds for one file to come in
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class TextFile:
+class TextFile(msgspec.Struct, frozen=True):
     """A text that goes out as a file, and lies on no disk."""
 
     name: str
@@ -43,8 +42,7 @@ OutboundFile: TypeAlias = Attachment | TextFile
 TextT = TypeVar("TextT")
 
 
-@dataclass(frozen=True, slots=True)
-class FileMessage(Generic[TextT]):
+class FileMessage(msgspec.Struct, Generic[TextT], frozen=True):
     """Files that go out as one message, and the text that stands with them; or what is no file and no text."""
 
     files: tuple[OutboundFile, ...]
@@ -52,8 +50,7 @@ class FileMessage(Generic[TextT]):
     part: MessagePart | None = None  # in place of files
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedFile:
+class LoadedFile(msgspec.Struct, frozen=True):
     """A file that goes out, with its bytes."""
 
     name: str
@@ -61,8 +58,7 @@ class LoadedFile:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedMessage(Generic[TextT]):
+class LoadedMessage(msgspec.Struct, Generic[TextT], frozen=True):
     """What goes out at once: files with their text, or a text alone; then words for each file that cannot."""
 
     files: tuple[LoadedFile, ...]

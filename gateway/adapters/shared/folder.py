@@ -1,9 +1,10 @@
 """What the folder of a network holds, and how it is loaded: without the network's library, but for `check`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from gateway.adapters import ADAPTERS
 from gateway.adapters.shared.adapter_finder import expand_schema
@@ -15,8 +16,7 @@ if TYPE_CHECKING:  # the table of commands stands above the journal, which no se
     from gateway.commands import CommandTable
 
 
-@dataclass(frozen=True, slots=True)
-class SetupQuestion:
+class SetupQuestion(msgspec.Struct, frozen=True):
     """One thing to ask for, and the variable in which it is kept. A token is needed, and a secret.
 
     `is_called`: it is asked for only where the network calls us, or only where it does not; None: everywhere.
@@ -31,8 +31,7 @@ class SetupQuestion:
     is_called: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformSetup:
+class PlatformSetup(msgspec.Struct, frozen=True):
     """What `setup` says and asks. `before` is said first; `manifest` describes our app, where a network wants that,
     with the address at which it calls us or an empty one."""
 
@@ -62,8 +61,7 @@ def make_access_questions(network: str, ids: str, example: str, pattern: str) ->
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformReport:
+class PlatformReport(msgspec.Struct, frozen=True):
     """What a network says of our tokens: who we are there, where people find us, what is to be switched there."""
 
     who: str

@@ -1,7 +1,6 @@
 """What comes in: a message and its files, whether it is for us, and what is remembered of those that came lately."""
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -19,8 +18,7 @@ KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
 
-@dataclass(frozen=True, slots=True)
-class IncomingMessage(Generic[FileT]):
+class IncomingMessage(msgspec.Struct, Generic[FileT], frozen=True):
     """A message, without its files, and the files that belong to it, as the network describes them.
 
     `raw` gives the message in the network's own shape, as data. `quoted` are files of the message that it answers;

@@ -12,8 +12,10 @@ that is still to come is of a clock that went wrong, and says nothing.
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Generic, TypeVar
+
+import msgspec
+from msgspec.structs import asdict
 
 from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
@@ -84,8 +86,7 @@ class ReadCursor(Generic[PositionT]):
             await self._engine.purge(self._subject, seq - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadMark:
+class ReadMark(msgspec.Struct, frozen=True):
     """A chat, and the last message in it that was taken: the network's own number of it, which grows with time.
 
     In somebody's own chat with the bot, `person` is theirs. `inside` is a thread of the chat.
@@ -170,8 +171,7 @@ class ReadMarks:
             await self._engine.purge(subject, last.seq - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class MarksSnapshot:
+class MarksSnapshot(msgspec.Struct, frozen=True):
     """What had been read at one moment; `now` is that, by a clock that nobody sets."""
 
     marks: Mapping[tuple[str, str], ReadMark]

@@ -6,10 +6,10 @@ Telegram cannot be asked whether a message arrived, so a part in doubt is sent a
 import io
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+from msgspec.structs import replace
 from telegram import (
     Bot,
     InputFile,

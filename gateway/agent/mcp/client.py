@@ -10,7 +10,6 @@ import os
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -51,8 +50,7 @@ LONGEST_DESCRIPTION = 4000
 MOST_PICTURES = 5  # of a result
 
 
-@dataclass(frozen=True, slots=True)
-class McpSpec:
+class McpSpec(msgspec.Struct, frozen=True):
     """A server and what it may do here.
 
     A program sees PATH, HOME and the like, and of all else only its `env`; it runs in `folder`. `output_limit` is how

@@ -7,7 +7,6 @@ place, as far as its id can be seen.
 
 import re
 from collections.abc import AsyncIterable, AsyncIterator
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -61,8 +60,7 @@ class PartialMessage:
             del self._kept[END_BYTES:]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageLimiter:
+class MessageLimiter(msgspec.Struct, frozen=True):
     """How much of a result the model gets to see, and who makes it of a long one."""
 
     server: str

@@ -6,7 +6,6 @@ seen is kept (`ToolSnapshot`); a tool that says something else since asks again,
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -36,11 +35,10 @@ class SnapshotStore(Protocol):
         """These are seen from now on, beside those that were."""
 
 
-@dataclass(slots=True)
-class MemorySnapshots:
+class MemorySnapshots(msgspec.Struct):
     """Kept as long as this object: for whoever runs servers without a gateway."""
 
-    snapshots: dict[str, dict[str, ToolSnapshot]] = field(default_factory=dict)
+    snapshots: dict[str, dict[str, ToolSnapshot]] = msgspec.field(default_factory=dict)
 
     async def read(self, server: str) -> Mapping[str, ToolSnapshot]:
         return self.snapshots.get(server, {})
@@ -49,8 +47,7 @@ class MemorySnapshots:
         self.snapshots.setdefault(server, {}).update(tools)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolTrust:
+class ToolTrust(msgspec.Struct, frozen=True):
     """Which of a server's tools run without a question.
 
     `is_inherited`: the server stood in the configuration before anybody could say how far it is trusted; what only

@@ -7,10 +7,10 @@ fit, and reports what they gave back; where nothing fits it says so, and how a r
 import random
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
+import msgspec
 
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.transcript import Entry, ToolCall, Usage
@@ -49,8 +49,7 @@ EXAMPLES = (
 GREETINGS = ("Hello!", "Hi there!", "Good to see you!")
 
 
-@dataclass(frozen=True, slots=True)
-class DemoModel:
+class DemoModel(msgspec.Struct, frozen=True):
     """Streams word by word, `delay` seconds apart."""
 
     delay: float = 0.03

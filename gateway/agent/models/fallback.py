@@ -7,9 +7,9 @@ which hooks may answer with a Retry.
 import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
 
 import anyio
+import msgspec
 from msgspec import structs
 
 from gateway.agent.model import Chunk, Model, ModelRequest
@@ -25,8 +25,7 @@ DEFAULT_TRIES = ModelSettings().retries + 1
 BACKOFF = Backoff(0.5, 30.0, 0.5, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(msgspec.Struct, frozen=True):
     """How often one model is tried, and how long is waited before the next try."""
 
     tries: int = DEFAULT_TRIES
@@ -37,8 +36,7 @@ class RetryPolicy:
         return max(self.backoff.pause_after(failures), min(asked or 0.0, self.backoff.longest))
 
 
-@dataclass(frozen=True, slots=True)
-class FallbackModel:
+class FallbackModel(msgspec.Struct, frozen=True):
     """The first of these models that answers. Another name for the model holds for the first alone."""
 
     models: tuple[Model, ...]

@@ -6,8 +6,8 @@ wins over it, and a model that stands in neither has no known price, which is sa
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from gateway.agent.model import CHARACTERS
@@ -20,8 +20,7 @@ PRICES_DATE = "2026-11"
 SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")  # behind the name of a model: one state of it
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPrice:
+class TokenPrice(msgspec.Struct, frozen=True):
     """The price of a million tokens, in the currency of the person's account.
 
     What comes out of the provider's cache and goes into it costs as much as other tokens where nothing else is said.

@@ -295,13 +295,12 @@ def _check_length(length: int) -> None:
         raise ValueError("a line of the stream has no end")
 
 
-@dataclass(slots=True)
-class PartialToolCall:
+class PartialToolCall(msgspec.Struct):
     """A tool call that is still streaming in; `pieces` are those of its arguments so far."""
 
     id: str = ""
     name: str = ""
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str] = msgspec.field(default_factory=list)
 
     def complete(self) -> ToolCall:
         """The call, now that all of it is there. Arguments that are no JSON object are kept as they came."""

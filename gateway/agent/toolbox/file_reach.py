@@ -7,9 +7,10 @@ conversation's folder, even where a root holds it.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import msgspec
 
 from gateway.agent.toolbox.workspace import Workspace, make_workspace
 from gateway.roles import is_admin
@@ -21,8 +22,7 @@ FindWorkspace: TypeAlias = Callable[[Mapping[str, Any]], Workspace]
 """The files that may be touched in a turn, by its facts: who asks, and where."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileReach:
+class FileReach(msgspec.Struct, frozen=True):
     """`files` holds the folders of all conversations, `unclaimed` what is nobody's; `forbidden` is out of reach.
 
     `inner` are those of the roots that lie in what is forbidden and are open all the same. `guarded` takes an approval.

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, TypeVar
 
+import msgspec
 from msgspec import Meta
 
 from gateway.agent.pictures import read_header
@@ -116,7 +117,7 @@ async def _reach(
         question = f"guarded-{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}"
         if ask is None or not is_yes(ask(ASK_GUARDED.format(tool=tool, place=place), question)):
             raise
-        opened = dataclasses.replace(files, guarded=(), only=guarded.place)
+        opened = msgspec.structs.replace(files, guarded=(), only=guarded.place)
         return await run_in_thread(work, opened, place)
 
 

@@ -3,10 +3,10 @@
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import anyio
+import msgspec
 from msgspec import Meta
 
 from gateway.agent.context_files import RunningCommand
@@ -39,8 +39,7 @@ CHANGED_INSTRUCTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ShellOptions:
+class ShellOptions(msgspec.Struct, frozen=True):
     """Where commands run, and all of the environment that they get: ours is not inherited."""
 
     settings: ToolSettings
@@ -75,8 +74,7 @@ class ShellOptions:
         return CommandSpec(program=(*front, *words), folder=str(places.folder), env=dict(env), sandbox=sandbox)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOutput:
+class CommandOutput(msgspec.Struct, frozen=True):
     """What a command printed and how it ended, in words; and whether what it could not reach may be why."""
 
     text: str

@@ -15,9 +15,10 @@ subcommands chooses among those: `git: [status, log]`.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+import msgspec
 
 from gateway.agent.toolbox.repository_check import is_harmless_repository
 from gateway.config.settings import ShellRules
@@ -29,16 +30,14 @@ PLAIN_WORD = re.compile(r"""(?:[\w./=:@%+,^-]|'[^'\x00-\x1f\x7f]*'|"[^"$`\\!\x00
 QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 
 
-@dataclass(frozen=True, slots=True)
-class PlainCommand:
+class PlainCommand(msgspec.Struct, frozen=True):
     """A command as it runs without a shell: the program's file and its arguments, and more for its environment."""
 
     program: tuple[str, ...]
     env: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ShellPlaces:
+class ShellPlaces(msgspec.Struct, frozen=True):
     """Where commands run, what may be written (`roots`), what must not be read (`hidden`), and the person's PATH.
 
     `readable` is read by commands in the sandbox though it lies in what is hidden. `kept` is read, and not written.

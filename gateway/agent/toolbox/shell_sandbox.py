@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from gateway.agent.toolbox.shell_rules import ShellPlaces, find_program
 from gateway.authors import HOOK
@@ -25,8 +26,7 @@ OUT_OF_REACH = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ShellSandbox:
+class ShellSandbox(msgspec.Struct, frozen=True):
     """What is set, what this machine can hold, and what is read and written besides the roots though it is hidden."""
 
     settings: SandboxSettings

@@ -6,10 +6,11 @@ means something else a moment later leads nowhere new. Redirects are followed by
 
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Protocol, TypeAlias
 
 import anyio
+import msgspec
 from msgspec import Meta
 
 from gateway.addresses import is_public
@@ -46,8 +47,7 @@ class PageParser(Protocol):
         """At most so many characters of the text. Raises AgentError when it cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebOptions:
+class WebOptions(msgspec.Struct, frozen=True):
     """Settings of the web tool. `hosts` (`name` or `name:port`) may be reached although they are on this network."""
 
     hosts: frozenset[str]

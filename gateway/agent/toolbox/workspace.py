@@ -17,9 +17,10 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from gateway.errors import AgentError
 from gateway.file_folders import INSTRUCTION_FOLDERS, INSTRUCTIONS
@@ -44,8 +45,7 @@ class GuardedFile(AgentError):
         self.place = place
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
+class Workspace(msgspec.Struct, frozen=True):
     """Files below `roots`. Relative paths begin at the first of them; nothing at or below `forbidden` is reached.
 
     `instructions` are read and not written, as is whatever has a name of `INSTRUCTIONS`. `opened` are those roots that

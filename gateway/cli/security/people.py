@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from ipaddress import ip_network
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from gateway.access.owners import format_line, infer_owners, suggest_owner
 from gateway.access.rules import EVERY_TOOL, AccessRules

@@ -7,11 +7,11 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from gateway.adapters.shared.adapter_finder import list_places
 from gateway.adapters.shared.adapter_loading import load_part

@@ -5,10 +5,12 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
+
+from msgspec.structs import replace
 
 from gateway.engine.interface import (
     ConsumerSpec,

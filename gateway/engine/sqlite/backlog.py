@@ -27,9 +27,10 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice, takewhile
+
+import msgspec
 
 from gateway.engine.interface import ConsumerSpec, Record
 from gateway.engine.sqlite import log_table
@@ -41,8 +42,7 @@ SCAN_LIMIT = 2000
 MAX_CACHED_SUBJECTS = 4096
 
 
-@dataclass(slots=True)
-class ConsumerPosition:
+class ConsumerPosition(msgspec.Struct):
     """Where a consumer stands. `depth` is what it has before it, None where that must be counted anew."""
 
     name: str
@@ -59,8 +59,7 @@ class ConsumerPosition:
         self.depth = depth
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedBatch:
+class FetchedBatch(msgspec.Struct, frozen=True):
     """What a consumer got: records with the number of the attempt, and `due`, when the next pending one falls due.
 
     `is_full`: as many are out as may be, so the next acknowledgement makes room for a fetch that waits. `has_more`: the

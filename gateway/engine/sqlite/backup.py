@@ -10,8 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from gateway.engine.interface import Record
 from gateway.engine.sqlite import journal_file
@@ -26,8 +27,7 @@ ACTIVE_SCHEMA_QUERY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JournalContents:
+class JournalContents(msgspec.Struct, frozen=True):
     """What a journal holds; `newest` is the wall clock of its last record, None where there is none.
 
     `unchecked` are the records without a checksum, which an older version wrote; `damaged` says which are not as they

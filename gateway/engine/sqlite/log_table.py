@@ -8,10 +8,11 @@ import math
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from heapq import merge
 from itertools import chain, islice, takewhile
 from zlib import crc32
+
+import msgspec
 
 from gateway.engine.interface import NewRecord, Record, SettledRecords
 from gateway.engine.sqlite import subject_index
@@ -20,8 +21,7 @@ from gateway.engine.subjects import SubjectMatcher, check_new_records, compile_p
 from gateway.errors import Conflict, Duplicate, RecordDamage
 
 
-@dataclass(slots=True)
-class Transaction:
+class Transaction(msgspec.Struct):
     """Operations of many callers, committed together or not at all.
 
     What an operation remembers outside of the database it changes in `committed`, never at once: the transaction may
@@ -31,20 +31,20 @@ class Transaction:
     db: sqlite3.Connection
     wall: float
     steady: float
-    known: SubjectMemory = field(default_factory=SubjectMemory)
-    appended: list[Record] = field(default_factory=list)
-    removed: list[int] = field(default_factory=list)
+    known: SubjectMemory = msgspec.field(default_factory=SubjectMemory)
+    appended: list[Record] = msgspec.field(default_factory=list)
+    removed: list[int] = msgspec.field(default_factory=list)
     # When, by the wall clock, the time of each of the appended is over.
-    expiries: dict[int, float] = field(default_factory=dict)
+    expiries: dict[int, float] = msgspec.field(default_factory=dict)
     # Consumers: those that something was taken from, those that may have something to fetch, how far they have come
     # by now and whether that is the end of the log, those whose depth is asked for.
-    consumers_to_recount: set[str] = field(default_factory=set)
-    consumers_to_wake: set[str] = field(default_factory=set)
-    positions: dict[str, tuple[int, bool]] = field(default_factory=dict)
-    depths_wanted: set[str] = field(default_factory=set)
+    consumers_to_recount: set[str] = msgspec.field(default_factory=set)
+    consumers_to_wake: set[str] = msgspec.field(default_factory=set)
+    positions: dict[str, tuple[int, bool]] = msgspec.field(default_factory=dict)
+    depths_wanted: set[str] = msgspec.field(default_factory=set)
     # What to remember once the commit stands; what was measured replaces what was reckoned, and so comes last.
-    committed: list[Callable[[], object]] = field(default_factory=list)
-    measured: list[Callable[[], None]] = field(default_factory=list)
+    committed: list[Callable[[], object]] = msgspec.field(default_factory=list)
+    measured: list[Callable[[], None]] = msgspec.field(default_factory=list)
 
 
 # Below this many index entries under a pattern's prefix it is cheaper to sort them than to walk the log in order; and

@@ -9,10 +9,11 @@ import math
 import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from gateway.engine.interface import ConsumerSpec, Delivery, Record
 from gateway.engine.journal_clock import Clock
@@ -40,8 +41,7 @@ class ConsumerState(NamedTuple):
     out: frozenset[int]
 
 
-@dataclass(slots=True, eq=False)
-class OpenDelivery:
+class OpenDelivery(msgspec.Struct, eq=False):
     """A record that a taker has and did not acknowledge."""
 
     record: Record

@@ -7,10 +7,11 @@ import hashlib
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
+
+import msgspec
 
 from gateway.config.webhooks import WebhookSigner
 from gateway.web.request_body import WebRefusal
@@ -26,8 +27,7 @@ _PLAIN_ID = re.compile(r"[!-~]{1,128}")
 _decode = JsonDecoder[Any]().decode
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookCall:
+class WebhookCall(msgspec.Struct, frozen=True):
     """One call, believed. `id` is the sender's own for what it tells, or made of its signature: the same call has the
     same. `mark` is what it is known by besides, where `id` stands in nothing that is signed."""
 

@@ -7,11 +7,11 @@ import os
 import re
 import threading
 import time
-from dataclasses import replace
 from functools import partial
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from gateway.agent.toolbox.files import make_file_tools
 from gateway.agent.toolbox.workspace import make_workspace
