@@ -17,7 +17,7 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli import build_command_parser
 from gateway.cli.program import COMMANDS, PROGRAM
 from gateway.commands import Command
-from gateway.config.reference import SettingRow, build_settings_schema, list_settings
+from gateway.config.reference import build_settings_schema
 from gateway.dispatcher import BUILT_IN
 from gateway.events.catalogue import EVENT_SPECS, context_name_of
 from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, EventField, EventSpec
@@ -26,6 +26,7 @@ from gateway.installer.fetched_hook import fetch_hook
 from gateway.installer.index_file import HookIndex, encode_index, make_listed
 from gateway.installer.source import parse_source
 from tests import completions
+from tests.setting_rows import SettingRow, list_settings
 
 ROOT = Path(__file__).parent.parent
 

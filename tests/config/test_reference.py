@@ -9,9 +9,10 @@ from msgspec import Struct
 from gateway.config.home import Home
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
-from gateway.config.reference import build_settings_schema, list_settings, values_of
+from gateway.config.reference import build_settings_schema, values_of
 from gateway.config.settings import Settings
 from tests.config.sources import SCHEMA
+from tests.setting_rows import list_settings
 
 FULL = """
 gateway: {shutdown_timeout: 45s}
