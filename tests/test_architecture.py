@@ -103,7 +103,6 @@ LOADED_BY_NAME = {
     "gateway/hooks/folders/requirement.py": "the library for versions, for the first hook that needs a package",
     "gateway/testing/warm_process.py": "the command line, which is a floor above, as Python itself runs it",
     "gateway/testing/__init__.py": "what a test imports of it; pytest loads the package in every run",
-    "gateway/public.py": "what an old name is called now, for the program that asks for it",
     "gateway/worker/boot.py": "the part that this process is to play",
     "gateway/hermes/modules.py": "a name of Hermes's, for the handler that asks for it",
     "gateway/worker/fork_server.py": "what handlers import most, before they are forked",

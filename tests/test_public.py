@@ -1,15 +1,14 @@
-"""What other people may import: it is there, the documentation shows nothing else, and what moved says where it is."""
+"""What other people may import: it is there, documentation shows nothing else, and it loads no more than it needs."""
 
 import importlib
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
 
-from gateway.public import MOVED, PROVISIONAL, PUBLIC, TYPES
+from gateway.public import PROVISIONAL, PUBLIC, TYPES
 
 ROOT = Path(__file__).parent.parent
 OPEN = {**PUBLIC, **PROVISIONAL}
@@ -62,33 +61,7 @@ def test_a_public_module_exports_just_these(module: str, names: tuple[str, ...])
     assert sorted(importlib.import_module(module).__all__) == sorted(names)
 
 
-@pytest.mark.parametrize(("old", "new"), MOVED.items())
-def test_a_name_that_moved_works_and_says_where_it_is(old: str, new: str) -> None:
-    module, _, name = old.rpartition(".")
-    place, _, new_name = new.rpartition(".")
-    with pytest.warns(DeprecationWarning, match=re.escape(f"{old} is {new} now")):
-        found = getattr(importlib.import_module(module), name)
-    assert found is getattr(importlib.import_module(place), new_name)
-
-
-def test_the_warning_points_at_the_line_that_imports() -> None:
-    code = "from gateway.hooks.wires.server import HookServer\nfrom gateway.hooks import caused_by\n"
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        exec(compile(code, "a_program.py", "exec"), {})
-    assert {(warning.filename, warning.lineno) for warning in seen} == {("a_program.py", 1), ("a_program.py", 2)}
-
-
-def test_what_never_was_there_is_still_missing() -> None:
-    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
-        exec("from gateway.hooks import nothing", {})
-    with pytest.raises(ImportError, match="cannot import name 'Nothing'"):
-        exec("from gateway.hooks.wires.server import Nothing", {})
-    with pytest.raises(ModuleNotFoundError, match=r"gateway\.hooks\.wires\.nothing"):
-        importlib.import_module("gateway.hooks.wires.nothing")
-
-
-def test_nothing_is_loaded_for_the_sake_of_old_names() -> None:
+def test_nothing_is_loaded_that_only_some_need() -> None:
     code = "import sys; import gateway.hooks; print(*sorted(m for m in sys.modules if m.startswith('gateway')))"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert "gateway.hooks.registry" in loaded

@@ -165,26 +165,3 @@ def handle(event_type, context): ...
     assert len(seen(gateway, "desk-bell")) == before
     assert gateway.call("hooks.info", {"name": "desk-bell"})["calls"] == calls
     shutil.rmtree(folder)
-
-
-def test_what_a_plugin_kept_under_its_short_name_is_its_own_after_the_upgrade(tmp_path: Path) -> None:
-    """In 0.1 a plugin was switched on, and kept values, as the hook of its name would."""
-    keeps = "async def handle(event_type, context):\n    await context.gateway.store.set('state/colour', 'red')\n"
-    tells = """
-def register(ctx):
-    ctx.register_command("colour", lambda raw_args: str(ctx.state.get("colour")))
-"""
-    with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.add_hook("keeper", {"HOOK.yaml": "events: [gateway:startup]\nuses: [store]\n", "handler.py": keeps})
-        gateway.start()
-        gateway.until(lambda: gateway.call("hooks.info", {"name": "keeper"})["calls"] == 1)
-        gateway.call("hooks.enable", {"name": "keeper"})
-        gateway.stop()
-        shutil.rmtree(gateway.home.hooks / "keeper")
-        folder = gateway.home.plugins / "keeper"
-        folder.mkdir(parents=True)
-        (folder / "plugin.yaml").write_text("name: keeper\n")
-        (folder / "__init__.py").write_text(tells)
-        gateway.start()
-        gateway.until(lambda: states(gateway).get("keeper") == "loaded")
-        assert gateway.say("/colour")["reply"] == "red"

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import anyio
 import anyio.lowlevel
-import msgspec
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.backoff import Attempts
 from gateway.config.settings import PLUGIN_PREFIX
-from gateway.engine.interface import NewRecord, append_in_parts
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_source import SWITCHED_OFF, report_unreadable
 from gateway.hooks.folders.hook import LOOKS, FolderHook
@@ -266,8 +263,6 @@ class FolderSet:
         found = self.sources.list()
         is_small = len(found) <= self._services.settings.eager
         for version in found.values():
-            if version.short:
-                await self._adopt_kept(version)
             if checked := self.sources.check_first(version, is_small):
                 if checked.is_ready and checked.source.is_forked and not checked.source.is_ours:
                     self._services.fork_server.begin()  # beside the rest of the start, also for one that starts later
@@ -367,21 +362,6 @@ class FolderSet:
             if name.startswith(PLUGIN_PREFIX):
                 self.plugins = dict(sorted({**self.plugins, name: self.hooks[name]}.items()))
         return self.hooks[name]
-
-    async def _adopt_kept(self, version: HookVersion) -> None:
-        """A plugin without a prefix (as in 0.1) was switched and kept values under its short name."""
-        self.sources.switches.rename(version.short, version.name)
-        engine, subject_of = self._durable.engine if self._durable else None, record_subjects.hook_store_subject_of
-        if engine is None or await engine.read(subject_of(version.name), limit=1):
-            return
-        found = [records.decode(record.data) for record in await engine.read(subject_of(version.short), limit=10_000)]
-        kept = [
-            msgspec.structs.replace(one, hook=version.name) for one in found if isinstance(one, records.StoredValue)
-        ]
-        if kept:
-            made = (NewRecord(subject_of(version.name, one.key), records.encode(one)) for one in kept)
-            await append_in_parts(engine, made)
-            await engine.purge(subject_of(version.short))
 
     async def _settle(self) -> None:
         limiter = anyio.CapacityLimiter(MAX_STARTS)

@@ -96,7 +96,6 @@ def _judge_trust(
                 return replace(version, state="broken", reason=f"{changed}; install it again, or remove it")
         elif services.settings.trust == "pinned" or version.source.needs_trust:
             version = replace(version, pinned=find_trust_digest(version, switches.find_trusted(version.name)))
-            _adopt_trust_of_code(version, switches)
             if not switches.find_trusted(version.name) and version.is_approved:
                 switches.trust(version.name, version.pinned)
     except HookError as error:
@@ -248,12 +247,6 @@ def find_trust_digest(version: HookVersion, known: str = "") -> str:
     """The hash of what somebody trusts: of the whole folder, where there is one; `known`: what it was."""
     is_folder = version.files and version.path.is_dir()
     return read_whole_folder(version.path, known=known).digest if is_folder else version.digest
-
-
-def _adopt_trust_of_code(version: HookVersion, switches: HookSwitches) -> None:
-    """What was trusted by its code alone, as in 0.1, is trusted as the whole that it is now."""
-    if version.digest != version.pinned and switches.is_trusted(version.name, version.digest):
-        switches.trust(version.name, version.pinned)
 
 
 def find_missing_needs(

@@ -71,16 +71,6 @@ class HookSwitches:
                 log.warning("%s cannot be written: %s", self._path, error)
         return changed
 
-    def rename(self, old: str, new: str) -> None:
-        """What was decided about the one counts for the other, unless that has decisions of its own."""
-        kept = self._decisions
-        if (old in kept.enabled or old in kept.trusted) and new not in kept.enabled and new not in kept.trusted:
-            renamed = {
-                field: {new if name == old else name: one for name, one in getattr(kept, field).items()}
-                for field in ("enabled", "trusted")
-            }
-            self._write(**renamed)
-
     def _write(self, **changes: Any) -> None:
         decisions = msgspec.structs.replace(self._decisions, **changes)
         write_atomically(self._path, msgspec.json.format(msgspec.json.encode(decisions)))

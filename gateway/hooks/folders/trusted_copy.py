@@ -27,7 +27,7 @@ from gateway.hooks.folders.sources import HookVersion
 MAX_BYTES = 64 << 20  # of a folder that can be trusted as a whole
 MAX_FILES = 5_000
 MAX_LINKS = 40  # one behind the other, as many as the system follows
-PREFIX = "folder:"  # before the hash of a whole folder; one without it is of the code alone, as it was in 0.1
+PREFIX = "folder:"  # before the hash of a whole folder; one without it is of a single file
 KEPT_COPIES = 2  # of one hook: a process that is being replaced may still import from the one before
 
 

@@ -204,19 +204,6 @@ async def test_what_is_put_in_place_of_the_code_while_it_starts_never_runs(home:
         await until(lambda: hook_of(service, "one").process.state == "loaded")
 
 
-async def test_what_was_trusted_by_its_code_alone_goes_on(home: Home) -> None:
-    home.plant("one", "events: ['my:*']\n", home.noting("one", "1"))
-    async with home.serving(HookRegistry(), settings=PINNED) as service:
-        await service.trust("one")
-        digest = (await service.info("one")).digest
-        state = service._set.sources.switches._path.parent
-    HookSwitches(state).trust("one", digest)
-    async with home.serving(HookRegistry(), settings=PINNED) as service:
-        assert (await service.info("one")).state == "loaded"
-    async with home.serving(HookRegistry(), settings=PINNED) as service:
-        assert (await service.info("one")).state == "loaded"
-
-
 async def test_of_the_copies_of_a_hook_two_are_kept(home: Home) -> None:
     home.plant("one", "events: ['my:*']\n", home.noting("one", "1"))
     async with home.serving(HookRegistry(), settings=PINNED) as service:
