@@ -150,6 +150,10 @@ class PluginSource(FolderSource):
     needs_start = True
 
     @property
+    def switch_file(self) -> Path:
+        return self.config.path
+
+    @property
     def trouble(self) -> str:
         self.config.read()
         return super().trouble or self.config.trouble

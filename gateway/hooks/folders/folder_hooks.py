@@ -317,7 +317,8 @@ class FolderHooks:
             raise HookError(f"{name} cannot be trusted: it is {version.state}: {version.reason}")
         digest = await run_in_thread(find_trust_digest, version)
         self._set.sources.switches.trust(version.name, digest)
-        self._set.sources.kept.accept(version.name, version.digest)
+        kept = self._set.sources.kept
+        kept.forget(version.name) if version.source.why_disabled(version) else kept.accept(version.name, version.digest)
         await self._set.refresh(version.name)
         if self.shared_switches:
             await self.shared_switches.write({}, {version.name: digest})

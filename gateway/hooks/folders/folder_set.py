@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from gateway.backoff import Attempts
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.hooks.folders.durable import DurableDelivery
-from gateway.hooks.folders.folder_source import SWITCHED_OFF, report_unreadable
+from gateway.hooks.folders.folder_source import report_unreadable
 from gateway.hooks.folders.hook import LOOKS, FolderHook
 from gateway.hooks.folders.inspection import InspectionCache, find_program_files
-from gateway.hooks.folders.kept_hooks import CHANGED, GONE, KeptHooks, KeptSource, describe_missing
+from gateway.hooks.folders.kept_hooks import CHANGED, GONE, OFF, KeptHooks, KeptSource, describe_missing
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.own_guards import NEVER_DENIES, describe_new_guards
 from gateway.hooks.folders.readiness import check_readiness
@@ -141,18 +141,19 @@ class SourceSet:
             # Who it is on by is not known now.
             missing = replace(checked, state="missing", reason=trouble, manifest=kept.manifest, digest="")
             return replace(missing, denied=kept.manifest.guard)
-        is_counted = checked.is_ready or checked.reason == SWITCHED_OFF
-        if kept is None or not is_counted or not checked.digest or kept.manifest is None:
+        is_off = checked.state == "disabled" and checked.reason == checked.source.why_disabled(checked)
+        if kept is None or kept.manifest is None or not (is_off or (checked.is_ready and checked.digest)):
             return checked
-        is_known = checked.digest == kept.digest
+        is_known = checked.digest == kept.digest and not is_off
         if not (is_known or kept.held) and kept.manifest.guard and self._is_tools_doing(_latest_change(checked)):
-            self.kept.hold(version.name, CHANGED)
+            kept = self.kept.hold(version.name, OFF if is_off else CHANGED)
         elif is_known or not kept.held:
-            self.kept.accept(version.name, checked.digest)
+            self.kept.forget(version.name) if is_off else self.kept.accept(version.name, checked.digest)
             return checked
         why = (
-            f"{CHANGED} while a tool was at work; read it, then run: hermes-gateway hooks trust {checked.called}, or, "
-            f"to go on without it: hermes-gateway hooks forget {checked.called}"
+            f"{kept.held} while a tool was at work; look at it, then run: hermes-gateway hooks "
+            f"{'enable' if is_off else 'trust'} {checked.called}, or, to go on without it: "
+            f"hermes-gateway hooks forget {checked.called}"
         )
         return replace(checked, state="pending", reason=why, manifest=kept.manifest, denied=kept.manifest.guard)
 
@@ -213,7 +214,8 @@ def _latest_change(version: HookVersion) -> float:
     """Return the time of its last change, or of its place: a tool may put another one there that was made before."""
     words = find_program_files(version.path, version.manifest.command) if version.manifest else []
     paths = (version.path / name for name in ("", *words, *(file.name for file in version.files)))
-    return max(map(_find_change_time, (version.source.path, *paths)))
+    around = filter(None, (version.source.path, version.source.switch_file))
+    return max(map(_find_change_time, (*around, *paths)))
 
 
 def _find_change_time(path: Path) -> float:
@@ -222,6 +224,13 @@ def _find_change_time(path: Path) -> float:
         return max(path.lstat().st_ctime, path.stat().st_ctime)
     except OSError:
         return time.time()
+
+
+def _find_stamp(path: Path) -> int:
+    try:
+        return path.stat().st_ctime_ns
+    except OSError:
+        return 0
 
 
 def _is_present(version: HookVersion) -> bool:
@@ -271,7 +280,8 @@ class FolderSet:
             if name not in found:
                 self.sources.hold_removed(name)
         if tools := self._services.environment.tools:
-            tools.on_end = lambda: self.touch(_list_named(self.hooks))
+            _list_named(self.hooks, changed := dict[Path, int]())
+            tools.on_end = lambda: self.touch(_list_named(self.hooks, changed))
         for task in (self._settle, self._refresh_touched, self.sources.kept.run):
             self._services.tasks.start_soon(task)
 
@@ -411,10 +421,14 @@ class FolderSet:
                 await anyio.lowlevel.checkpoint()
 
 
-def _list_named(hooks: Mapping[str, FolderHook]) -> list[str]:
-    """List those that a file names: a tool that has ended may have changed that."""
+def _list_named(hooks: Mapping[str, FolderHook], changed: dict[Path, int]) -> list[str]:
+    """List those that a file names, or may switch since it `changed` last: a tool that has ended may have done that."""
     sources = {name: one.latest.source for name, one in hooks.items() if one.latest}
-    return [name for name, one in sources.items() if not (one.is_ours or (one.is_placed and one.is_watched))]
+    stamps = {file: _find_stamp(file) for one in sources.values() if (file := one.switch_file)}
+    touched = {file for file, stamp in stamps.items() if changed.get(file) != stamp}
+    changed.update(stamps)
+    is_named = {name: not (one.is_ours or (one.is_placed and one.is_watched)) for name, one in sources.items()}
+    return [name for name, one in sources.items() if is_named[name] or one.switch_file in touched]
 
 
 def _list_manifests(hooks: Mapping[str, FolderHook]) -> dict[str, Manifest]:

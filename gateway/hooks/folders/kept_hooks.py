@@ -32,7 +32,7 @@ from gateway.threads import run_in_thread
 REGISTRATIONS_FILE = "registrations.json"
 MAX_BYTES = 2 << 20  # of a folder that is hashed whenever it is looked at
 SAVE_PAUSE, RETRY_PAUSE = 0.1, 30.0  # seconds in which more may change, and after what could not be written
-CHANGED, GONE = "its folder was changed", "its folder went"
+CHANGED, GONE, OFF = "its folder was changed", "its folder went", "it was switched off"
 
 log = logging.getLogger("gateway.hooks")
 
@@ -122,9 +122,10 @@ class KeptHooks:
         """Keep these, also over restarts."""
         self._put(name, msgspec.structs.replace(self._kept.get(name) or KeptHook(), missed=missed))
 
-    def hold(self, name: str, what: str) -> None:
+    def hold(self, name: str, what: str) -> KeptHook:
         """Have it wait for a person from now on."""
         self._put(name, msgspec.structs.replace(self._kept[name], held=what))
+        return self._kept[name]
 
     def accept(self, name: str, digest: str) -> None:
         """Go by this content from now on, as a person has said."""

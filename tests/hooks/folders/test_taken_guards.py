@@ -10,15 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from gateway.hermes.config import HermesConfig
 from gateway.hermes.installed_hooks import InstalledSource
+from gateway.hermes.sources import PluginSource
 from gateway.hooks.folders.installed import HooksLock
 from gateway.turn_marks import ToolTimes, TurnMarks
 from tests.hooks.folders.test_reach import lock
-from tests.hooks.folders.test_unwell_guards import ALLOWS, HANDLER, MANIFEST, Guarded
+from tests.hooks.folders.test_unwell_guards import ALLOWS, HANDLER, MANIFEST, PLUGIN, Guarded
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.spine import SetClock, until
 
 pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def guarded(home: Home) -> Guarded:
+    return Guarded(home)
 
 
 def prepare(place: Path, name: str) -> Path:
@@ -113,6 +120,49 @@ async def test_an_installed_guard_that_a_tool_takes_out_of_the_lock_waits_for_a_
         assert not await guarded.list_open(), "while it runs"
     async with guarded.serving():
         assert not await guarded.list_open(), "after a start"
+
+
+def serve_plugin(guarded: Guarded) -> Path:
+    """A plugin is the guard; returns the file that says if it is on."""
+    root = guarded.home.root
+    folder, config = root / "plugins" / "guard", root / "config.yaml"
+    folder.mkdir(parents=True)
+    (folder / "plugin.yaml").write_text("name: guard\n")
+    (folder / "__init__.py").write_text(PLUGIN % "guard")
+    config.write_text("plugins: {enabled: [guard]}")
+    guarded.names = ["guard"]
+    guarded.list_sources = lambda: [PluginSource(root / "plugins", "plugins", config=HermesConfig(config))]
+    return config
+
+
+@pytest.mark.parametrize("text", ["plugins: {enabled: [other]}", "plugins: {enabled: [guard], disabled: [guard]}"])
+async def test_a_plugin_that_a_tool_switches_off_waits_for_a_person(guarded: Guarded, text: str) -> None:
+    config = serve_plugin(guarded)
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        with guarded.tools.running():
+            config.write_text(text)
+        await until(lambda: "hooks enable guard" in hook_of(guarded.service, "plugin:guard").process.reason)
+        assert not await guarded.list_open(), "while it runs"
+    async with guarded.serving():
+        assert not await guarded.list_open(), "after a start"
+        await guarded.service.trust("guard")
+        assert await guarded.list_open() == ["guard"], "somebody agreed to it"
+        await guarded.service.switch("guard", enabled=True)
+        assert not await guarded.list_open()
+
+
+async def test_a_plugin_that_a_person_switched_off_is_off_whatever_a_tool_changes_there_later(guarded: Guarded) -> None:
+    config = serve_plugin(guarded)
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        config.write_text("plugins: {enabled: [other]}")
+        await guarded.service.reload()
+        assert await guarded.list_open() == ["guard"]
+        with guarded.tools.running():
+            config.write_text("plugins: {enabled: [another]}")
+        await guarded.service.reload()
+        assert await guarded.list_open() == ["guard"]
 
 
 async def test_a_guard_that_a_tool_changes_before_it_kills_the_gateway_waits_for_a_person(home: Home) -> None:
