@@ -48,10 +48,13 @@ class HookError(GatewayError):
 
 
 class ModelError(GatewayError):
-    """A language model failed; `kind` says how, in one taxonomy for all providers."""
+    """A language model failed; `kind` says how, in one taxonomy for all providers, and `remedy` what to write."""
 
-    def __init__(self, message: str, *, kind: str = "other", retry_after: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, kind: str = "other", retry_after: float | None = None, remedy: str = ""
+    ) -> None:
+        super().__init__(f"{message}; {remedy}" if remedy else message)
+        self.what, self.remedy = message, remedy
         self.kind = kind
         self.retry_after = retry_after
 

@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,7 @@ from gateway.agent.models.script import read_script
 from gateway.agent.toolbox.key_homes import WIDE_ROOT, find_wide_roots
 from gateway.backup.shared_journal import JournalServers, find_servers
 from gateway.cli.hooks.check import check_folder, list_all, list_places
-from gateway.cli.model_probe import address_of, probe_model, show_loading
+from gateway.cli.model_probe import address_of, probe_models, show_loading
 from gateway.cli.output import (
     apply_style,
     format_duration,
@@ -92,7 +91,6 @@ KINDS = {
 }  # of records, by the second segment of their subjects
 JOURNAL_FULL_SHARE = 0.9  # of the journal's bound
 PATIENCE = 10.0
-MOST_CALLS = 16  # to models, at a time
 NOT_YET = "it was not connected yet"
 GATEWAY_PLACE = SourceLocation("the running gateway")
 
@@ -248,8 +246,8 @@ def check_models(found: DoctorTarget) -> Iterator[Finding]:
     models = {"model": settings.model, **{f"models.{key}": one for key, one in settings.models.items()}}
     calls = {name: _describe_call(one) for name, one in models.items() if one.provider != "demo"}
     asked = {call: models[name] for name, call in calls.items()}
-    with show_loading(), ThreadPoolExecutor(MOST_CALLS) as threads:
-        faults = dict(zip(asked, threads.map(probe_model, asked.values()), strict=True))
+    with show_loading():
+        faults = dict(zip(asked, probe_models(asked.values(), found.configuration.environ), strict=True))
     for name, model in models.items():
         place = found.place_of(f"{name}.name")
         if name in calls and (fault := faults[calls[name]]):

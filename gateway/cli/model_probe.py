@@ -1,32 +1,48 @@
 """Ask a model for a few tokens, and its endpoint for the names of its models, to see what is wrong and what helps.
 
-"It answers" is said of a model that has answered: the call has the configured address, key and name. The list of models
-helps to choose one, and to explain a call that failed.
+"It answers" is said of a model that has answered: the call goes by the client of the gateway's own calls, with the
+configured address, key and name. The list of models helps to choose one, and to explain a call that failed.
 """
 
-import json
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.client import HTTPException
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import NamedTuple
 
+import anyio
+
+from gateway.agent.model import ModelRequest
+from gateway.agent.models.factory import make_model
+from gateway.agent.models.provider import HttpModel
 from gateway.cli.output import show_progress
-from gateway.config.providers import PROVIDERS, list_other_urls
+from gateway.config.home import get_process_environment
 from gateway.config.settings import ModelSettings
-from gateway.logs.redaction import REPLACEMENT
+from gateway.daemon.agents import model_spec_of
+from gateway.errors import ModelError
 from gateway.logs.text import to_one_line
+from gateway.transcript import Entry
 
 PROBE_TIMEOUT = 8.0
 CALL_TIMEOUT = 60.0  # a server on this machine may first have to load the model
 LOADING_SECONDS = 5.0
 MOST_TOKENS = 16
+MOST_CALLS = 16  # at a time
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"  # some models refuse the first, many servers the second
 MAX_NAMES_SHOWN = 5
-MAX_ANSWER_BYTES = 4_000_000
 MAX_WORDS = 200  # of an error
-UNREADABLE = (HTTPException, ValueError, RecursionError)  # no HTTP, no JSON, or nested deeper than a parser goes
+QUESTION = (Entry("user", "Say: ok"),)
+ENDPOINT = "the model's endpoint"  # as errors call it
+LATER = ("does not answer now", "try again later, and look at your limits there")
+REFUSALS = {
+    "auth": (
+        "refuses the key",
+        "put the right one into .env; which is used: hermes-gateway config show --origin",
+    ),
+    "quota": LATER,
+    "rate": LATER,
+    "overload": ("is ill", "try again later"),
+}
+SEE_NAMES = "see that base_url and the name are right"
+SEE_SERVER = "see that it runs, that base_url is right, and that the model fits into its memory"
 
 
 class ModelFault(NamedTuple):
@@ -37,18 +53,6 @@ class ModelFault(NamedTuple):
     is_of_key: bool = False
 
 
-def probe_model(model: ModelSettings) -> ModelFault | None:
-    """Return what is wrong with this model; None: it has answered."""
-    fault = ask_model(model)
-    if fault is None or fault.is_of_key:
-        return fault
-    found, _ = fetch_model_names(model)
-    if found and model.name not in found:
-        there = ", ".join(found[:MAX_NAMES_SHOWN]) + (", ..." if len(found) > MAX_NAMES_SHOWN else "")
-        return ModelFault(f"{address_of(model)} has no model {model.name!r}", f"there is: {there}")
-    return fault
-
-
 @contextmanager
 def show_loading() -> Iterator[None]:
     """Say what lasts, while models are asked."""
@@ -56,139 +60,95 @@ def show_loading() -> Iterator[None]:
         yield
 
 
+def probe_models(models: Collection[ModelSettings], environ: Mapping[str, str]) -> list[ModelFault | None]:
+    """Return what is wrong with each of these models, asked side by side; None: it has answered."""
+    return anyio.run(_probe_all, models, environ)
+
+
 def ask_model(model: ModelSettings) -> ModelFault | None:
     """Make one small call, and return why there is no answer to it."""
-    fault, words = _call(model, LIMIT)
-    if NEWER_LIMIT in words:
-        fault, _ = _call(model, NEWER_LIMIT)
-    return fault
-
-
-def _call(model: ModelSettings, limit: str) -> tuple[ModelFault | None, str]:
-    """A fault, and the endpoint's own words about it."""
-    address = address_of(model)
-    try:
-        with _open(_build_call(model, limit), CALL_TIMEOUT) as answer:
-            given = json.loads(answer.read(MAX_ANSWER_BYTES))
-    except urllib.error.HTTPError as error:
-        words = _read_words(error, model)
-        return _fault_from_status(error.code, model, words), words
-    except OSError as error:
-        return _fault_from_network(error, address), ""
-    except UNREADABLE:
-        given = None
-    if isinstance(given, dict) and given.get("stop_reason" if model.provider == "anthropic" else "choices"):
-        return None, ""
-    return ModelFault(f"{address} gives something else than a model's answer", "see that base_url is right"), ""
+    return anyio.run(_ask, model, get_process_environment())
 
 
 def fetch_model_names(model: ModelSettings, patience: float = PROBE_TIMEOUT) -> tuple[list[str], ModelFault | None]:
     """The models that are offered where this one is, or why they cannot be asked for; an endpoint may have no list."""
-    address = address_of(model)
-    try:
-        with _open(_build_request(model, address), patience) as answer:
-            return sorted(_parse_model_names(answer.read(MAX_ANSWER_BYTES))), None
-    except urllib.error.HTTPError as error:
-        if error.code in (401, 403) or 500 <= error.code != 501:
-            return [], _fault_from_status(error.code, model, _read_words(error, model))
-        right = _find_right_address(model, address)
-        return [], _fault_from_path(address, error.code, right) if right else None
-    except OSError as error:
-        return [], _fault_from_network(error, address)
-    except UNREADABLE:
-        return [], ModelFault(f"{address} gives no list of models", "see that base_url is right")
+    return anyio.run(_fetch_names, model, get_process_environment(), patience)
 
 
 def address_of(model: ModelSettings) -> str:
-    return (model.base_url or PROVIDERS[model.provider].base_url).rstrip("/")
+    return str(model_spec_of("", model, {}).kwargs["base_url"]).rstrip("/")
 
 
-def _find_right_address(model: ModelSettings, address: str) -> str:
-    """What to write: the first address near the configured one that lists models, or wants a key to do so."""
-    for near in list_other_urls(address, "/v1/models" if model.provider == "anthropic" else "/models"):
-        try:
-            with _open(_build_request(model, near), PROBE_TIMEOUT) as answer:
-                if _parse_model_names(answer.read(MAX_ANSWER_BYTES)):
-                    return near
-        except urllib.error.HTTPError as error:
-            if error.code in (401, 403):
-                return f"{near}, and a key that is right" if model.api_key.reveal() else f"{near}, and a key"
-        except (OSError, *UNREADABLE):
-            continue
-    return ""
+async def _probe_all(models: Collection[ModelSettings], environ: Mapping[str, str]) -> list[ModelFault | None]:
+    faults: list[ModelFault | None] = [None] * len(models)
+    limit = anyio.CapacityLimiter(MOST_CALLS)
+
+    async def probe(number: int, model: ModelSettings) -> None:
+        async with limit:
+            faults[number] = await _probe(model, environ)
+
+    async with anyio.create_task_group() as tasks:
+        for number, model in enumerate(models):
+            tasks.start_soon(probe, number, model)
+    return faults
 
 
-def _open(request: urllib.request.Request, patience: float) -> Any:
-    return urllib.request.urlopen(request, timeout=patience)  # noqa: S310 - the settings say http(s)
+async def _probe(model: ModelSettings, environ: Mapping[str, str]) -> ModelFault | None:
+    fault = await _ask(model, environ)
+    if fault is None or fault.is_of_key:
+        return fault
+    found, _ = await _fetch_names(model, environ, PROBE_TIMEOUT)
+    if found and model.name not in found:
+        there = ", ".join(found[:MAX_NAMES_SHOWN]) + (", ..." if len(found) > MAX_NAMES_SHOWN else "")
+        return ModelFault(f"{address_of(model)} has no model {model.name!r}", f"there is: {there}")
+    return fault
 
 
-def _build_request(model: ModelSettings, address: str) -> urllib.request.Request:
-    path = "/v1/models" if model.provider == "anthropic" else "/models"
-    return urllib.request.Request(f"{address}{path}", headers=_build_headers(model))  # noqa: S310 - as above
+async def _ask(model: ModelSettings, environ: Mapping[str, str]) -> ModelFault | None:
+    fault = await _call(model, environ, LIMIT)
+    return await _call(model, environ, NEWER_LIMIT) if fault and NEWER_LIMIT in fault.what else fault
 
 
-def _build_call(model: ModelSettings, limit: str) -> urllib.request.Request:
-    path = "/v1/messages" if model.provider == "anthropic" else "/chat/completions"
-    body = {"model": model.name, "messages": [{"role": "user", "content": "Say: ok"}], limit: MOST_TOKENS}
-    headers = {"Content-Type": "application/json", **_build_headers(model)}
-    return urllib.request.Request(f"{address_of(model)}{path}", json.dumps(body).encode(), headers)  # noqa: S310 - as above
+async def _call(model: ModelSettings, environ: Mapping[str, str], limit: str) -> ModelFault | None:
+    try:
+        async with _open_model(model, environ, CALL_TIMEOUT) as asked:
+            async for _ in asked.stream(ModelRequest(QUESTION, options={limit: MOST_TOKENS})):
+                pass
+    except ModelError as error:
+        return _describe(error, model)
+    return None
 
 
-def _build_headers(model: ModelSettings) -> dict[str, str]:
-    key = model.api_key.reveal()
-    if model.provider == "anthropic":
-        return {"x-api-key": key, "anthropic-version": "2023-06-01"}
-    return {"Authorization": f"Bearer {key}"} if key else {}
+async def _fetch_names(
+    model: ModelSettings, environ: Mapping[str, str], patience: float
+) -> tuple[list[str], ModelFault | None]:
+    try:
+        async with _open_model(model, environ, patience) as asked:
+            return await asked.list_names(), None
+    except ModelError as error:
+        return [], _describe(error, model)
 
 
-def _read_words(error: urllib.error.HTTPError, model: ModelSettings) -> str:
-    """Return the words of the endpoint without the key: some repeat the request."""
-    words = b""
-    with suppress(OSError, *UNREADABLE):
-        words = error.read(MAX_ANSWER_BYTES)
-    text = words.decode(errors="replace")
-    with suppress(*UNREADABLE, TypeError, KeyError):
-        said = json.loads(words)["error"]
-        text = str(said["message"] if isinstance(said, dict) else said)
-    key = model.api_key.reveal()
-    return to_one_line(text.replace(key, REPLACEMENT) if key else text)[:MAX_WORDS]
+@asynccontextmanager
+async def _open_model(model: ModelSettings, environ: Mapping[str, str], patience: float) -> AsyncIterator[HttpModel]:
+    """The model as the gateway makes it, but for its options: they may want more tokens. Raises ModelError."""
+    spec = model_spec_of("", model, environ)
+    made = make_model(spec, spec.model, {**spec.kwargs, "extra": {}})
+    assert isinstance(made, HttpModel)
+    try:
+        with anyio.fail_after(patience):
+            yield made
+    except TimeoutError:
+        raise ModelError(f"{ENDPOINT} took too long to answer", kind="timeout") from None
+    finally:
+        await made.aclose()
 
 
-def _fault_from_network(error: OSError, address: str) -> ModelFault:
-    reason = getattr(error, "reason", None) or error
-    if isinstance(reason, TimeoutError):
-        return ModelFault(
-            f"{address} gave no answer in time", "see that it runs, and that the model fits into its memory"
-        )
-    return ModelFault(f"{address} cannot be reached: {reason}", "see that it runs, and that base_url is right")
-
-
-def _fault_from_path(address: str, code: int, right: str) -> ModelFault:
-    return ModelFault(f"{address} is not where a model answers (HTTP {code})", f"write base_url: {right}")
-
-
-def _fault_from_status(code: int, model: ModelSettings, words: str) -> ModelFault:
-    address = address_of(model)
-    if code in (404, 405) and (right := _find_right_address(model, address)):
-        return _fault_from_path(address, code, right)
-    if code in (401, 403):
-        return ModelFault(
-            f"{address} refuses the key (HTTP {code})",
-            "put the right one into .env; which is used: hermes-gateway config show --origin",
-            is_of_key=True,
-        )
-    said = f"(HTTP {code}: {words})" if words else f"(HTTP {code})"
-    if code in (402, 429):
-        return ModelFault(f"{address} does not answer now {said}", "try again later, and look at your limits there")
-    if code >= 500 and code != 501:
-        return ModelFault(f"{address} is ill {said}", "try again later")
-    return ModelFault(f"{address} refuses a call of {model.name!r} {said}", "see that base_url and the name are right")
-
-
-def _parse_model_names(data: bytes) -> set[str]:
-    """The ids in the list; none where the answer is another."""
-    found = json.loads(data)
-    listed = found.get("data") if isinstance(found, dict) else None
-    if not isinstance(listed, list):
-        return set()
-    return {str(one["id"]) for one in listed if isinstance(one, dict) and "id" in one}
+def _describe(error: ModelError, model: ModelSettings) -> ModelFault:
+    """A refusal with the endpoint's own words; what the connection met, with the address."""
+    address, said = address_of(model), to_one_line(error.what)[:MAX_WORDS]
+    if error.remedy or not said.startswith("HTTP "):
+        where = said.replace(ENDPOINT, address, 1)
+        return ModelFault(where if address in where else f"{address}: {where}", error.remedy or SEE_SERVER)
+    refuses, remedy = REFUSALS.get(error.kind, (f"refuses a call of {model.name!r}", SEE_NAMES))
+    return ModelFault(f"{address} {refuses} ({said})", remedy, is_of_key=error.kind == "auth")

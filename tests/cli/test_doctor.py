@@ -7,14 +7,17 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from anyio import to_thread
 
 from gateway.cli.doctor import CHECKS
 from gateway.testing import GatewayProcess
 from gateway.testing.patience import LONGEST
+from tests.agent.models.proxies import proxying
 from tests.http_server import QuietHandler, serving
 
 pytestmark = pytest.mark.process
@@ -147,14 +150,14 @@ class Endpoint(QuietHandler):
             return
         if name in ("one", "other"):
             self.meeting.wait()
-            self.answer(b'{"choices": [{"message": {"content": "ok"}}]}')
+            self.answer(b'{"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}')
         else:
             self.send_response(402 if name == "dear" else 404)
             self.end_headers()
-            self.wfile.write(b'{"error": {"message": "no credit with the key right"}}')
+            self.wfile.write(b'{"error": {"message": "no credit with the key right-key"}}')
 
     def _is_known(self) -> bool:
-        is_known = self.headers.get("Authorization") == "Bearer right"
+        is_known = self.headers.get("Authorization") == "Bearer right-key"
         if not is_known:
             self.send_error(401)
         return is_known
@@ -168,7 +171,7 @@ def endpoint() -> Iterator[str]:
 
 
 def test_a_model_answers_when_it_has_answered_and_each_is_asked_once(gateway: GatewayProcess, endpoint: str) -> None:
-    gateway.environ["OPENAI_API_KEY"] = "right"
+    gateway.environ["OPENAI_API_KEY"] = "right-key"
 
     def model(name: str) -> str:
         return f"{{provider: openai, name: {name}, base_url: '{endpoint}'}}"
@@ -189,11 +192,20 @@ def test_models_that_cannot_be_reached_refuse_the_key_or_are_not_there(gateway: 
         gateway.configure(f"model: {{provider: openai, name: {name}, base_url: '{url}'}}\n")
 
     model("large", endpoint)
-    found = fault(gateway, "models", OPENAI_API_KEY="right")
+    found = fault(gateway, "models", OPENAI_API_KEY="right-key")
     assert ("has no model 'large'" in found["what"], found["remedy"]) == (True, "there is: dear, one, other")
-    assert "refuses the key (HTTP 401)" in fault(gateway, "models", OPENAI_API_KEY="wrong")["what"]
+    assert "refuses the key (HTTP 401: a web page)" in fault(gateway, "models", OPENAI_API_KEY="wrong")["what"]
     model("one", "http://127.0.0.1:1/v1")
-    assert "cannot be reached" in fault(gateway, "models")["what"]
+    assert "could not be reached" in fault(gateway, "models")["what"]
+
+
+async def test_a_model_is_asked_by_the_way_of_the_gateways_calls(gateway: GatewayProcess, endpoint: str) -> None:
+    gateway.configure(f"model: {{provider: openai, name: dear, base_url: '{endpoint}'}}\n")
+    async with proxying("socks") as proxy:
+        way = {"OPENAI_API_KEY": "right-key", "ALL_PROXY": f"socks5h://{proxy.place}"}
+        said = await to_thread.run_sync(partial(fault, gateway, "models", **way))
+    assert "HTTP 402" in said["what"]
+    assert {*proxy.asked} == {endpoint.removeprefix("http://").removesuffix("/v1")}
 
 
 def test_a_script_that_is_not_there(gateway: GatewayProcess) -> None:

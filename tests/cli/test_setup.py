@@ -9,7 +9,7 @@ import pytest
 from anyio import to_thread
 
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
-from gateway.cli.model_probe import fetch_model_names, probe_model
+from gateway.cli.model_probe import fetch_model_names, probe_models
 from gateway.cli.setup.model import ModelChoice, list_missing_keys
 from gateway.config.fields import Secret
 from gateway.config.settings import ModelSettings, SandboxSettings
@@ -27,7 +27,7 @@ KEY = "sk-right-key"
 WRONG = "999999:" + "x" * 35
 
 
-ANSWER = b'{"choices": [{"message": {"content": "ok"}}]}'
+ANSWER = b'{"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}'
 
 
 class Offerer(QuietHandler):
@@ -108,10 +108,10 @@ def test_a_wrong_key_and_a_wrong_address_are_asked_for_again_and_nothing_is_show
         person.answers("which model answers (Enter:", "4\r")
         person.answers("its address", f"{url}\r")
         person.answers("the key (OPENAI_API_KEY; Enter: it needs none):", "sk-wrong\r")
-        person.sees("refuses the key (HTTP 401)")
+        person.sees("refuses the key (HTTP 401")
         person.answers("its address:", "\x7f" * len("/v1") + "\r")
         person.answers("the key (OPENAI_API_KEY; Enter: it needs none):", f"{KEY}\r")
-        person.sees(f"is not where a model answers (HTTP 404); write base_url: {url}")
+        person.sees(f"is not where a model answers (HTTP 404: a web page); write base_url: {url}")
         person.answers("its address:", "/v1\r")
         person.answers("the key (OPENAI_API_KEY; Enter: the one of before):", "\r")
         person.answers("the model's name:", "large-one\r")
@@ -138,7 +138,8 @@ def test_no_404_is_an_answer(url: str, path: str, key: str, remedy: str) -> None
     )
     names, listed = fetch_model_names(asked)
     assert names == []
-    assert [fault and fault.remedy for fault in (listed, probe_model(asked))] == [remedy.format(url)] * 2
+    (called,) = probe_models([asked], {})
+    assert [fault and fault.remedy for fault in (listed, called)] == [remedy.format(url)] * 2
 
 
 @pytest.mark.parametrize(

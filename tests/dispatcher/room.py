@@ -148,7 +148,7 @@ async def open_page(role: str, person: str) -> str:
     return f"https://page/open?code={role}-{person}"
 
 
-def make_reports(restart: Callable[..., None], about: Any) -> GatewayReports:
+def make_reports(restart: Callable[[], Awaitable[None]], about: Any) -> GatewayReports:
     return GatewayReports(
         status=lambda: "all is well",
         hooks=no_hooks,

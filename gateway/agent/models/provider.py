@@ -53,6 +53,17 @@ Decoded = TypeVar("Decoded")
 _decode = JsonDecoder[Any]().decode
 
 
+class _ListedModel(msgspec.Struct):
+    id: str
+
+
+class _ModelList(msgspec.Struct):
+    data: list[_ListedModel] | None = None
+
+
+_decode_names = JsonDecoder[_ModelList](_ModelList).decode
+
+
 @dataclass(slots=True)
 class HttpModel(ABC):
     """One model behind an endpoint. `stall` is how long nothing may come; `extra` stands in every request's body.
@@ -180,46 +191,68 @@ class HttpModel(ABC):
         )
         return client
 
+    async def list_names(self) -> list[str]:
+        """Return the models that the endpoint lists; an endpoint may have no list. Raises ModelError."""
+        try:
+            address = (self.base_url or self.default_url).rstrip("/")
+            return await _fetch_names(await self._open_client(), f"{address}{self.models_path}")
+        except RefusedRequest as refusal:
+            if refusal.kind in ("auth", "overload"):
+                raise self._clean(as_model_error(refusal)) from refusal
+            if right := await self._find_right_url(refusal):
+                raise self._explain_url(refusal, right) from refusal
+            return []
+        except Exception as error:
+            raise self._clean(as_model_error(error)) from error
+
     async def _explain(self, error: Exception) -> ModelError:
         """What went wrong with a request, and which address would have been right where this one is not."""
-        found, right = as_model_error(error), ""
-        if not isinstance(error, RefusedRequest):
-            return self._clean(found)
-        if error.target:
-            right = error.target.removesuffix(self.path)
-        elif self.base_url and error.status in (404, 405) and "model" not in str(found).lower():
-            right = await self._find_right_url()
-        else:
-            return self._clean(found)
-        remedy = f"write base_url: {right}" if right else "see that base_url is right"
-        where = self.base_url or self.default_url
-        return self._clean(ModelError(f"{where} is not where a model answers ({found}); {remedy}", kind="missing"))
+        if isinstance(error, RefusedRequest):
+            is_of_url = self.base_url and error.status in (404, 405) and "model" not in str(error).lower()
+            if is_of_url or error.target:
+                return self._explain_url(error, await self._find_right_url(error))
+        return self._clean(as_model_error(error))
 
-    async def _find_right_url(self) -> str:
-        """What to write: the first address near the configured one that lists models, or wants a key to do so."""
+    def _explain_url(self, refusal: RefusedRequest, right: str) -> ModelError:
+        remedy = f"write base_url: {right}" if right else "see that base_url is right"
+        what = f"{self.base_url or self.default_url} is not where a model answers ({refusal})"
+        return self._clean(ModelError(what, kind="missing", remedy=remedy))
+
+    async def _find_right_url(self, refusal: RefusedRequest) -> str:
+        """Return the first address near the configured one that lists models, or wants a key to do so."""
+        if refusal.target:
+            return refusal.target.removesuffix(self.path).removesuffix(self.models_path)
         client = await self._open_client()
-        for url in list_other_urls(self.base_url, self.models_path):
+        for url in list_other_urls(self.base_url, self.models_path) if self.base_url else ():
             try:
                 with anyio.fail_after(PROBE_SECONDS):
-                    response = await client.get(f"{url}{self.models_path}")
-                    async for body in read_whole(response.read_pieces()):
-                        if "data" in msgspec.json.decode(body, type=dict):
-                            return url
+                    if await _fetch_names(client, f"{url}{self.models_path}"):
+                        return url
             except RefusedRequest as refused:
                 if refused.status in (401, 403):
-                    return f"{url}, and a key that is right"
-            except (ModelError, TimeoutError, msgspec.DecodeError):
+                    return f"{url}, and a key that is right" if self.api_key else f"{url}, and a key"
+            except (ModelError, TimeoutError, ValueError):
                 continue
         return ""
 
     def _clean(self, error: ModelError) -> ModelError:
         """The error without the keys of this model: some endpoints say what they were sent."""
-        text = str(error)
+        text = error.what
         login = urlsplit(self.base_url)
         for secret in (self.api_key, login.password or "", *self.headers.values()):
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, REPLACEMENT)
-        return ModelError(text, kind=error.kind, retry_after=error.retry_after)
+        return ModelError(text, kind=error.kind, retry_after=error.retry_after, remedy=error.remedy)
+
+
+async def _fetch_names(client: "EndpointClient", url: str) -> list[str]:
+    """Return the models in the list at this address. Raises ModelError, RefusedRequest, or ValueError for no list."""
+    response = await client.get(url)
+    try:
+        (body,) = [body async for body in read_whole(response.read_pieces())]
+    finally:
+        await _close_response(response, None)
+    return sorted(one.id for one in _decode_names(body).data or ())
 
 
 def _refuses_pictures(refusal: RefusedRequest) -> bool:

@@ -16,6 +16,7 @@ BY_STATUS: Mapping[int, str] = {
     413: "context",
     422: "request",
     429: "rate",
+    501: "missing",
 }
 TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum context|too many tokens|prompt is too long")
 NO_CREDIT = re.compile(r"insufficient[_ ](quota|credit|balance|funds)|exceeded your current quota|billing")
@@ -59,11 +60,11 @@ class RefusedRequest(Exception):
 
 
 def _find_words(text: str) -> str:
-    """The message in it, or all of it: some send a whole page of HTML."""
+    """The message in it, or all of it; a page for browsers is named, since its beginning says nothing."""
     try:
         body = _decode(text.encode())
     except ValueError:
-        return text
+        return "a web page" if text.startswith("<") else text
     inner = body.get("error", body) if isinstance(body, dict) else body
     message = inner.get("message") if isinstance(inner, dict) else inner
     return message if isinstance(message, str) else text

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.cli.model_probe import MAX_NAMES_SHOWN, ask_model, fetch_model_names, probe_model, show_loading
+from gateway.cli.model_probe import MAX_NAMES_SHOWN, ask_model, fetch_model_names, probe_models, show_loading
 from gateway.cli.output import apply_style, print_note, print_text
 from gateway.cli.setup.env_file import check_value
 from gateway.cli.setup.network import write_variables
@@ -109,7 +109,7 @@ def read_choice(args: argparse.Namespace, environ: Mapping[str, str]) -> ModelCh
 def check_choice(choice: ModelChoice) -> None:
     """ConfigError: it does not answer."""
     with show_loading():
-        fault = probe_model(settings_of(choice))
+        (fault,) = probe_models([settings_of(choice)], get_process_environment())
     if fault:
         raise ConfigError(f"{fault.what}\n{fault.remedy}; nothing was written, --no-check writes without asking there")
     print_answer()
