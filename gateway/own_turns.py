@@ -4,9 +4,6 @@ Each node hears all of it. What each would say of it elsewhere (to a collector o
 say.
 """
 
-from gateway import record_subjects
-from gateway.engine.interface import Record
-
 MOST_ELSEWHERE = 10_000  # sessions and replies; of the oldest it is forgotten that they are not ours
 
 
@@ -17,11 +14,10 @@ class OwnTurns:
         self._node = node
         self._others: dict[str, None] = {}
 
-    def has(self, record: Record, kind: str, by: str = "", reply_id: str = "") -> bool:
-        """Whether this record tells what was done here. `by` has claimed the turn, and `reply_id` is what is sent."""
+    def has(self, chain: str, kind: str, by: str = "", reply_id: str = "") -> bool:
+        """Tell if a record of this chain is of our work. `by` has claimed the turn, and `reply_id` is what is sent."""
         if not self._node:
             return True
-        chain = record_subjects.token_of_subject(record.subject)
         if kind == "claim":
             self._note(chain, is_ours=by in ("", self._node))
         is_ours = (reply_id if kind in ("sent", "failed") else chain) not in self._others

@@ -35,7 +35,7 @@ from gateway.errors import EngineError, EngineTooNew, GatewayError
 log = logging.getLogger(__name__)
 
 FETCH_COUNT = 256
-FETCH_SECONDS = 5.0
+FETCH_SECONDS = 60.0  # a delivery is handed out at once, however long is waited for one
 RETRY_SECONDS = 1.0
 RELEASE_SECONDS = 1.0
 BACKLOG_WORKERS = 32  # of what waited before, that are begun at a time

@@ -136,11 +136,12 @@ class TurnSpans:
         except msgspec.DecodeError:
             return  # of a later version; whoever needs it says so
         reply_id = fact.reply.id if fact.reply else fact.reply_id
-        is_ours = self._own.has(record, fact.kind, fact.by, reply_id)
-        yield from (span for span in self._note(fact, record) if is_ours)
+        chain = record_subjects.token_of_subject(record.subject)
+        is_ours = self._own.has(chain, fact.kind, fact.by, reply_id)
+        yield from (span for span in self._note(fact, chain, record) if is_ours)
 
-    def _note(self, fact: TurnFact, record: Record) -> Iterator[Span]:
-        chain, at = record_subjects.token_of_subject(record.subject), record.ts
+    def _note(self, fact: TurnFact, chain: str, record: Record) -> Iterator[Span]:
+        at = record.ts
         self._note_beginning(chain, fact, at)
         match fact.kind:
             case "claim":

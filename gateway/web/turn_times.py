@@ -78,7 +78,7 @@ class TurnTimes:
         except msgspec.DecodeError:
             return  # of a later version; whoever needs it says so
         chain, at = record_subjects.token_of_subject(record.subject), record.ts
-        self._counts = self._own.has(record, fact.kind, fact.by, fact.reply.id or fact.reply_id)
+        self._counts = self._own.has(chain, fact.kind, fact.by, fact.reply.id or fact.reply_id)
         match fact.kind:
             case "in":
                 self._begun.setdefault(("wait", chain), at)
