@@ -22,6 +22,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.node_settings import NODE_ROLES
 from gateway.config.permissions import prepare_home
+from gateway.daemon.disk_configuration import DiskConfiguration, stamp_files
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.own_process import check_thread_limit
 from gateway.daemon.process import run_daemon as serve
@@ -58,13 +59,13 @@ def run_gateway(args: argparse.Namespace, home: Home, note: str, notifier: Notif
     check_thread_limit()
     prepare_home(home)
     resume_restore(home)
-    configuration = read()
+    stamps, configuration = stamp_files(home), read()
     with open_logs(home, configuration, environ) as kept:
         if note:
             log.warning("%s", note)
 
-        def read_again() -> Configuration:
-            fresh = replace(read(), redactor=kept.redactor)  # one for the process, which forgets nothing
+        def adopt(fresh: Configuration) -> Configuration:
+            fresh = replace(fresh, redactor=kept.redactor)  # one for the process, which forgets nothing
             kept.redactor.learn(fresh.secrets)
             kept.set_level(fresh.settings.logs.level)
             for finding in fresh.warnings:
@@ -72,8 +73,9 @@ def run_gateway(args: argparse.Namespace, home: Home, note: str, notifier: Notif
             return fresh
 
         watchdog = read_watchdog(environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", ""))
+        disk = DiskConfiguration(read, home, adopt(configuration), stamps)
         try:
-            return int(anyio.run(serve, home, read_again, read, notifier, watchdog, print_banner, loaded.check))
+            return int(anyio.run(serve, disk, lambda: adopt(read()), notifier, watchdog, print_banner, loaded.check))
         except (BaseExceptionGroup, OSError) as error:
             raise describe_disk_error(unwrap_error(error), home) from None
 

@@ -26,12 +26,12 @@ class DiskConfiguration:
 
     def __init__(self, read: Callable[[], Configuration], home: Home, loaded: Configuration, stamps: Stamps) -> None:
         self._read = read
-        self._home = home
+        self.home = home
         self.keep(loaded, stamps)
 
     def keep(self, loaded: Configuration, stamps: Stamps) -> None:
         """From now on this is in force."""
-        self._loaded = loaded
+        self.loaded = loaded
         self._seen = self._stamped = stamps
         self._told = ""
 
@@ -41,7 +41,7 @@ class DiskConfiguration:
 
     async def describe(self) -> str:
         """What to tell of it; "": what is on disk is in force."""
-        stamps = stamp_files(self._home)
+        stamps = stamp_files(self.home)
         if stamps != self._seen:
             self._told = await run_in_thread(self._compare, stamps)
             self._seen = stamps
@@ -50,14 +50,14 @@ class DiskConfiguration:
         return self._told
 
     def _compare(self, stamps: Stamps) -> str:
-        file = next((one for one in stamps if stamps[one] != self._stamped[one]), self._home.config)
+        file = next((one for one in stamps if stamps[one] != self._stamped[one]), self.home.config)
         try:
             now = self._read()
         except ConfigError:
             return UNUSABLE.format(file=file)
         names = [
-            *list_differences(self._loaded.settings, now.settings),
-            *list_changed_variables(self._loaded.environ, now.environ),
+            *list_differences(self.loaded.settings, now.settings),
+            *list_changed_variables(self.loaded.environ, now.environ),
         ]
         more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
         return CHANGED.format(file=file, names=", ".join([*names[:MOST_NAMED], *more])) if names else ""

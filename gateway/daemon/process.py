@@ -14,7 +14,6 @@ import anyio
 
 from gateway import __version__
 from gateway.activity import CALLER, Caller
-from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.reference import list_differences
 from gateway.config.settings import Settings
@@ -136,17 +135,16 @@ Announce: TypeAlias = Callable[[Gateway], Awaitable[None]]
 
 
 async def run_daemon(
-    home: Home,
+    disk: DiskConfiguration,
     load: LoadConfiguration,
-    read: LoadConfiguration,
     notifier: Notifier,
     watchdog: float,
     announce: Announce,
     check_program: Callable[[], None],
 ) -> ExitCode:
-    """Serve the home. `load` reads the configuration, again at each SIGHUP, for it to count from then on; `read` only
-    looks at it. `watchdog` is the supervisor's patience. `check_program` fails where this is not the program any more
-    that is to serve.
+    """Serve the home of this configuration. `load` reads it again at each SIGHUP, for it to count from then on.
+    `watchdog` is the supervisor's patience. `check_program` fails where this is not the program any more that is to
+    serve.
 
     Raises:
         HomeBusy: another gateway serves this home, and did not end in time.
@@ -156,7 +154,7 @@ async def run_daemon(
     prepare_threads()
     open_descriptor_limit()
     gc.freeze()  # what was imported stays: the collector need not walk through it at the start
-    stamps, configuration = stamp_files(home), load()
+    home, configuration = disk.home, disk.loaded
     remove_unused_folders(Path(configuration.environ.get("TMPDIR", DEFAULT_TEMPORARY)))
     limit = configuration.settings.gateway.shutdown_timeout
     shutdown = Shutdown(limit)
@@ -170,7 +168,7 @@ async def run_daemon(
         waiting = partial(report_waiting, notifier, home.lock)
         serving = open_gateway(home, configuration, shutdown, verbs, build_caller_check, waiting)
         async with serving as gateway:
-            gateway.disk = DiskConfiguration(read, home, configuration, stamps)
+            gateway.disk = disk
             await tasks.start(handle_signals, shutdown, partial(reloader.answer_signal, gateway))
             tasks.start_soon(report_status, gateway, notifier, watchdog)
             notifier.ready(format_status_line(gateway))

@@ -39,9 +39,11 @@ class MissingPluginSource(MissingSource):
 
     def _find_missing(self) -> dict[str, HookVersion]:
         hermes = self.config.read()
+        if not (named := hermes.enabled - hermes.disabled):
+            return {}
         folders = [folder for place in list_plugin_folders(self.home) for folder in _list_folders(place)]
         names = {name for folder in folders for name in (folder.name, f"{folder.parent.name}/{folder.name}")}
-        left = hermes.enabled - hermes.disabled - names - {one.bare_name for one in self.packages.list()}
+        left = named - names - {one.bare_name for one in self.packages.list()}
         left -= {_name_of(folder) for folder in folders} if left else set()
         made = (self._describe(name) for name in sorted(left))
         return {version.name: version for version in made}

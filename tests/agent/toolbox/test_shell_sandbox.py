@@ -4,13 +4,12 @@ import os
 import re
 import socket
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import anyio
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gateway.agent.context_files import ContextFiles
 from gateway.agent.toolbox.shell import NOT_OUTSIDE, ShellOptions, make_shell_tool, run_command
@@ -107,7 +106,7 @@ async def test_what_is_hidden_in_a_root_stays_hidden(shell_in, fork_server, tmp_
     assert REFUSED.search(await text_of(shell, "echo x >> .ssh/id_rsa"))
     assert await text_of(shell, "cat notes.txt") == "what stands in notes.txt"
     (whole / ".bashrc").write_text("as it was")
-    places = msgspec.structs.replace(places, kept=(whole / ".bashrc", whole / ".zshenv"))
+    places = replace(places, kept=(whole / ".bashrc", whole / ".zshenv"))
     shell = replace(shell, find_places=lambda _facts: places)
     for changed in ("echo x >> .bashrc", "mv .bashrc y", "echo x > .zshenv", "ln -s notes.txt .zshenv"):
         assert REFUSED.search(await text_of(shell, changed)), changed
