@@ -1,8 +1,4 @@
-"""What somebody may want to know of their home though nothing is wrong: who asks to be let in, what an upgrade changed.
-
-The tools of those who are no owner or admin became fewer when tools were given by role. A home that was there before is
-told so, at each start and in `status`, until it says itself what it gives.
-"""
+"""What somebody may want to know of their home though nothing is wrong: who asks to be let in, and what is new."""
 
 import logging
 
@@ -15,18 +11,10 @@ from gateway.errors import EngineError, RecordDamage
 log = logging.getLogger(__name__)
 
 OWNER = "gateway/notices"  # no hook has such a name: a folder's name has no slash in it
-FEWER_TOOLS = "tools by role"
-OWN_FOLDERS = "files by conversation"
 HELD_VOICE = "voice programs in a sandbox"
-TOOLS_LINE = "access: {tools: {user: all, guest: all}}"
-FEWER = f"agents have fewer tools for users and guests than before, and no shell; to give all back: {TOOLS_LINE}"
 VOICE_NETWORK = (
     "programs under `voice` read only themselves and what their arguments and `read` name now, and have the network "
     "still; to take it: voice: {transcribe: {network: false}, speak: {network: false}}"
-)
-OTHER_FOLDERS = (
-    "agents work for each user in a folder of their own now, below hermes-gateway/files, and no longer in tools.roots, "
-    "which owners and admins have; what lies there stays there: docs/people.md in the sources"
 )
 
 
@@ -40,17 +28,6 @@ async def is_new_journal(engine: Engine) -> bool:
         return not await engine.read(">", limit=1)
     except RecordDamage:
         return False
-
-
-async def is_new_home(engine: Engine, is_empty: bool) -> bool:
-    """Was nothing done in this home before tools were given by role? It is kept; `is_empty` is the journal now."""
-    kept = await _keep_once(engine, FEWER_TOOLS, is_empty)
-    return is_empty if kept is None else kept
-
-
-async def needs_word_of_folders(engine: Engine, is_empty: bool) -> bool:
-    """Is this the first start since users have folders of their own, of a home that was there before? It is kept."""
-    return await _keep_once(engine, OWN_FOLDERS, is_empty) is None and not is_empty
 
 
 async def has_voice_network(engine: Engine, is_empty: bool) -> bool:
@@ -79,21 +56,12 @@ async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
     return None
 
 
-def has_changed_tools(access: AccessControl, configuration: Configuration, is_new: bool) -> bool:
-    """Is there anybody for whom the upgrade changed something, and nothing written down about it?"""
-    is_said = any(name.startswith("access.tools.") for name in configuration.origins)
-    return not (is_new or is_said) and access.has_others()
-
-
-def list_notices(
-    access: AccessControl, configuration: Configuration, is_new: bool, has_voice_network: bool
-) -> list[str]:
+def list_notices(access: AccessControl, configuration: Configuration, has_voice_network: bool) -> list[str]:
     """For `status`."""
     return [
         *(
             f"{one.served_as} user {one.user_id} asks to be let in: hermes-gateway pairing list"
             for one in access.pairings.asking
         ),
-        *([FEWER] if has_changed_tools(access, configuration, is_new) else []),
         *([VOICE_NETWORK] if needs_word_of_voice(configuration, has_voice_network) else []),
     ]
