@@ -21,7 +21,7 @@ from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.own_guards import NEVER_DENIES, describe_new_guards
 from gateway.hooks.folders.readiness import check_readiness
 from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import HookVersion, Source
+from gateway.hooks.folders.sources import UNREAD_STATES, HookVersion, Source
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.watcher import FolderWatcher, TouchedFolders
 from gateway.threads import run_in_thread
@@ -40,7 +40,7 @@ class SourceSet:
         self.sources = list(sources)
         self.switches = HookSwitches(services.environment.state)
         self._cache = InspectionCache(services.environment.state)
-        self.kept = KeptHooks(services.environment)
+        self.kept = KeptHooks(services.environment, is_new=self._cache.is_new)
         self._services = services
 
     def list(self) -> dict[str, HookVersion]:
@@ -162,7 +162,11 @@ class SourceSet:
         other = self._find_elsewhere(version.name)
         if other and version.is_ready and version.manifest is None and version.denied is None:
             version = replace(version, denied=other.denied, is_guarded_elsewhere=True)
-        checked = check_readiness(version, self._services, self.switches, self.kept.find_manifest(version.name))
+        kept = self.kept.find_manifest(version.name)
+        checked = check_readiness(version, self._services, self.switches, kept)
+        is_unread = checked.manifest is None and checked.state in UNREAD_STATES and os.path.lexists(version.path)
+        if self.kept.is_lost and kept is None and is_unread:
+            checked = check_readiness(version, self._services, self.switches, self.kept.assume(version))
         if other and checked.denied is None and _waits_for_people(checked):
             other = replace(other, has_namesake=version.has_namesake)
             denied = check_readiness(other, self._services, self.switches).denied
@@ -386,6 +390,7 @@ class FolderSet:
                     await hook.take(checked, eager=False)
                 await anyio.lowlevel.checkpoint()
         await self.sources.save()
+        self.sources.kept.is_lost = False  # what comes from now on has guarded nothing
         if self.sources.is_of_before and (new := describe_new_guards(_list_manifests(self.hooks))):
             log.warning("%s", new)
         self.settled.set()

@@ -69,6 +69,7 @@ class InspectionCache:
         kept = read_json(self._path, InspectionIndex, InspectionIndex(v=INDEX_VERSION, entries={}))
         self._known = kept.entries if kept.v == INDEX_VERSION else {}
         self.is_of_before = bool(kept.entries and not self._known)  # an earlier version has worked with these hooks
+        self.is_new = not self._known  # this version has read no hook here
         self._used: dict[str, IndexEntry] = {}
         self._is_changed = False
 

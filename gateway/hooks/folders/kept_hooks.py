@@ -13,6 +13,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,13 +57,19 @@ class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class KeptHooks:
-    """The kept hooks by name, in memory and in one file of the home."""
+    """The kept hooks by name, in memory and in one file of the home.
 
-    def __init__(self, environment: HookEnvironment) -> None:
+    `is_new`: there is no such file yet. `is_lost`: it does not say all that it should, so what is not well guards all.
+    """
+
+    def __init__(self, environment: HookEnvironment, *, is_new: bool) -> None:
         self._path = environment.state / REGISTRATIONS_FILE
         self._environment = environment
-        self._kept = dict(_read_entries(self._path))
+        self._kept, is_whole = _read_entries(self._path)
+        self.is_lost = not is_whole and not (is_new and not self._path.exists())
         self._changed = anyio.Event()
+        if self.is_lost:
+            log.warning("%s cannot be read: until a hook could be loaded again, it denies every tool", self._path)
 
     def __iter__(self) -> Iterator[str]:
         return iter([name for name, kept in self._kept.items() if kept.manifest])
@@ -76,6 +83,12 @@ class KeptHooks:
         """Find the manifest of its last good load."""
         kept = self._kept.get(name)
         return kept.manifest if kept else None
+
+    def assume(self, version: HookVersion) -> Manifest:
+        """Have it guard every tool from now on: nobody can say what it guarded."""
+        manifest = Manifest(folder=version.name, name=version.name, intercepts=("tool:before",), on_error="deny")
+        self._put(version.name, KeptHook(manifest=manifest, path=str(version.path), place=str(version.source.path)))
+        return manifest
 
     def find_registered(self, version: HookVersion) -> HookRegistrations | None:
         """Find its registrations, if they are known."""
@@ -210,13 +223,13 @@ def _device_of(place: Path) -> int:
         return 0
 
 
-def _read_entries(path: Path) -> Iterator[tuple[str, KeptHook]]:
-    """Yield the entries; one of another version that cannot be read takes none of the others with it."""
-    for name, entry in read_json(path, dict[str, msgspec.Raw], {}).items():
-        try:
-            yield name, msgspec.json.decode(entry, type=KeptHook)
-        except (msgspec.MsgspecError, ValueError):
-            log.warning("what %s guarded is not known: %s cannot be understood", name, path)
+def _read_entries(path: Path) -> tuple[dict[str, KeptHook], bool]:
+    """Return the entries that can be read, and whether these are all: one takes none of the others with it."""
+    entries, found = read_json(path, dict[str, msgspec.Raw], {"": msgspec.Raw()}), dict[str, KeptHook]()
+    for name, entry in entries.items():
+        with suppress(msgspec.MsgspecError, ValueError):
+            found[name] = msgspec.json.decode(entry, type=KeptHook)
+    return found, len(found) == len(entries)
 
 
 def _list_packages(folder: Path) -> list[str]:

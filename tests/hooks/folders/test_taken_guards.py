@@ -14,6 +14,7 @@ from gateway.hermes.config import HermesConfig
 from gateway.hermes.installed_hooks import InstalledSource
 from gateway.hermes.sources import PluginSource
 from gateway.hooks.folders.installed import HooksLock
+from gateway.hooks.folders.kept_hooks import REGISTRATIONS_FILE
 from gateway.turn_marks import ToolTimes, TurnMarks
 from tests.hooks.folders.test_reach import lock
 from tests.hooks.folders.test_unwell_guards import ALLOWS, HANDLER, MANIFEST, PLUGIN, Guarded
@@ -120,6 +121,26 @@ async def test_an_installed_guard_that_a_tool_takes_out_of_the_lock_waits_for_a_
         assert not await guarded.list_open(), "while it runs"
     async with guarded.serving():
         assert not await guarded.list_open(), "after a start"
+
+
+@pytest.mark.parametrize("text", ["{", '{"guard": 1}', None])
+async def test_where_neither_the_hook_nor_the_memory_says_what_it_guarded_it_guards_every_tool(
+    guarded: Guarded, text: str | None
+) -> None:
+    guarded.plant("guard")
+    async with guarded.serving():
+        assert not await guarded.list_open()
+    (guarded.home.hooks / "guard" / "HOOK.yaml").write_text("intercepts: [")
+    memory = guarded.home.environment().state / REGISTRATIONS_FILE
+    memory.unlink() if text is None else memory.write_text(text)
+    async with guarded.serving():
+        assert not await guarded.list_open(["guard", "another"])
+        guarded.home.plant("new", "intercepts: [", HANDLER)
+        await until(lambda: guarded.service.has("new"))
+    async with guarded.serving():
+        assert not await guarded.list_open(["guard", "another"]), "after another start"
+        await guarded.service.forget("guard")
+        assert await guarded.list_open() == ["guard"], "nor does one that came since"
 
 
 def serve_plugin(guarded: Guarded) -> Path:
