@@ -73,7 +73,8 @@ APOLOGY = "Something went wrong and I could not finish. Please try again; the pe
 class OperationResult(msgspec.Struct):
     """What came of one try of an operation.
 
-    before_event, after_event: the fields as the hooks left them; empty and None where nobody wanted the event.
+    before_event, after_event: the fields as the hooks left them; empty and None where nobody wanted the event;
+        the latter also where none of them could change it.
     outcome, after_outcome: what hooks decided at each of the two.
     is_from_hook: a hook gave the value, in place of the operation.
     exit_reason: `paused` or `interrupted`, while the operation is being left.
@@ -249,8 +250,9 @@ async def _run_between_events(operation: Operation[Any]) -> OperationResult:
     if operation.after and wants(operation.after):
         shown = error_as_fields(result.error, state.ports.redact)
         fields = {"error": shown, **operation.after_fields(result)}
-        result.after_event, result.after_outcome = await state.fire(operation.after, fields)
-        result.error = error_from_fields(result.after_event.get("error"), result.error, shown)
+        event, result.after_outcome = await state.fire(operation.after, fields)
+        if event is not fields:
+            result.after_event, result.error = event, error_from_fields(event.get("error"), result.error, shown)
     return result
 
 

@@ -125,11 +125,14 @@ class TurnState:
         self.usage += used
 
     async def fire(self, name: str, fields: dict[str, Any]) -> tuple[Fields, Outcome | None]:
-        """The event as its hooks leave it; without hooks, the fields as they are."""
+        """The event as its hooks leave it; where none may change it, the same fields."""
         if not self.ports.wants(name):
             return fields, None
         if self.resumed:
             fields["resumed"] = True
+        if not self.ports.decides(name):
+            self.ports.emit(name, agent=self.agent.name, **fields)
+            return fields, None
         event = await self.ports.run(name, agent=self.agent.name, **fields)
         outcome = event.outcome
         return event, None if isinstance(outcome, Pause) else outcome
@@ -182,11 +185,14 @@ class TurnState:
             raise StepNotRecorded(error) from error
 
     async def _fire_message_add(self, entry: Entry) -> Entry:
-        fields, outcome = await self.fire("message:add", {"message": as_message(entry)})
+        fields = {"message": as_message(entry)}
+        event, outcome = await self.fire("message:add", fields)
+        if event is fields:
+            return entry
         if isinstance(outcome, Deny):
             return replace(entry, content=outcome.text or WITHHELD, parts=())
         try:
-            left = entry_from(fields["message"])
+            left = entry_from(event["message"])
             # They change what it says, not what it is: a result without its call would break the transcript.
             parts = tuple(part for part in entry.parts if part in left.parts)
             return replace(entry, content=left.content, error=left.error, parts=parts)

@@ -286,7 +286,7 @@ class ReplyHooks(DeliveryCallbacks):
     def leaves(self, outbound: records.OwedReply) -> bool:
         reply = outbound.reply
         needs_more = reply.buttons or reply.attachments or reply.is_spoken
-        return not needs_more and (reply.is_empty or not self._registry.wants(SENDING))
+        return not needs_more and (reply.is_empty or not any(hook.intercepts for hook in self._registry.at(SENDING)))
 
     def owe(self, delivery: DeliveryReport) -> list[NewRecord]:
         owed = OwedEvents()
@@ -304,24 +304,26 @@ class ReplyHooks(DeliveryCallbacks):
 
     def _tell(self, delivery: DeliveryReport) -> None:
         """Durable hooks are owed it already: it stands with the end of the delivery."""
-        self._fire(delivery, HookScope.emit, OwedEvents([_end_id_of(delivery)]))
+        self._fire(delivery, HookScope.emit, OwedEvents(f"{delivery.reply.id}/{name}" for name in _events_of(delivery)))
 
     def _fire(self, delivery: DeliveryReport, fire: Callable[..., None], owed: OwedEvents) -> None:
-        name = "message:failed" if delivery.error else "message:sent"
-        if delivery.outbound.reply.is_empty or not self._registry.wants(name):
-            return
-        fields = build_reply_fields(delivery.outbound, delivery.reply)
-        fields |= {"id": _end_id_of(delivery), "attempts": delivery.attempts}
-        if delivery.error:
-            fields["error"] = self._redact(delivery.error)
-        else:
-            fields["message_ids"] = [one for part in delivery.message_ids for one in part]
-        with use_cause(delivery.outbound.cause):
-            fire(self._registry.scope({}, owed=owed), name, **fields)
+        wanted = [name for name in _events_of(delivery) if self._registry.wants(name)]
+        for name in () if delivery.outbound.reply.is_empty else wanted:
+            fields = build_reply_fields(delivery.outbound, delivery.reply) | {"id": f"{delivery.reply.id}/{name}"}
+            if delivery.error:
+                fields |= {"attempts": delivery.attempts, "error": self._redact(delivery.error)}
+            elif name != SENDING:
+                ids = [one for part in delivery.message_ids for one in part]
+                fields |= {"attempts": delivery.attempts, "message_ids": ids}
+            with use_cause(delivery.outbound.cause):
+                fire(self._registry.scope({}, owed=owed), name, **fields)
 
 
-def _end_id_of(delivery: DeliveryReport) -> str:
-    return f"{delivery.reply.id}/{'message:failed' if delivery.error else 'message:sent'}"
+def _events_of(delivery: DeliveryReport) -> tuple[str, ...]:
+    """The end of a delivery; before it, that it begins, unless that was fired when hooks could change the reply."""
+    if delivery.error:
+        return ("message:failed",)
+    return (SENDING, "message:sent") if delivery.is_at_once else ("message:sent",)
 
 
 def build_reply_fields(outbound: records.OwedReply, reply: Reply) -> dict[str, Any]:

@@ -218,7 +218,7 @@ class TurnClaim:
             kept = (*held, *make_decision_records(self.job.turn_id, decisions), *kept)
             outbound, arrived = self._outbound(replies)
             # The requests first: whoever looks for what was shown for one reads on from there.
-            extra = [*extra, *outbound, *make_owed_puts(events, self.session.key)]
+            extra = [*extra, *make_owed_puts(events, self.session.key), *outbound]
             while True:
                 if self.is_lost:
                     raise Conflict(f"turn {self.job.turn_id} of {self.session.key} is no longer ours")

@@ -178,7 +178,7 @@ class OutboxSettings(msgspec.Struct, frozen=True):
 class DeliveryReport(msgspec.Struct, frozen=True):
     """How the delivery of a reply ended: `message_ids` of each part, or an error.
 
-    It is given to the listeners once, after it stands in the journal.
+    It is given to the listeners once, after it stands in the journal. `is_at_once`: it arrived with its own record.
     """
 
     outbound: records.OwedReply
@@ -186,6 +186,7 @@ class DeliveryReport(msgspec.Struct, frozen=True):
     message_ids: MessageIds = ()
     attempts: int = 0
     error: str = ""
+    is_at_once: bool = False
 
 
 class ReplyWithheld(GatewayError):

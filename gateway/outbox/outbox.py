@@ -92,7 +92,7 @@ class Outbox:
         shown = sender.transport.list_shown(outbound.reply)
         if shown is None or sender.is_at(record_subjects.place_of(outbound.reply.address)):
             return None
-        report = DeliveryReport(outbound, outbound.reply, ((outbound.reply.id,),), 1)
+        report = DeliveryReport(outbound, outbound.reply, ((outbound.reply.id,),), 1, is_at_once=True)
         return [*shown, *sender.list_owed(report)], partial(sender.report, self._callbacks.sent, report)
 
     async def say_now(self, reply: Reply) -> None:

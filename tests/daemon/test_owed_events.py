@@ -58,16 +58,29 @@ NAMED = "[session:start, 'message:*', agent:start, agent:end, 'llm:before', 'llm
 async def test_each_event_of_a_turn_follows_the_fact_that_it_tells(tmp_path: Path) -> None:
     async with gateway_in(tmp_path / "home", TURNS, hooks={"keeps": hook(NAMED)}) as live:
         await live.say("x")
-        story = await settled(live, "SendSucceeded")
+        story = await settled(live, "message:sent")
     assert story == [
         *("Claim", "session:start", "message:received"),
         *("LlmStep", "agent:start", "message:add", "llm:before", "llm:after", "message:add"),
         *("ToolStarted", "tool:before"),
         *("ToolFinished", "tool:after"),
-        *("TurnEnded", "OwedReply"),  # the last answer is a part of the end
-        *("message:add", "llm:before", "llm:after", "message:add", "agent:end"),
-        *("message:sending", "message:sent", "SendSucceeded"),  # the send journal moves on last
+        *("TurnEnded", "message:add", "llm:before", "llm:after", "message:add", "agent:end"),
+        *("OwedReply", "message:sending", "message:sent"),  # the terminal has it with that, as nobody may change it
     ]
+
+
+async def test_a_reply_that_a_hook_may_change_is_told_behind_its_own_record(tmp_path: Path) -> None:
+    changes = {
+        "HOOK.yaml": "intercepts: [message:sending]\n",
+        "handler.py": "def handle(event_type, context): return {'text': 'well done'}\n",
+    }
+    hooks = {"keeps": hook("[message:sending, message:sent]"), "changes": changes}
+    async with gateway_in(tmp_path / "home", {"user": "x", "text": "done"}, hooks=hooks) as live:
+        await live.say("x")
+        story = await settled(live, "SendSucceeded")
+        found = [event async for _, event in records.read_events(live.gateway.engine)]
+    assert story == ["Claim", "TurnEnded", "OwedReply", "message:sending", "message:sent", "SendSucceeded"]
+    assert [event.fields["text"] for event in found] == ["well done", "well done"]
 
 
 async def test_a_message_that_a_hook_may_change_is_told_as_the_hook_left_it(tmp_path: Path) -> None:
@@ -78,9 +91,9 @@ async def test_a_message_that_a_hook_may_change_is_told_as_the_hook_left_it(tmp_
     hooks = {"keeps": hook("[message:received]"), "changes": changes}
     async with gateway_in(tmp_path / "home", {"user": "x", "text": "done"}, hooks=hooks) as live:
         await live.say("x")
-        story = await settled(live, "message:received")
+        story = await settled(live, "OwedReply")
         found = [event async for _, event in records.read_events(live.gateway.engine)]
-    assert story == ["Claim", "TurnEnded", "OwedReply", "message:received"]
+    assert story == ["Claim", "TurnEnded", "message:received", "OwedReply"]
     assert [event.fields["text"] for event in found] == ["x and more"]
 
 
@@ -89,7 +102,7 @@ async def test_what_no_durable_hook_wants_costs_no_record(tmp_path: Path) -> Non
     hooks["looks"]["HOOK.yaml"] = "events: ['*']\n"
     async with gateway_in(tmp_path / "home", TURNS, hooks=hooks) as live:
         await live.say("x")
-        await settled(live, "SendSucceeded")
+        await settled(live, "OwedReply")
         assert [event async for _, event in records.read_events(live.gateway.engine)] == []
 
 
