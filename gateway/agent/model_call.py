@@ -42,12 +42,14 @@ class ModelCall(Operation[Chunk]):
         self.state.partial = ""
 
     def before_fields(self) -> dict[str, Any]:
-        request = self.request
-        history = request.messages if self.state.ports.reads(self.before, "messages") else None
-        return {
-            **({} if history is None else {"messages": [as_message(entry) for entry in history]}),
+        request, reads = self.request, self.state.ports.reads
+        fields: dict[str, Any] = {}
+        if reads(self.before, "messages"):
+            fields["messages"] = [as_message(entry) for entry in request.messages]
+        if reads(self.before, "tools"):
+            fields["tools"] = [msgspec.to_builtins(spec) for spec in request.tools]
+        return fields | {
             "system": request.system,
-            "tools": [msgspec.to_builtins(spec) for spec in request.tools],
             "model": request.name or self.state.agent.model.name,
             "hop": self.state.hop,
             "tokens": estimate_tokens(request),
@@ -206,7 +208,9 @@ def _request_from(request: ModelRequest, event: Fields, default: str) -> ModelRe
     try:
         left = event.get("messages", request.messages)
         entries = list(request.messages) if left is request.messages else [entry_from(one) for one in left or ()]
-        tools = tuple(msgspec.convert(spec, ToolSpec) for spec in event.get("tools") or ())
+        tools = request.tools
+        if "tools" in event:
+            tools = tuple(msgspec.convert(spec, ToolSpec) for spec in event["tools"] or ())
     except ValueError as error:
         log.warning("llm:before left a request that is none (%s); the original is sent", error)
         return request

@@ -69,9 +69,13 @@ class OwedEvents:
         """Those that wait for the next append, in the order in which they were made."""
         return tuple(self._decisions)
 
+    def has(self, id: str) -> bool:  # noqa: A002 - what it is called everywhere
+        """Is it there, or waiting? A turn that runs again repeats its events."""
+        return id in self._known
+
     def add(self, event: OwedEvent) -> None:
-        """The next append takes it along, unless one did so already: a turn that runs again repeats its events."""
-        if event.id not in self._known and not self.is_over:
+        """The next append takes it along, unless one did so already."""
+        if not (self.is_over or self.has(event.id)):
             self._known.add(event.id)
             self._waiting[event.id] = event
 

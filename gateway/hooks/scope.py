@@ -178,7 +178,7 @@ class HookScope:
         turn = fields.get("turn_id")
         if not turn or "id" in fields:
             return None
-        operation = "/".join([turn, name, *(str(fields[part]) for part in OPERATION_FIELDS if part in fields)])
+        operation = "/".join([turn, name, *[str(fields[part]) for part in OPERATION_FIELDS if part in fields]])
         is_left = fields.get("stop") in LEFT
         if is_left:
             operation = f"{operation}/{fields['stop']}"

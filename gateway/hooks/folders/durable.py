@@ -86,6 +86,7 @@ class DurableDelivery:
         self._starting: set[DurableConsumer] = set()
         self._filters: tuple[OwedFilter, ...] = ()  # of all that are owed what happens here
         self._names: tuple[str, ...] = ()
+        self._left_out: frozenset[str] = frozenset()  # fields that none of them reads
         self._subscription = Subscription()
         self.may_deliver = anyio.Event()
 
@@ -172,18 +173,23 @@ class DurableDelivery:
     def _subscribe(self) -> None:
         self._filters = tuple(_list_filters(self._owed.values(), self._others))
         names = tuple(dict.fromkeys(name for one in self._filters for name in one.owed.events))
-        if names == self._names:
+        left_out = frozenset.intersection(*(one.left_out for one in self._filters)) if names else frozenset()
+        if (names, left_out) == (self._names, self._left_out):
             return
-        before, self._names = self._subscription, names
+        before, self._names, self._left_out = self._subscription, names, left_out
         record, is_written = self.services.registry.recorders.add, self._intake.wait_until_written
         self._subscription = (
             record(names, self._record, key=RECORDER_KEY, is_written=is_written) if names else Subscription()
         )
+        for hook in self._subscription.hooks:
+            hook.left_out = left_out
         before.remove()
 
     def _record(self, event: QueuedEvent, owed: OwedEvents | None) -> None:
         name, fields, at, cause = event[:4]
         stamp_event(fields, cause, at)
+        if owed is not None and owed.has(str(fields["id"])):
+            return
         for one in self._filters:
             if one.takes(name, fields):
                 break
@@ -192,7 +198,7 @@ class DurableDelivery:
         if name not in EVENT_SPECS and not can_be_durable(name):
             log.warning("%s cannot be delivered durably: a journal takes no such name", name[:100])
             return
-        plain, _ = encode_event(name, fields)
+        plain, _ = encode_event(name, fields, self._left_out)
         depth = cause[1] + 1 if cause else 0
         # As they are to be written: decoded and encoded again, a long prompt would cost more than its turn.
         written = cast("dict[str, Any]", msgspec.Raw(plain))
@@ -210,11 +216,10 @@ class DurableConsumer:
     """
 
     def __init__(self, manifest: Manifest, token: str, shared: DurableDelivery, calls: HookCalls) -> None:
-        self.terms = (token, manifest.events, manifest.intercepts, manifest.when, manifest.max)
+        self.terms = (token, manifest.events, manifest.intercepts, manifest.when, manifest.max, manifest.left_out)
         self.hook, self.token = manifest.folder, token
-        self.filter = OwedFilter(
-            records.OwedHook(manifest.folder, token, manifest.events, manifest.intercepts, manifest.when)
-        )
+        owed = records.OwedHook(manifest.folder, token, manifest.events, manifest.intercepts, manifest.when)
+        self.filter = OwedFilter(owed, manifest.left_out)
         self.is_standing = anyio.Event()  # from now on the journal keeps events for this hook
         self.scope = anyio.CancelScope()
         self._spec = ConsumerSpec(token, build_filters(token, manifest.events), HELD_SECONDS, new_only=True)

@@ -1,7 +1,7 @@
-"""Which hooks read the history: all others get `agent:start` and `llm:before` without it.
+"""Which hooks read the history, and the tools on offer: all others get `agent:start` and `llm:before` without them.
 
-In a long conversation the history is nearly all of such an event. A hook gets it if its source has the word, if it
-passes an event on as a whole, or if its source does not show it.
+They are nearly all of such an event. A hook gets such a field if its source has the word, if it passes an event on as a
+whole, or if its source does not show it.
 """
 
 import ast
@@ -11,7 +11,7 @@ from gateway.hooks.folders.inspection import MAX_CHECKED_BYTES
 from gateway.hooks.folders.manifest import HANDLER_FILE, Manifest
 from gateway.hooks.patterns import EventSelector
 
-HISTORY = "messages"  # the field
+LARGE_FIELDS = ("messages", "tools")
 _EVENTS = ("agent:start", "llm:before")
 _READS_ONE_FIELD = frozenset({"get", "pop", "setdefault"})
 _READS_NO_FIELD = frozenset({"ask", "name", "outcome", "own", "session", "turn"})
@@ -22,17 +22,16 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 def find_unused_fields(manifest: Manifest, files: Mapping[str, bytes]) -> frozenset[str]:
     """The fields that a hook with this manifest and these files does not read."""
     selector = EventSelector(manifest.subscriptions)
-    if not any(name in selector for name in _EVENTS) or _reads_history(manifest, files):
+    if not any(name in selector for name in _EVENTS) or _reads_all(manifest, files):
         return frozenset()
-    return frozenset({HISTORY})
+    named = {field for field in LARGE_FIELDS if any(field.encode() in data for data in files.values())}
+    return frozenset(LARGE_FIELDS) - named - frozenset(manifest.when or ())
 
 
-def _reads_history(manifest: Manifest, files: Mapping[str, bytes]) -> bool:
-    if manifest.wire != "worker" or manifest.entry != HANDLER_FILE or HISTORY in (manifest.when or ()):
+def _reads_all(manifest: Manifest, files: Mapping[str, bytes]) -> bool:
+    if manifest.wire != "worker" or manifest.entry != HANDLER_FILE:
         return True
-    if any(HISTORY.encode() in data for data in files.values()):
-        return True
-    if manifest.hermes:  # Hermes has no such field
+    if manifest.hermes:  # Hermes has no such fields
         return False
     return any(_passes_event_on(name, data) for name, data in files.items() if name.endswith(".py"))
 

@@ -29,10 +29,11 @@ ListHooks: TypeAlias = Callable[[], tuple[dict[str, HookFolder], tuple[OwedHook,
 
 
 class OwedFilter:
-    """Whether a durable hook is owed an event."""
+    """Whether a durable hook is owed an event, and which fields it need not have."""
 
-    def __init__(self, owed: OwedHook) -> None:
+    def __init__(self, owed: OwedHook, left_out: frozenset[str] = frozenset()) -> None:
         self.owed = owed
+        self.left_out = left_out
         self._observes = EventSelector(owed.events)
         self._intercepts = EventSelector(owed.intercepts)
         self._matches = compile_filter(owed.when)

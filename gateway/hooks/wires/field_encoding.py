@@ -55,7 +55,8 @@ def encode_event(
     """The fields as one JSON object, but for those `left_out`; and which of all cannot be changed from there."""
     live = _LIVE_FIELDS.get(name, frozenset())
     without = live | left_out
-    shown = {field: value for field, value in fields.items() if field not in without} if without else fields
+    is_whole = without.isdisjoint(fields)
+    shown = fields if is_whole else {field: value for field, value in fields.items() if field not in without}
     try:
         return _encode(shown), live
     except JSON_ERRORS:

@@ -1,9 +1,16 @@
-"""The history goes to hooks that read it, by name or with the event as a whole; all others are told without it."""
+"""The history goes to hooks that read it, by name or with the event as a whole; all others are told without it.
+
+So do the tools on offer.
+"""
+
+import json
 
 import pytest
 
 from gateway.hooks import HookRegistry
+from gateway.testing.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home
+from tests.spine import until
 
 pytestmark = pytest.mark.process
 
@@ -43,6 +50,33 @@ async def test_only_hooks_that_may_read_the_history_get_it(home: Home) -> None:
         told = {name: said == "True" for name, said in map(str.split, event["context"])}
     assert told == {name: is_told for name, (_, is_told) in CASES.items()}
     assert event["messages"] == history
+
+
+async def test_the_journal_keeps_the_history_and_the_tools_only_for_a_durable_hook_that_reads_them(
+    home: Home,
+) -> None:
+    durable = "events: ['llm:before', 'agent:end']\ndelivery: durable\n"
+    registry, engine = HookRegistry(), MemoryEngine()
+    fields = {"messages": ["before"], "tools": [{"name": "shell"}], "system": "be kind"}
+
+    async def tell(turn: str) -> set[str]:
+        """Which fields of the event the journal has."""
+        await registry.run("llm:before", turn_id=turn, **fields)
+        await registry.recorders.settled()
+        found = await engine.read("gw.ev.llm.before")
+        return set(json.loads(found[-1].data)["fields"]) & {*fields}
+
+    home.plant("counts", durable, f"{HANDLE}context['id']\n")
+    async with home.serving(registry, engine) as service:
+        await until(lambda: registry.recorders.want("llm:before"))
+        assert await tell("1") == {"system"}
+        home.plant("sees", durable, f"{HANDLE}print(context.get('tools'))\n")
+        await until(lambda: registry.scope({}).reads("llm:before", "tools"))
+        assert await tell("2") == {"system", "tools"}
+        (home.hooks / "sees" / "handler.py").write_text(f"{HANDLE}print(context)\n")
+        await service.reload("sees")
+        await until(lambda: registry.scope({}).reads("llm:before", "messages"))
+        assert await tell("3") == {*fields}
 
 
 async def test_nobody_builds_a_history_that_no_hook_reads(home: Home) -> None:
