@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -25,9 +26,11 @@ from gateway.daemon.journal_lock import (
     join_journal,
 )
 from gateway.engine import Engine, open_sqlite
+from gateway.engine.sqlite.journal_end import note_missing_end
 from gateway.errors import EngineError
 from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.hooks.folders.switches import write_atomically
+from gateway.sessions.search_index import read_index_end
 from gateway.yaml_source import Finding, SourceLocation
 
 CLIENT = "nats"
@@ -49,6 +52,7 @@ async def open_journal(
     settings = configuration.settings
     servers = find_servers(configuration)
     if servers is None:
+        note_missing_end(home.journal, partial(read_index_end, home.search))
         async with await open_sqlite(home.journal, max_bytes=settings.journal.max_size or None) as engine:
             yield engine
         return

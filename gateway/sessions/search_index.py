@@ -13,6 +13,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -84,6 +85,16 @@ UNTIDY_TABLE = "CREATE TABLE IF NOT EXISTS untidy(since INTEGER)"
 TIDY_SECONDS, TIDY_PAGES = 0.05, 64
 MERGED_CHANGES = 4  # for two tables; where a merge finds nothing to do, it makes less than two changes in each
 PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON")
+
+
+def read_index_end(path: Path) -> tuple[int, float]:
+    """Return how far the journal on this machine was read, and when; zeros where that is not known."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
+            (upto,) = db.execute("SELECT upto FROM progress").fetchone()
+        return int(upto), max(one.stat().st_mtime for one in path.parent.glob(f"{path.name}*"))
+    except (sqlite3.Error, OSError, ValueError):
+        return 0, 0.0
 
 
 class SearchIndex:

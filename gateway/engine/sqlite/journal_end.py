@@ -14,7 +14,8 @@ import os
 import shutil
 import sqlite3
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 from gateway.engine.sqlite.schema import is_blank
@@ -55,6 +56,13 @@ def read_end(path: Path) -> tuple[int, float]:
         return int(seq), float(at)
     except (OSError, ValueError):
         return 0, 0.0
+
+
+def note_missing_end(path: Path, find_end: Callable[[], tuple[int, float]]) -> None:
+    """Write the note of a journal that has none, by who else knows how far the journal was written."""
+    if path.exists() and not Path(f"{path}-end").exists():
+        with closing(JournalEnd(path)) as end:
+            end.note(*find_end())
 
 
 def check_end(db: sqlite3.Connection, path: Path) -> int:
