@@ -29,7 +29,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.errors import GatewayError
 from gateway.hooks.folders.manifest import read_manifest
-from gateway.testing.patience import wait_until
+from gateway.testing.patience import Patience, wait_until
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -37,6 +37,7 @@ PATIENCE = 60.0
 PORTS = ("127.0.0.1:8730", "127.0.0.1:4222")  # as the pages have the gateway's and NATS's; here each page has its own
 NODE = tuple(str(Path(found).parent) for found in (shutil.which("node"),) if found)
 RUN = re.compile(r"\brun &\s*$")  # a gateway, which says when it is ready
+WAITS = re.compile(r"sleep \d; ")
 END = re.compile(r"\x1e(\d+)\n\Z")
 # A command: with its here-document, or with the lines that a backslash adds.
 COMMAND = re.compile(r"^\$ (.*<<'(\w+)'\n(?:.*\n)*?\2|(?:.*\\\n)*.*)(?:\n|\Z)", re.MULTILINE)
@@ -230,6 +231,9 @@ class Page:
         self._shell = self._shell or Shell(self._place)
         for command, shown in commands(example.parsed):
             said, code = self._shell.run(command, shown)
+            patience = Patience(PATIENCE)
+            while WAITS.match(command) and not is_like(shown or said, said) and not patience.is_over():
+                said, code = self._shell.run(command, shown)  # on a busy machine it takes longer
             assert shown.strip() or code == 0, f"$ {command}\nends with {code} and says:\n{said}"
             said = remove_progress(said)
             assert not shown.strip() or is_like(shown, said), f"$ {command}\nsays, with exit code {code}:\n{said}"

@@ -145,7 +145,7 @@ def test_a_turn_that_will_not_end_is_taken_up_by_the_next_gateway(gateway: Gatew
 def test_a_second_signal_ends_it_at_once(gateway: GatewayProcess) -> None:
     gateway.start()
     asking = gateway.spawn("chat", "-m", "count to 60 slowly")
-    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    gateway.until(lambda: is_claimed(gateway))
     assert gateway.process
     gateway.process.send_signal(signal.SIGTERM)
     gateway.until(lambda: gateway.call("status")["state"] == "stopping")
