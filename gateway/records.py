@@ -7,12 +7,9 @@ the append of what it tells. A record is one JSON object with its kind and its v
 for ever, a newer one is refused.
 """
 
-import asyncio
-import heapq
 from collections.abc import AsyncIterator
 from functools import reduce
-from itertools import islice
-from operator import attrgetter, or_
+from operator import or_
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -27,7 +24,6 @@ from gateway.access_records import PairingUser as PairingUser
 from gateway.access_records import ProgramKey as ProgramKey
 from gateway.access_records import ProgramKeyState as ProgramKeyState
 from gateway.engine.interface import Engine, NewRecord, Record
-from gateway.engine.journal_position import JournalPosition, ShardRead, load_position, read_shards
 from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
 from gateway.hook_records import EmittedEvent as EmittedEvent
@@ -262,8 +258,8 @@ class SendRecord(JournalRecord, frozen=True, kw_only=True):
     """What all records of a send journal are: about part `part` of the reply with the sequence `out`.
 
     `out` is 0 for a stream, whose reply is not written yet. The last record of a place's send journal is enough to go
-    on: everything below `out` is settled, and `message_ids` has the network's own ids of each part so far. Where the
-    journal has several shards, `settled` says for each up to where all is that came before this reply.
+    on: everything below `out` is settled, and `message_ids` has the network's own ids of each part so far. `settled`
+    stands in a journal of 0.1.0 that had several shards; who finds it does not go on.
     """
 
     out: int
@@ -504,31 +500,6 @@ async def read_readable(
             after = damage.seq
 
 
-async def read_on(
-    engine: Engine, pattern: str, position: JournalPosition, limit: int, *, fresh: bool = True
-) -> list[Record]:
-    """The same from a position, shard by shard; it is reached for whoever advances by what is returned."""
-
-    def read_one(after: int, upto: int | None) -> ShardRead:
-        return lambda some: read_readable(engine, pattern, after, some, upto=upto, fresh=fresh)
-
-    return await read_shards([read_one(*limits) for limits in position.list_ranges()], limit)
-
-
-async def read_in_time(
-    engine: Engine, pattern: str, position: JournalPosition, limit: int, *, fresh: bool = True
-) -> list[Record]:
-    """As the engine reads, from a position; those first that came first by their time, over all shards."""
-    ranges = list(position.list_ranges())
-    if len(ranges) == 1:
-        [(after, upto)] = ranges
-        return await engine.read(pattern, after, limit, upto=upto, fresh=fresh)
-    pages = await asyncio.gather(
-        *(engine.read(pattern, after, limit, upto=upto, fresh=fresh) for after, upto in ranges)
-    )
-    return list(islice(heapq.merge(*pages, key=attrgetter("ts")), limit))
-
-
 async def read_all(
     engine: Engine, pattern: str, kind: type[RecordT], after: int = 0, *, upto: int | None = None, fresh: bool = True
 ) -> AsyncIterator[tuple[Record, RecordT]]:
@@ -541,15 +512,12 @@ async def read_all(
 
 
 async def read_events(engine: Engine) -> AsyncIterator[tuple[Record, EmittedEvent]]:
-    """Every event that durable hooks are owed or were, by its time: those of conversations, and all others."""
-    kinds = [
-        read_all(engine, pattern, EmittedEvent, after, upto=upto)
-        for after, upto in load_position(engine.shards()).list_ranges()
-        for pattern in (record_subjects.EVENT_SUBJECTS, record_subjects.OWED_EVENT_SUBJECTS)
-    ]
+    """Every event that durable hooks are owed or were, in order: those of conversations, and all others."""
+    patterns = (record_subjects.EVENT_SUBJECTS, record_subjects.OWED_EVENT_SUBJECTS)
+    kinds = [read_all(engine, pattern, EmittedEvent) for pattern in patterns]
     heads = [await anext(kind, None) for kind in kinds]
     while found := [head for head in heads if head]:
-        first = min(found, key=lambda head: (head[0].ts, head[0].seq))
+        first = min(found, key=lambda head: head[0].seq)
         yield first
         at = heads.index(first)
         heads[at] = await anext(kinds[at], None)

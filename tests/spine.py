@@ -17,13 +17,13 @@ from gateway.lanes import LaneSettings
 from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, session_key_of
 from gateway.testing.live_gateway import until as until  # where tests of the house look for it
-from tests.sharded_engine import ShardedEngine
+from gateway.testing.memory_engine import MemoryEngine
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
     if request.param == "memory":
-        async with ShardedEngine() as memory:  # so nothing relies on an order, or on one append, over conversations
+        async with MemoryEngine() as memory:
             yield memory
     else:
         async with await open_sqlite(tmp_path / "journal.db") as sqlite:

@@ -1,7 +1,7 @@
 """The process in which the gateway makes a copy by itself: beside it, so that its memory and its loop stay as they are.
 
-One argument, JSON: the home, how many copies stay, and the servers that keep the journal, if any do, in how many shards
-(who asks them is in the environment). It prints what it made, or ends with 1 and says why not.
+One argument, JSON: the home, how many copies stay, and the servers that keep the journal, if any do (who asks them
+is in the environment). It prints what it made, or ends with 1 and says why not.
 """
 
 import json
@@ -25,7 +25,7 @@ def main(settings: str) -> int:
     environ = get_process_environment()
     url = told.get("servers", "")
     who = environ.get(USER, ""), environ.get(PASSWORD, "")
-    servers = JournalServers(url, *who, shards=told.get("shards", 1)) if url else None
+    servers = JournalServers(url, *who) if url else None
     os.umask(0o077)
     os.nice(NICENESS)
     try:

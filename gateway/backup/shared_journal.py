@@ -4,7 +4,6 @@ What is appended meanwhile is in it too: whatever is removed for its sake may ha
 consumer had in its hands it is given once more by whoever goes on with the copy.
 """
 
-import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +14,6 @@ from gateway.agent.libraries import load_library
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.engine.interface import Engine, Record
-from gateway.engine.journal_position import load_position
 from gateway.engine.sqlite.backup import JournalContents, verify_journal
 from gateway.engine.sqlite.whole_journal import make_journal_file
 from gateway.errors import EngineError
@@ -31,13 +29,11 @@ USER, PASSWORD = "NATS_USER", "NATS_PASSWORD"
 
 
 class JournalServers(NamedTuple):
-    """Where they are, who asks them, for how many seconds at most they are to keep what is settled, and the shards."""
+    """Where they are, and who asks them."""
 
     url: str
     user: str = ""
     password: str = ""
-    repeats: float = math.inf
-    shards: int = 1
 
 
 def find_servers(configuration: Configuration) -> JournalServers | None:
@@ -45,10 +41,7 @@ def find_servers(configuration: Configuration) -> JournalServers | None:
     environ, settings = configuration.environ, configuration.settings
     if not settings.engine:
         return None
-    journal = settings.journal
-    return JournalServers(
-        settings.engine, environ.get(USER, ""), environ.get(PASSWORD, ""), journal.repeats, journal.shards
-    )
+    return JournalServers(settings.engine, environ.get(USER, ""), environ.get(PASSWORD, ""))
 
 
 async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -> "NatsEngine":
@@ -61,14 +54,7 @@ async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -
     load_library("nats")
     from gateway.engine.nats.engine import open_nats  # noqa: PLC0415 - nothing of NATS is loaded unless it is wanted
 
-    return await open_nats(
-        servers.url,
-        servers.user,
-        servers.password,
-        repeats=servers.repeats,
-        shards=servers.shards,
-        takes_marked=takes_marked,
-    )
+    return await open_nats(servers.url, servers.user, servers.password, takes_marked=takes_marked)
 
 
 def read_shared(servers: JournalServers, pattern: str, limit: int) -> list[Record]:
@@ -137,14 +123,14 @@ def create_shared_backup(servers: JournalServers, target: Path) -> JournalConten
 
 async def _copy(servers: JournalServers, part: Path) -> None:
     async with await open_servers(servers) as engine:
-        journal, reached = engine.get_journal(), load_position(engine.shards())
+        journal, reached = engine.get_journal(), 0
         with make_journal_file(part) as file:
             for _ in range(MOST_TIMES):
-                ends = await journal.read_ends()
+                end = await journal.read_last_seq()
                 async for record in journal.read(reached):
                     file.add(record)
-                    reached = reached.advance(record.seq)
-                if await journal.read_ends() == ends:
+                    reached = record.seq
+                if await journal.read_last_seq() == end:
                     break
             file.add_consumers(await journal.read_floors(await engine.consumers()))
             file.end(await journal.read_last_seq())

@@ -183,8 +183,7 @@ def describe_sandbox(sandbox: dict[str, Any]) -> str:
 
 def describe_journal(journal: dict[str, Any]) -> str:
     files = f", {size / 1e6:.1f} MB of files" if (size := journal.get("file_size", 0)) else ""
-    shards = f" in {number} shards" if (number := journal.get("shards", 1)) > 1 else ""
-    return f"{format_count(journal['records'], 'record')}{shards}{files}; {journal['detail']}"
+    return f"{format_count(journal['records'], 'record')}{files}; {journal['detail']}"
 
 
 def describe_intake(facts: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from gateway.config.checks import find_invalid_ids
 from gateway.config.environment import Environment, SourcedValue, expand_references, find_references
 from gateway.config.node_paths import find_node, node_of, put_node, remove_node
 from gateway.config.providers import PROVIDERS, find_provider
-from gateway.config.schema import PREFIX, KeyPath, SettingsSchema, SettingVariable
+from gateway.config.schema import FORMER_SETTINGS, PREFIX, KeyPath, SettingsSchema, SettingVariable, describe_former
 from gateway.config.settings import HooksSettings
 from gateway.yaml_source import Finding, Severity, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence
 from gateway.yaml_source.tree import as_bool
@@ -25,7 +25,8 @@ def merge_sources(
     schema: SettingsSchema, root: YamlNode, outside: Environment, chosen: Mapping[str, str], findings: list[Finding]
 ) -> YamlNode:
     """The file's tree with everything laid over it that counts more."""
-    tree = _leave_out_unknown(schema, _name_accounts(schema, _expand_hook_shorthand(root), outside))
+    tree = _leave_out_former(root, findings)
+    tree = _leave_out_unknown(schema, _name_accounts(schema, _expand_hook_shorthand(tree), outside))
     tree = _expand_secrets(schema, tree, outside, findings)
     shapes = {".".join(name.path): name.shape for name in schema.own_variables}
     for name in (*schema.hermes_variables, *schema.own_variables, *_list_account_variables(schema, tree)):
@@ -37,6 +38,16 @@ def merge_sources(
         tree = put_node(tree, tuple(dotted.split(".")), node)
     findings += _check_unused_variables(schema, tree, outside)
     return _fill_in_models(_clean_ids(schema, tree, root.place.source, findings), outside, findings)
+
+
+def _leave_out_former(tree: YamlNode, findings: list[Finding]) -> YamlNode:
+    """Settings of earlier versions are passed over with a warning."""
+    for path in FORMER_SETTINGS:
+        section = find_node(tree, path[:-1])
+        if isinstance(section, YamlMapping) and (key := section.key(path[-1])):
+            findings.append(Finding(key.place, describe_former(path), "remove it", "warning"))
+            tree = remove_node(tree, path)
+    return tree
 
 
 def _expand_hook_shorthand(tree: YamlNode) -> YamlNode:

@@ -44,24 +44,6 @@ class JournalSettings(Struct, frozen=True, kw_only=True):
             "no message is taken any more; 0: no limit"
         ),
     ] = 2_000_000_000
-    repeats: Annotated[
-        Duration,
-        describe(
-            "where NATS servers keep the journal, answered messages and sent replies stay so long, and what a network "
-            "sends again within that time is known; in the journal of a home it is 14 days",
-            ge=3600,
-        ),
-    ] = 172_800.0
-    shards: Annotated[
-        int,
-        describe(
-            "where NATS servers keep the journal, into how many parts its conversations go, which are written beside "
-            "each other: 1, or 16 to 64 for tens of thousands of people; it is chosen when the journal is made, and "
-            "the same on every gateway",
-            ge=1,
-            le=256,
-        ),
-    ] = 1
 
 
 class BackupSettings(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,11 @@ FindSchema: TypeAlias = Callable[[Home, YamlNode, Environment], "SettingsSchema 
 """The settings with the networks that a home brings, by its file and what is set outside; None: it brings none."""
 
 PREFIX = "GATEWAY_"
+FORMER_SETTINGS: Mapping[KeyPath, str] = {
+    ("journal", "repeats"): "NATS servers keep what is answered for 2 days, and a home for 14",
+    ("journal", "shards"): "the journal is one stream",
+}
+"""Settings of earlier versions that do nothing any more, each with what holds instead."""
 ACCOUNTS = (
     "further bots of this network, by a name of your choice; each has the settings above for itself alone, and their "
     "variables with its name behind them, as in `_WORK`"
@@ -105,8 +110,11 @@ class SettingsSchema:
 
     @cached_property
     def unsupported_variables(self) -> Mapping[str, str]:
-        """Variables of Hermes's that would make a difference and make none here, each with the reason."""
-        return {name: why for spec in self.platforms.values() for name, why in spec.unsupported_variables.items()}
+        """Variables of Hermes's and of earlier versions that make no difference here, each with the reason."""
+        former = {_variable_of(path): describe_former(path) for path in FORMER_SETTINGS}
+        return former | {
+            name: why for spec in self.platforms.values() for name, why in spec.unsupported_variables.items()
+        }
 
     @property
     def token_shapes(self) -> list[TokenShape]:
@@ -195,6 +203,11 @@ def _list_variables(struct: inspect.StructType, path: KeyPath) -> Iterator[Setti
 def ending_of(account: str) -> str:
     """What stands behind the name of a network's variable where it means an account: `_WORK`."""
     return f"_{account.upper().replace('-', '_')}"
+
+
+def describe_former(path: KeyPath) -> str:
+    """Say that a setting does nothing any more."""
+    return f"`{'.'.join(path)}` does nothing any more: {FORMER_SETTINGS[path]}"
 
 
 def _variable_of(path: KeyPath) -> str:

@@ -57,18 +57,14 @@ async def open_journal(
             yield engine
         return
     node = find_home(home, configuration)
-    while True:
-        async with (
-            await open_servers(servers, takes_marked=True) as nats,
-            join_journal(nats, node, report_waiting),
-        ):
-            if not await nats.is_current():  # while we stood by, a migration has filled it
-                continue
-            if len(await nats.holders(NODES)) == 1:
-                await nats.take_back()  # of one that was killed, and nobody else is there to be disturbed
-            log.info("%s works on the journal at %s", node.name, settings.engine)
-            yield nats
-            return
+    async with (
+        await open_servers(servers, takes_marked=True) as nats,
+        join_journal(nats, node, report_waiting),
+    ):
+        if len(await nats.holders(NODES)) == 1:
+            await nats.take_back()  # of one that was killed, and nobody else is there to be disturbed
+        log.info("%s works on the journal at %s", node.name, settings.engine)
+        yield nats
 
 
 def find_missing_client(configuration: Configuration) -> Iterator[Finding]:

@@ -69,8 +69,7 @@ class ScheduledBackups:
 
     async def _make(self, settings: BackupSettings) -> None:
         servers = self._servers or JournalServers("")
-        asked = {"home": str(self._home.root), "keep": settings.keep, "servers": servers.url, "shards": servers.shards}
-        told = json.dumps(asked)
+        told = json.dumps({"home": str(self._home.root), "keep": settings.keep, "servers": servers.url})
         environ = {"PYTHONPATH": LIBRARY, USER: servers.user, PASSWORD: servers.password}
         command = [sys.executable, "-P", "-m", "gateway.backup", told]
         try:

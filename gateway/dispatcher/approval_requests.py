@@ -105,8 +105,7 @@ class ApprovalRequests:
     async def _list(self) -> list[tuple[int, ApprovalRequest]]:
         """Each with its sequence, the oldest first."""
         found = records.read_all(self._engine, record_subjects.APPROVAL_SUBJECTS, ApprovalRequest)
-        in_time = sorted([one async for one in found], key=lambda one: one[0].ts)
-        return [(record.seq, request) for record, request in in_time]
+        return [(record.seq, request) async for record, request in found]
 
     async def _find_turn(self, request: ApprovalRequest) -> OpenTurn | None:
         turn = (await self._context.sessions.open(request.session_key)).turn

@@ -15,7 +15,6 @@ from gateway import record_subjects, records
 from gateway.backoff import Backoff
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
-from gateway.engine.journal_position import load_position
 from gateway.errors import AdapterError
 from gateway.messages import Reply
 from gateway.outbox import Outbox
@@ -104,10 +103,9 @@ class ShownQuestions:
     async def _read_end(self, shown: ShownQuestion) -> records.SendRecord | None:
         """How its sending ended, as far as it has."""
         where = record_subjects.send_subject_of(record_subjects.place_of(shown.reply.address))
-        for after, upto in load_position(self._engine.shards()).advance(shown.owed).list_ranges():
-            async for _, kept in records.read_all(self._engine, where, records.SendRecord, after, upto=upto):
-                if is_end_of(kept, shown):
-                    return kept
+        async for _, kept in records.read_all(self._engine, where, records.SendRecord, shown.owed):
+            if is_end_of(kept, shown):
+                return kept
         return None
 
     async def _hear_end(self, sent: Tail, shown: ShownQuestion) -> records.SendRecord | None:

@@ -71,8 +71,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 class ConsumerSpec(msgspec.Struct, frozen=True):
     """A durable consumer: shared by name, it delivers what matches any pattern until each is acknowledged.
 
-    A delivery that is not acknowledged within `ack_wait` seconds is made again. At most `max_inflight` records of each
-    shard are out at a time, those that wait for a repetition counted. What comes of one shard comes in its order.
+    A delivery that is not acknowledged within `ack_wait` seconds is made again. At most `max_inflight` records
+    are out at a time, those that wait for a repetition counted. They come in the order of their sequences.
     `new_only` speaks when the consumer is made: it begins with what is appended from then on, else with the oldest
     record that is kept. `only_wakes`: a delivery says "look", and one too many does no harm; where one process has the
     journal, some that were acknowledged in the last second come again after a crash, and tries begin at 1.
@@ -91,8 +91,7 @@ class EngineHealth(msgspec.Struct, frozen=True):
 
     `size` counts the bytes that its records take; what a purge freed is not counted, whether the file shrank or not.
     `bound` is how many they may take, 0 where the journal has no bound of its own.
-    `file_size` counts those that files take where servers keep them; where they lie in a folder it is 0. `shards`: over
-    so many its conversations are spread.
+    `file_size` counts those that files take where servers keep them; where they lie in a folder it is 0.
     `warnings` are what an operator must look at though appends are taken; `progress` is what is done to the file beside
     the traffic, "" where nothing is. `commits` were made since it was opened, in `commit_seconds`.
     """
@@ -107,7 +106,6 @@ class EngineHealth(msgspec.Struct, frozen=True):
     commits: int = 0
     commit_seconds: float = 0.0
     file_size: int = 0
-    shards: int = 1
 
 
 class Delivery(Protocol):
@@ -234,20 +232,8 @@ class Engine(Protocol):
     @property
     def files(self) -> FileStore: ...
 
-    def shards(self) -> Sequence[int]:
-        """Behind which sequence those of each shard begin, ascending; (0,) where there is one shard.
-
-        A conversation is what has the same last token in its subjects, which is 24 hexadecimal digits. It is written
-        to one shard, and what has no token to one of its own. So the later of two records of a conversation has the
-        larger sequence; of those of two conversations it says nothing of which came first (`JournalPosition`).
-        """
-
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
-
-        Nobody relies on that for what belongs to several conversations, or to none: of such an append the first puts
-        may stand alone after a crash or a refusal, so they have names under which they may be written again, and what
-        says that it is done comes last.
 
         With them those records get their limit that are `settled` by this. It takes up to MOST_AT_ONCE records; one
         that is larger than PART_BYTES counts once more for each such part of it.

@@ -202,7 +202,7 @@ class LiveDelivery(msgspec.Struct, eq=False):
 
 
 class LiveMessages:
-    """What engines in one process share: the part that leaves no record, and that one shard is written to."""
+    """What engines in one process share: the part that leaves no record."""
 
     _consumers: Mapping[str, LiveConsumer]
 
@@ -213,7 +213,6 @@ class LiveMessages:
         self._answering: set[asyncio.Task[bytes]] = set()
         self._leases: dict[str, LiveLease] = {}
         self._token = 0
-        self._shards: Sequence[int] = (0,)
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -223,9 +222,6 @@ class LiveMessages:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-    def shards(self) -> Sequence[int]:
-        return self._shards
 
     async def close(self) -> None:
         self._closed = True

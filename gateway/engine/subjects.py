@@ -77,13 +77,3 @@ def _compile(patterns: tuple[str, ...]) -> SubjectMatcher:
 def get_literal_prefix(pattern: str) -> str:
     """Returns how every matching subject begins, up to and with a dot; the whole pattern where nothing is open."""
     return re.split("[*>]", pattern, maxsplit=1)[0]
-
-
-def find_token(pattern: str) -> str | None:
-    """The last segment that is a token, "" where none is; None where it is open which one that is."""
-    for segment in reversed(pattern.split(".")):
-        if segment in ("*", ">"):
-            return None
-        if TOKEN.fullmatch(segment):
-            return segment
-    return ""

@@ -22,7 +22,6 @@ import msgspec
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Record
-from gateway.engine.journal_position import StoredPosition
 from gateway.hermes.plugin.arguments import as_openai_messages
 from gateway.message_pieces import DELETED, MessagePiece
 from gateway.sessions.keys import platform_of
@@ -32,6 +31,7 @@ StateOwner: TypeAlias = Literal["ours", "nobody", "theirs"]
 StateContent: TypeAlias = Literal["ours", "shared", "rebuilt"]
 
 APPLICATION_ID = 0x68677773
+NOWHERE = -1
 LEFT_TO_THEM = "left to them and never written here; to have it made anew, delete it and restart the gateway"
 MAGIC, ID_PLACE, HEADER_SIZE = b"SQLite format 3\0", 68, 72
 BUSY_TIMEOUT = 2.0  # seconds; a reader holds up nobody, another writer does
@@ -151,13 +151,16 @@ class StateFile:
         self._db.execute("PRAGMA secure_delete=ON")
         return True
 
-    def read_progress(self) -> tuple[StoredPosition, str]:
-        """Up to where records are folded in, and the mark of the one with the largest sequence."""
+    def read_progress(self) -> tuple[int, str]:
+        """Up to where records are folded in, and the mark of that one.
+
+        NOWHERE: another journal is in it, of several shards, for each of which 0.1.0 wrote a number.
+        """
         assert self._db
         upto, mark = self._db.execute("SELECT upto, mark FROM hermes_gateway").fetchone()
-        return msgspec.json.decode(str(upto), type=StoredPosition), str(mark)
+        return upto if isinstance(upto, int) else NOWHERE, str(mark)
 
-    def fold(self, page: Sequence[Record], upto: StoredPosition, mark: str) -> bool:
+    def fold(self, page: Sequence[Record], upto: int, mark: str) -> bool:
         """Fold records in, all in one transaction; they lead to `upto` and `mark`.
 
         False, and nothing is written, where it is not ours any more.
@@ -177,8 +180,7 @@ class StateFile:
                 self.is_unclean |= getattr(kept, "status", "") == "forgotten" or isinstance(
                     kept, records.MessageDeleted
                 )
-            where = (msgspec.json.encode(upto).decode(), mark)
-            db.execute("UPDATE hermes_gateway SET writing = 0, upto = ?, mark = ?", where)
+            db.execute("UPDATE hermes_gateway SET writing = 0, upto = ?, mark = ?", (upto, mark))
             db.execute("COMMIT")
         finally:
             if db.in_transaction:

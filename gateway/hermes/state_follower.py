@@ -8,7 +8,6 @@ import logging
 import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -17,7 +16,6 @@ import anyio.abc
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record, Tail
-from gateway.engine.journal_position import JournalPosition, load_position
 from gateway.errors import EngineError
 from gateway.events import Event
 from gateway.hermes.state_file import LEFT_TO_THEM, StateFile, find_owner, make_mark, read_content
@@ -42,8 +40,8 @@ class StateFollower:
         self._engine = engine
         self._mode = mode
         self._file = StateFile(path)
-        self._reached = load_position(engine.shards())  # a record up to here is in the file
-        self._mark = ""  # of the one with the largest sequence
+        self._reached = 0  # a record up to here is in the file
+        self._mark = ""  # of that one
         self._is_wanted = anyio.Event()
         self._has_read = anyio.Event()
         self._ended: deque[str] = deque(maxlen=PAGE)  # turns whose end is in the file
@@ -134,7 +132,7 @@ class StateFollower:
 
     async def _wait_for_news(self, changes: Tail) -> None:
         async for record in changes:
-            if record.seq == 0 or not self._reached.has_reached(record.seq):
+            if record.seq == 0 or record.seq > self._reached:
                 await anyio.sleep(READ_INTERVAL)  # what comes meanwhile is read in one go
                 return
 
@@ -144,13 +142,11 @@ class StateFollower:
 
     async def _fold_news(self) -> None:
         while (after := await self._open()) is not None:
-            page = await records.read_on(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE)
+            page = await records.read_readable(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE)
             if not page:
                 return
-            upto, mark, last = after.advance(*(one.seq for one in page)), self._mark, max(page, key=attrgetter("seq"))
-            if last.seq == upto.find_largest():
-                mark = make_mark(last)
-            if await run_in_thread(self._file.fold, page, upto.dump(), mark):
+            upto, mark = page[-1].seq, make_mark(page[-1])
+            if await run_in_thread(self._file.fold, page, upto, mark):
                 self._reached, self._mark = upto, mark
                 self._tell_ends(page)
             else:
@@ -162,7 +158,7 @@ class StateFollower:
         self._has_read.set()
         self._has_read = anyio.Event()
 
-    async def _open(self) -> JournalPosition | None:
+    async def _open(self) -> int | None:
         """Up to where the file has read the journal; None where it is not ours to write."""
         if not await run_in_thread(self._file.open):
             self.is_shared = (
@@ -172,14 +168,12 @@ class StateFollower:
             level = logging.WARNING if self._mark else logging.INFO  # somebody has written to ours: that is news
             log.log(level, "%s is not ours, or others have written to it: it is left to them", self._file.path)
             return None
-        stored, mark = await run_in_thread(self._file.read_progress)
-        upto = load_position(self._engine.shards(), stored)
+        upto, mark = await run_in_thread(self._file.read_progress)
         if upto != self._reached:  # not what we wrote last: an older copy, or a file of another journal
-            largest = upto.find_largest()
-            last = await self._engine.read(record_subjects.TURN_SUBJECTS, largest - 1, 1)
-            if [largest, mark] != [part for one in last for part in (one.seq, make_mark(one))]:
+            last = await self._engine.read(record_subjects.TURN_SUBJECTS, max(upto - 1, 0), 1)
+            if [upto, mark] != [part for one in last for part in (one.seq, make_mark(one))]:
                 await run_in_thread(self._file.remove)
-                self._reached, self._mark = load_position(self._engine.shards()), ""
+                self._reached, self._mark = 0, ""
                 return await self._open()
             self._reached, self._mark = upto, mark
         return upto

@@ -289,11 +289,11 @@ async def list_open_sessions(engine: Engine) -> list[str]:
 
     Those come first that have waited longest.
     """
-    found, after = list[tuple[float, str]](), 0
+    found, after = dict[str, None](), 0
     while page := await engine.list_owed(CONSUMER, math.inf, after, records.PAGE):
-        found += [(record.ts, key) for record in page if (key := _session_key(record))]
+        found |= dict.fromkeys(key for record in page if (key := _session_key(record)))
         after = page[-1].seq
-    return [*dict.fromkeys(key for _, key in sorted(found))]
+    return [*found]
 
 
 def _session_key(record: Record) -> str | None:

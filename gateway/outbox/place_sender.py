@@ -88,9 +88,9 @@ class PlaceSender:
         self.wakeup.listen()
         if not self._journal.is_loaded:
             await self._journal.load()
-        pattern, at = record_subjects.reply_pattern_of_place(self._place), self._journal.position
-        waiting = await records.read_in_time(self._platform.engine, pattern, at.upto, PAGE_SIZE, fresh=False)
-        for record in sorted(waiting, key=lambda one: one.seq != at.out):  # what is under way goes on first
+        pattern, upto = record_subjects.reply_pattern_of_place(self._place), self._journal.position.upto
+        waiting = await self._platform.engine.read(pattern, upto, PAGE_SIZE, fresh=False)
+        for record in waiting:
             await self._deliver(record)
         if not waiting:
             self.is_over = not self.wakeup.has_news
@@ -210,7 +210,7 @@ class ReplyDelivery:
         report = DeliveryReport(self.outbound, reply, ids, attempts)
         for part in range(self._journal.position.part, count):
             report = await self._send_part(report, part, self._shown, is_last=part == count - 1)
-        if not self._journal.position.upto.has_reached(self._journal.position.out):
+        if self._journal.position.out > self._journal.position.upto:
             if self.outbound.reply.is_empty:
                 await self._tidy(reply, self._shown.ids, is_final=False)
             await self._journal.write_nothing_to_send(reply.id, self._platform.list_owed(report))

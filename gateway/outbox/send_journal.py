@@ -20,7 +20,7 @@ import msgspec
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, SettledRecords, append_until_written
-from gateway.engine.journal_position import JournalPosition, load_position
+from gateway.engine.stored_journal import make_shards_error
 from gateway.errors import Duplicate
 from gateway.outbox.interface import MessageIds
 
@@ -32,7 +32,7 @@ class SendPosition(msgspec.Struct, frozen=True):
     `strikes` replies in a row that the network refused for good; a place with too many is left alone until `retry_at`.
     """
 
-    upto: JournalPosition
+    upto: int = 0
     seq: int = 0
     out: int = 0
     part: int = 0
@@ -48,22 +48,24 @@ async def read_position(engine: Engine, place: str, *, fresh: bool = True) -> Se
     last = await engine.last(record_subjects.send_subject_of(place), fresh=fresh)
     kept = records.decode(last.data) if last else None
     if last is None or not isinstance(kept, records.SendRecord):
-        return SendPosition(load_position(engine.shards()), last.seq if last else 0)
-    return _position_after(last.seq, kept, engine.shards())
+        return SendPosition(seq=last.seq if last else 0)
+    return _position_after(last.seq, kept)
 
 
-def _position_after(seq: int, kept: records.SendRecord, shards: Sequence[int]) -> SendPosition:
-    before = load_position(shards, kept.settled or kept.out - 1)
+def _position_after(seq: int, kept: records.SendRecord) -> SendPosition:
+    if kept.settled is not msgspec.UNSET:
+        raise make_shards_error("the journal")
+    before = max(kept.out - 1, 0)
     match kept:
         case records.SendIntent(out=out, part=part, message_ids=ids, attempt=attempt):
             # The intent counts as an attempt by itself: a process that dies of a reply does not try it for ever.
             return SendPosition(before, seq, out, part, ids, in_doubt=True, attempts=attempt)
         case records.SendSucceeded(out=out, last=True):
-            return SendPosition(before.advance(out), seq)
+            return SendPosition(out, seq)
         case records.SendSucceeded(out=out, part=part, message_ids=ids):
             return SendPosition(before, seq, out, part + 1, ids)
         case records.SendFailed(out=out, permanent=True, strikes=strikes, retry_at=retry_at):
-            return SendPosition(before.advance(out), seq, strikes=strikes, retry_at=retry_at)
+            return SendPosition(out, seq, strikes=strikes, retry_at=retry_at)
         case records.SendFailed(out=out, part=part, message_ids=ids, attempts=attempts) as failed:
             return SendPosition(
                 before, seq, out, part, ids, attempts=attempts, retry_at=failed.retry_at, strikes=failed.strikes
@@ -95,7 +97,7 @@ class SendJournal:
     """
 
     def __init__(self, engine: Engine, place: str, clock: Callable[[], float]) -> None:
-        self.position = SendPosition(load_position(engine.shards()))
+        self.position = SendPosition()
         self.is_loaded = False
         self.owed_on = ""
         self._engine = engine
@@ -117,7 +119,7 @@ class SendJournal:
         intent = records.SendIntent(
             out=at.out, reply_id=reply_id, part=part, attempt=at.attempts + 1, message_ids=at.ids
         )
-        seq = await self._append(self._complete(intent))
+        seq = await self._append(intent)
         # Whoever reads the intent after a crash is in doubt; we who wrote it live, and see how the call ends.
         self.position = msgspec.structs.replace(at, seq=seq, part=part, in_doubt=False)
 
@@ -148,13 +150,7 @@ class SendJournal:
         await self._move(msgspec.structs.replace(failed, part=at.part, message_ids=at.ids), owed)
 
     async def _move(self, kept: records.SendRecord, owed: Sequence[NewRecord]) -> None:
-        kept = self._complete(kept)
-        self.position = _position_after(await self._append(kept, owed), kept, self._engine.shards())
-
-    def _complete(self, kept: records.SendRecord) -> records.SendRecord:
-        """With what has to be said where the journal has several shards."""
-        stored = self.position.upto.dump()
-        return kept if isinstance(stored, int) else msgspec.structs.replace(kept, settled=stored)
+        self.position = _position_after(await self._append(kept, owed), kept)
 
     async def _append(self, kept: records.SendRecord, owed: Sequence[NewRecord] = ()) -> int:
         """Write down what was done, however long the journal takes nothing.

@@ -235,6 +235,6 @@ async def has_owed_replies(engine: Engine, place: str) -> bool:
     """Asks whether a reply waits that is not settled; an ill journal is no reason to go before others."""
     try:
         settled = (await read_position(engine, place)).upto
-        return bool(await records.read_on(engine, record_subjects.reply_pattern_of_place(place), settled, 1))
+        return bool(await records.read_readable(engine, record_subjects.reply_pattern_of_place(place), settled, 1))
     except EngineError:
         return True

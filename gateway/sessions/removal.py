@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record
-from gateway.engine.journal_position import load_position
 from gateway.errors import AppendSizeError, Conflict, EngineTooNew, RecordDamage, SessionError
 from gateway.file_folders import list_shown_files
 from gateway.messages import Message
@@ -209,20 +208,10 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
     await engine.purge(record_subjects.session_subject_of_token("shown", conv), seq)
     await engine.purge(record_subjects.approval_pattern_of_token(conv), seq)
     staying = await _read_staying_sessions(engine, conv, seq)
-    async for record in _read_until(engine, record_subjects.owed_event_pattern_of_token(conv), seq):
-        await _purge_if_about(engine, record, conv, staying)
-    end = await engine.read(record_subjects.session_subject_of_token("turn", conv), seq - 1, 1)
-    for pattern in COPY_SUBJECTS:  # they are of no conversation, so only their time says which came before
-        for after, last in load_position(engine.shards()).list_ranges() if end else ():
-            async for record in _read_until(engine, pattern, last or records.NEWEST, after):
-                if record.ts > end[0].ts:
-                    break
-                await _purge_if_about(engine, record, conv, staying)
-
-
-async def _purge_if_about(engine: Engine, record: Record, conv: str, staying: set[str]) -> None:
-    if _is_about(record.data, conv, staying):
-        await engine.purge(record.subject, record.seq, after=record.seq - 1)
+    for pattern in (record_subjects.owed_event_pattern_of_token(conv), *COPY_SUBJECTS):
+        async for record in _read_until(engine, pattern, seq):
+            if _is_about(record.data, conv, staying):
+                await engine.purge(record.subject, record.seq, after=record.seq - 1)
 
 
 async def remove_sent_files(engine: Engine, kept: records.JournalRecord) -> None:
@@ -282,7 +271,8 @@ async def _read_after(engine: Engine, subject: str, seq: int) -> AsyncIterator[R
         seq = page[-1].seq
 
 
-async def _read_until(engine: Engine, pattern: str, upto: int, after: int = 0) -> AsyncIterator[Record]:
+async def _read_until(engine: Engine, pattern: str, upto: int) -> AsyncIterator[Record]:
+    after = 0
     while page := await records.read_readable(engine, pattern, after, PAGE):
         for record in page:
             if record.seq > upto:

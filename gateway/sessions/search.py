@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record, Tail
-from gateway.engine.journal_position import JournalPosition, load_position
 from gateway.errors import EngineError
 from gateway.message_pieces import MessageName
 from gateway.sessions.deleted_messages import purge_deleted
@@ -109,22 +108,14 @@ class SessionStatistics(msgspec.Struct, frozen=True):
 
 
 class IndexProgress(msgspec.Struct):
-    """How far the index has come: a record up to `reached` is in it. `end` was the journal's at the start.
+    """How far the index has come: a record up to `reached` is in it. `end` was the journal's at the start."""
 
-    Several shards have an end each, which nobody knows. Of these it is known what was read, and that there `is_more`.
-    """
-
-    reached: JournalPosition
+    reached: int = 0
     end: int = 0
-    is_more: bool = False
 
     def describe(self) -> str:
         """In words, where it is built from much; "" where it keeps up."""
-        reached = self.reached.dump()
-        if isinstance(reached, int):
-            return f"{reached} of {self.end} records are read" if self.end - reached > BEHIND else ""
-        count = sum(at - begin for at, begin in zip(reached, self.reached.shards, strict=True))
-        return f"{count} records are read, and there are more" if self.is_more else ""
+        return f"{self.reached} of {self.end} records are read" if self.end - self.reached > BEHIND else ""
 
 
 class ForgottenWords:
@@ -159,7 +150,7 @@ class SessionSearch:
         self._sessions = SessionRepository(engine, budget=0)
         self._path = path
         self._index: SearchIndex | None = None
-        self.progress = IndexProgress(load_position(engine.shards()))
+        self.progress = IndexProgress()
         self._forgotten = ForgottenWords(self._query)
         self._one_at_a_time = anyio.Lock(fast_acquire=True)
 
@@ -173,7 +164,7 @@ class SessionSearch:
                 tasks.start_soon(self._forgotten.run)
                 await self._keep_up()
                 async for record in changes:
-                    if record.seq == 0 or not self.progress.reached.has_reached(record.seq):
+                    if record.seq == 0 or record.seq > self.progress.reached:
                         await gather(changes, record)
                         await self._keep_up()
                 tasks.cancel_scope.cancel()
@@ -253,26 +244,22 @@ class SessionSearch:
         count = 0
         while True:
             began = time.monotonic()
-            after = self.progress.reached = await read_position(self._engine, self._query)
-            page = await records.read_on(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE, fresh=False)
-            self.progress.is_more = len(page) == PAGE
+            after = self.progress.reached = await self._query(lambda index: index.upto)
+            page = await records.read_readable(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE, fresh=False)
             if not page:
                 return count
             await self._fold(after, page)
             count += len(page)
-            if not self.progress.is_more:
+            if len(page) < PAGE:
                 return count
             if not is_hurried:
                 await anyio.sleep(min(time.monotonic() - began, LONGEST_REST) * REST_SHARE)
 
-    async def _fold(self, after: JournalPosition, page: Sequence[Record]) -> None:
+    async def _fold(self, after: int, page: Sequence[Record]) -> None:
         deleted = [kept for one in page if isinstance(kept := _decode_deleted(one), records.MessageDeleted)]
         keys = {one.session_key for one in deleted}
         now = [one for key in keys for one in (await self._sessions.read_all(key)).values()]
-        then = after.advance(*(one.seq for one in page)).dump()
-        forgotten = await self._query(
-            lambda index: index.fold(page, then, now) if load_position(after.shards, index.upto) == after else []
-        )
+        forgotten = await self._query(lambda index: index.fold(page, page[-1].seq, now) if index.upto == after else [])
         for one in deleted:  # as below
             await purge_deleted(self._engine, one)
         if forgotten:
@@ -316,11 +303,6 @@ async def gather(changes: Tail, record: Record) -> None:
                 return
 
 
-async def read_position(engine: Engine, query: IndexQuery) -> JournalPosition:
-    """How far the index is."""
-    return load_position(engine.shards(), await query(lambda index: index.upto))
-
-
 async def check_journal(engine: Engine, query: IndexQuery) -> int:
     """A journal that ends before what the index has read is another one: an older copy put back, or a new one.
 
@@ -332,20 +314,12 @@ async def check_journal(engine: Engine, query: IndexQuery) -> int:
         subject = record_subjects.cursor_subject_of(SEARCH_CURSOR)
         (seq,) = await engine.append(NewRecord(subject, records.encode(mark)))
         await engine.purge(subject, seq - 1)
-        if await is_of_other_journal(engine, await read_position(engine, query), seq):
+        if await query(lambda index: index.upto) >= seq:
             log.warning("the journal is older than the search index, which is made anew")
             await query(SearchIndex.clear)
     except (EngineError, sqlite3.Error, OSError) as error:
         log.warning("whether the search index belongs to this journal is not known: %s", error)
     return seq
-
-
-async def is_of_other_journal(engine: Engine, position: JournalPosition, seq: int) -> bool:
-    """Asks whether the journal ends before this position in any shard; `seq` is the newest in one of them."""
-    if position.has_reached(seq):
-        return True
-    ranges = [(after, upto) for after, upto in position.advance(seq).list_ranges() if after not in position.shards]
-    return not all([await engine.read(">", after - 1, 1, upto=upto) for after, upto in ranges])
 
 
 def _takes_away(record: Record) -> bool:

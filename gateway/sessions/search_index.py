@@ -22,7 +22,6 @@ import msgspec
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Record
-from gateway.engine.journal_position import StoredPosition
 from gateway.message_pieces import MessageName, MessagePiece, delete_pieces
 from gateway.sessions.keys import platform_of
 from gateway.sessions.session import Session
@@ -105,13 +104,11 @@ class SearchIndex:
         self.db = _open_or_rebuild(path)
 
     @property
-    def upto(self) -> StoredPosition:
+    def upto(self) -> int:
         """Up to where records are folded in."""
-        (stored,) = self.db.execute("SELECT upto FROM progress").fetchone()
-        upto: StoredPosition = msgspec.json.decode(str(stored), type=StoredPosition)
-        return upto
+        return int(self.db.execute("SELECT upto FROM progress").fetchone()[0])
 
-    def fold(self, page: Sequence[Record], upto: StoredPosition, now: Iterable[Session] = ()) -> list[Record]:
+    def fold(self, page: Sequence[Record], upto: int, now: Iterable[Session] = ()) -> list[Record]:
         """Fold records in, all in one transaction. Returns those that ended a chain in order to forget it.
 
         They lead to `upto`. Sessions out of which messages were taken back are given as they are `now`.
@@ -125,7 +122,7 @@ class SearchIndex:
                 if isinstance(kept, records.TurnEnded) and kept.status == "forgotten":
                     forgotten.append(record)
             is_untidy = [_rewrite_turns(self.db, one) for one in now]
-            self.db.execute("UPDATE progress SET upto = ?", (msgspec.json.encode(upto).decode(),))
+            self.db.execute("UPDATE progress SET upto = ?", (upto,))
             if forgotten or any(is_untidy):
                 self.db.execute("INSERT INTO untidy VALUES (1)")
         if forgotten or any(is_untidy):
@@ -181,6 +178,8 @@ def _open_database(path: Path) -> sqlite3.Connection:
             db.execute(f"PRAGMA {pragma}")
         if not shape:
             db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
+        if db.execute("SELECT 1 FROM progress WHERE typeof(upto) != 'integer'").fetchone():
+            raise sqlite3.DatabaseError("it is of a journal in shards")
         db.execute(UNTIDY_TABLE)
         db.execute(DELETED_TABLE)
         db.commit()

@@ -154,46 +154,6 @@ def test_a_gateway_goes_on_with_its_journal_on_the_servers_and_back_in_the_home(
     assert "it was taken to" in refused.stderr
 
 
-def test_a_gateway_works_on_a_journal_of_several_shards_and_takes_it_home(home: Home, tmp_path: Path) -> None:
-    gateway, rooms = home.gateway, ["anna", "berta", "carla", "dora"]
-    home.set_engine(f"{home.engine}journal: {{shards: 4}}\n")
-    home.start()
-
-    def count_entries() -> int:
-        sessions = [one["session_id"] for one in gateway.call("sessions.list")["sessions"]]
-        return sum(len(gateway.call("sessions.show", {"session": one})["entries"]) for one in sessions)
-
-    def check(entries: int, told: int) -> None:
-        gateway.until(lambda: count_entries() == entries)
-        gateway.until(lambda: len(home.count_told("agent:end")) == told)
-        for room in rooms:
-            gateway.until(lambda: gateway.call("sessions.search", {"query": room})["hits"])  # noqa: B023 - it waits
-        assert set(home.count_told("agent:end").values()) == {1}
-
-    def talk() -> None:
-        for room in rooms:
-            assert gateway.say(f"this is {room}", room)["reply"] == "I heard you."
-
-    talk()
-    assert "in 4 shards" in gateway.cli("status").stdout
-    home.be_cut_off()
-    home.start()
-    talk()
-    check(entries=18, told=9)
-    made = gateway.cli("backup", "create", str(tmp_path / "copy.db"), "--json")
-    assert json.loads(made.stdout)["records"] > 18
-    gateway.stop()
-    home.set_engine(home.engine)
-    refused = gateway.cli("run")
-    assert "was made with journal.shards: 4, and config.yaml says 1" in refused.stderr
-    home.set_engine(f"{home.engine}journal: {{shards: 4}}\n")
-    home.migrate("sqlite")
-    home.set_engine("")
-    home.start()
-    talk()
-    check(entries=26, told=13)
-
-
 async def fill(path: Path) -> JournalDigest:
     path.parent.mkdir(parents=True, mode=0o700)
     async with await open_sqlite(path) as engine:

@@ -1,4 +1,4 @@
-"""The tests of what an engine must do, on one server, on three, and on several shards: how many of them pass."""
+"""The tests of what an engine must do, on one server and on three: how many of them pass."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ def prove(trial: Trial) -> Iterator[Row]:
         return
     trial.tell("contract: its tests run")
     ends = run_tests(trial.folder / "contract.xml")
-    for engine in ("NATS R1", "NATS R3", "NATS in shards"):
+    for engine in ("NATS R1", "NATS R3"):
         of_it = {name: is_passed for name, is_passed in ends.items() if engine == find_engine(name)}
         passed, failed = sum(of_it.values()), [name for name, is_passed in of_it.items() if not is_passed]
         row = make_row(f"contract suite on {engine}", "100 %", f"{passed} of {len(of_it)}", bool(of_it))
@@ -41,6 +41,4 @@ def run_tests(report: Path) -> dict[str, bool]:
 
 
 def find_engine(name: str) -> str:
-    if "[nats-shards" in name:
-        return "NATS in shards"
     return "NATS R3" if any(one in name for one in ON_THREE) else "NATS R1"

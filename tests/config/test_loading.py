@@ -99,6 +99,19 @@ def test_a_variable_of_ours_that_is_misspelt_is_warned_about(home: Home) -> None
     ]
 
 
+def test_settings_of_earlier_versions_are_passed_over_with_a_warning_at_their_place(home: Home) -> None:
+    text = "journal:\n  shards: 16\n  max_size: 1G\n  repeats: 3d\n"
+    configuration = right(home, text, GATEWAY_JOURNAL_SHARDS="4", GATEWAY_JOURNAL_REPEATS="3d")
+    assert configuration.settings.journal.max_size == 1 << 30
+    for where, name in (("config.yaml:2:3", "shards"), ("config.yaml:4:3", "repeats")):
+        told = [str(one) for one in configuration.warnings if f"`journal.{name}` does nothing any more" in one.what]
+        assert [one.split(": warning: ")[0].rpartition("/")[2] for one in told] == [
+            where,
+            f"the variable GATEWAY_JOURNAL_{name.upper()}",
+        ]
+    assert len(configuration.warnings) == 4
+
+
 def test_all_mistakes_are_told_together(home: Home) -> None:
     home.config.write_text("logs: {levl: debug}\ngateway: {shutdown_timeout: 1h}\nmodell: {}\n")
     with pytest.raises(ConfigError) as refused:

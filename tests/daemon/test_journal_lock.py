@@ -126,9 +126,9 @@ async def test_who_stood_by_while_a_journal_came_works_where_it_stands_now(tmp_p
     async with await open_sqlite(tmp_path / "journal.db") as engine:
         await engine.append(NewRecord("gw.x", b""))
     with GatewayProcess(tmp_path / "home") as gateway:
-        settings = f"engine: {server.url}\njournal: {{shards: 4}}\n"
+        settings = f"engine: {server.url}\n"
         gateway.script({"user": "", "text": "I heard you."}, settings=settings)
-        async with await open_nats(server.url, shards=4) as engine:
+        async with await open_nats(server.url) as engine:
             async with reserve_journal(engine, OTHER, NOW):
                 gateway.process = gateway.spawn("run")
                 log = gateway.home.log
@@ -136,7 +136,7 @@ async def test_who_stood_by_while_a_journal_came_works_where_it_stands_now(tmp_p
                 await fill(engine, tmp_path / "journal.db")
             await until(gateway._is_ready, "the gateway")
         assert (await anyio.to_thread.run_sync(gateway.say, "hello"))["reply"] == "I heard you."
-        async with await open_nats(server.url, shards=4) as engine:
+        async with await open_nats(server.url) as engine:
             (said,) = await engine.read(IN_SUBJECTS)
             assert await engine.last(said.subject) == said
 

@@ -113,7 +113,7 @@ def check_each_is_answered_once(gateway: GatewayProcess, *said: str) -> None:
 async def read_waits(url: str) -> dict[str, float]:
     """After how many seconds that a gateway had in hands which is no more comes to others, by the consumer."""
     async with await open_nats(url) as engine:
-        found = [await read_consumer(engine._connection, engine._streams[0], name) for name in await engine.consumers()]
+        found = [await read_consumer(engine._connection, engine._reader, name) for name in await engine.consumers()]
     return {one["name"]: one["config"]["ack_wait"] / NANOSECONDS for one in found if one}
 
 

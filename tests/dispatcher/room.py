@@ -32,8 +32,8 @@ from gateway.roles import Role
 from gateway.sessions import SessionRepository
 from gateway.shared_files import SharedFiles
 from gateway.shared_folders import SharedFolders
+from gateway.testing.memory_engine import MemoryEngine
 from gateway.usage import RunningTotals, UsageJournal
-from tests.sharded_engine import ShardedEngine
 from tests.spine import lane_settings, until
 
 ROOM = Address("net", "room")
@@ -140,7 +140,7 @@ async def no_hooks(_role: Role) -> str:
     return "no hooks"
 
 
-def make_usage(engine: ShardedEngine) -> UsageJournal:
+def make_usage(engine: MemoryEngine) -> UsageJournal:
     return UsageJournal(engine, RunningTotals(time.time))
 
 
@@ -200,7 +200,7 @@ async def chat(
     programs: Role | None = None,
     **house_facts: Any,
 ) -> AsyncIterator[Chat]:
-    engine, hooks, net = ShardedEngine(), HookRegistry(), Net()
+    engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
     sessions = SessionRepository(engine)
 
     async def is_withdrawn(reply: Reply) -> bool:

@@ -16,10 +16,9 @@ from gateway.engine import NewRecord
 from gateway.errors import AdapterError
 from gateway.lanes import list_open_sessions
 from gateway.messages import Address, Message, Reply
-from gateway.record_subjects import session_subject_of
 from gateway.sessions import OpenTurn
+from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
-from tests.sharded_engine import ShardedEngine, shard_of
 from tests.spine import until
 
 RAN: dict[str, Any] = {"tool_calls": [{"name": "run", "args": {"command": "ls -la"}}]}
@@ -135,9 +134,8 @@ async def test_an_approver_may_write_the_command_or_reply_to_the_question() -> N
             assert (await room.told("tool:after"))[-1]["result"] == "ran ls -la"
 
 
-async def test_what_is_open_in_several_shards_is_listed_by_its_time() -> None:
-    chats = (Address("net", f"{number}") for number in range(99))
-    places = sorted(chats, key=lambda one: shard_of(session_subject_of("turn", session_key(one))), reverse=True)[::40]
+async def test_what_is_open_is_listed_in_the_order_in_which_it_was_asked() -> None:
+    places = [Address("net", f"{number}") for number in (7, 1, 4)]
     async with chat(*[TURN] * len(places), tools=(run,), approvers=APPROVERS) as room:
         for place in places:
             before = len(shown(room, ADMIN_CHAT))
@@ -313,7 +311,7 @@ class FarOutbox:
 
 
 async def test_what_is_shown_as_open_is_closed_however_long_its_network_is_gone() -> None:
-    async with ShardedEngine() as engine:
+    async with MemoryEngine() as engine:
         reply, outbox = Reply("approval:1", ADMIN_CHAT, "May I?"), FarOutbox(40)
         owed = await engine.append(records.make_reply_put(reply, KEY, "", 1.0))
         sent = records.SendSucceeded(out=owed[0], reply_id=reply.id, message_ids=(("m1",),), at=1.0)

@@ -4,22 +4,18 @@ import math
 import stat
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
 import pytest
-from msgspec import structs
-from msgspec.structs import replace
 
-from gateway.engine import Clock, ConsumerSpec, Engine, NewRecord, Record, SettledRecords, open_sqlite
-from gateway.engine.interface import Delivery, RequestHandler, StopServing
+from gateway.engine import Clock, Engine, NewRecord, Record, open_sqlite
+from gateway.engine.interface import Delivery
 from gateway.engine.journal_clock import read_machine_time
 from gateway.engine.nats.engine import open_nats
-from gateway.engine.subjects import PATTERN
-from gateway.record_subjects import token_of
 from gateway.testing.memory_engine import MemoryEngine
 from tests.engine.nats_servers import run_servers
 
@@ -110,108 +106,8 @@ class Known:
         return found
 
 
-class Spread:
-    """A journal of several shards: each segment of a subject is a token there, and the last says in which one it is."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self._names: dict[str, str] = {}  # what a token stands for
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def hide(self, pattern: str) -> str:
-        if not PATTERN.fullmatch(pattern):
-            return pattern
-        tokens = {token_of(segment): segment for segment in pattern.split(".") if segment not in ("*", ">")}
-        self._names |= tokens
-        return ".".join(one if one in ("*", ">") else token_of(one) for one in pattern.split("."))
-
-    def show(self, record: Record) -> Record:
-        return structs.replace(record, subject=".".join(self._names[one] for one in record.subject.split(".")))
-
-    async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
-        hidden = [structs.replace(put, subject=self.hide(put.subject)) for put in puts]
-        over = [structs.replace(one, subject=self.hide(one.subject)) for one in settled]
-        found: list[int] = await self._inner.append(*hidden, settled=over)
-        return found
-
-    async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
-        found: Record | None = await self._inner.last(self.hide(subject), fresh=fresh)
-        return self.show(found) if found else None
-
-    async def read(self, pattern: str, *given: int, **named: Any) -> list[Record]:
-        return [self.show(one) for one in await self._inner.read(self.hide(pattern), *given, **named)]
-
-    async def purge(self, pattern: str, *given: Any, **named: Any) -> int:
-        purged: int = await self._inner.purge(self.hide(pattern), *given, **named)
-        return purged
-
-    async def list_owed(self, *given: Any, **named: Any) -> list[Record]:
-        return [self.show(one) for one in await self._inner.list_owed(*given, **named)]
-
-    async def consumer(self, spec: ConsumerSpec) -> "SpreadConsumer":
-        hidden = replace(spec, patterns=tuple(map(self.hide, spec.patterns)))
-        return SpreadConsumer(await self._inner.consumer(hidden), self)
-
-    async def publish(self, subject: str, data: bytes) -> None:
-        await self._inner.publish(self.hide(subject), data)
-
-    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
-        answer: bytes = await self._inner.request(self.hide(subject), data, timeout)
-        return answer
-
-    async def serve(self, subject: str, answer: RequestHandler) -> StopServing:
-        stop: StopServing = await self._inner.serve(self.hide(subject), answer)
-        return stop
-
-    async def tail(self, *patterns: str) -> "SpreadTail":
-        return SpreadTail(await self._inner.tail(*map(self.hide, patterns)), self)
-
-
-class SpreadConsumer:
-    def __init__(self, inner: Any, journal: Spread) -> None:
-        self._inner = inner
-        self._journal = journal
-
-    async def fetch(self, n: int, wait: float) -> "list[SpreadDelivery]":
-        return [SpreadDelivery(one, self._journal) for one in await self._inner.fetch(n, wait)]
-
-    async def ack(self, deliveries: "list[SpreadDelivery]") -> None:
-        await self._inner.ack(deliveries)
-
-
-class SpreadDelivery:
-    def __init__(self, inner: Delivery, journal: Spread) -> None:
-        self.record = journal.show(inner.record)
-        self._inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
-class SpreadTail:
-    def __init__(self, inner: Any, journal: Spread) -> None:
-        self._inner = inner
-        self._journal = journal
-
-    @property
-    def dropped(self) -> int:
-        return int(self._inner.dropped)
-
-    def __aiter__(self) -> "SpreadTail":
-        return self
-
-    async def __anext__(self) -> Record:
-        return self._journal.show(await anext(self._inner))
-
-
 ID_WINDOW = 3.0  # seconds in which a NATS server itself remembers ids
-SHARDS = 3
-SEVERAL = [pytest.param(kind, marks=pytest.mark.thorough) for kind in ("nats-3", "nats-shards")]
-KINDS = ["sqlite", "memory", "nats", *SEVERAL]
-
-WRAPPERS: dict[str, Callable[[Any], Any]] = {"nats-3": Known, "nats-shards": lambda nats: Known(Spread(nats))}
+KINDS = ["sqlite", "memory", "nats", pytest.param("nats-3", marks=pytest.mark.thorough)]
 
 
 @pytest.fixture(scope="module")
@@ -251,9 +147,8 @@ async def engine(
     async with AsyncExitStack() as stack:
         if kind.startswith("nats"):
             url = request.getfixturevalue("nats_servers" if kind == "nats-3" else "nats_server")
-            where, shards = f"{url}/t{uuid.uuid4().hex[:12]}", SHARDS if kind == "nats-shards" else 1
-            nats = await stack.enter_async_context(await open_nats(where, window=ID_WINDOW, shards=shards))
-            yield cast("Engine", WRAPPERS[kind](nats)) if kind in WRAPPERS else nats
+            nats = await stack.enter_async_context(await open_nats(f"{url}/t{uuid.uuid4().hex[:12]}", window=ID_WINDOW))
+            yield cast("Engine", Known(nats)) if kind == "nats-3" else nats
         else:
             yield await open_engine(kind, tmp_path, time_of_day, stack)
 

@@ -28,7 +28,7 @@ def find_kind(message: Msg, journal: str) -> str:
     """Empty for what is no request for a turn: answers, leases, what a server tells."""
     if message.subject.startswith(f"{journal}.d."):
         return "note"
-    if not re.match(rf"{journal}\.j\d*\.", message.subject):  # of any shard
+    if not re.match(rf"{journal}\.j\.", message.subject):
         return next((kind for begin, kind in KINDS.items() if message.subject.startswith(begin)), "")
     if message.reply.startswith("$JS.ACK."):
         return ""  # it is handed to a consumer

@@ -280,11 +280,6 @@ class TestReading:
             assert await engine.read("b.*", upto=seqs[0], fresh=fresh) == []
             assert subjects_of(await engine.read("b.*", fresh=fresh)) == ["b.1"]
 
-    async def test_has_all_sequences_in_a_shard(self, engine: Engine) -> None:
-        first, *others = engine.shards()
-        assert first == 0
-        assert others == sorted(set(others) - {0})
-
     async def test_read_finds_the_rare_among_the_many(self, engine: Engine) -> None:
         for _ in range(6):
             await engine.append(*(NewRecord(f"many.{n % 7}", b"") for n in range(1000)))

@@ -19,6 +19,7 @@ from gateway.engine.nats.consumer import REQUEST_SECONDS
 from gateway.engine.nats.engine import open_nats, split_address
 from gateway.engine.nats.live import FAILED, VERSION
 from gateway.engine.nats.names import has_pattern, merge_patterns
+from gateway.engine.nats.removals import list_removals
 from gateway.engine.subjects import matches
 from gateway.errors import Conflict, Duplicate, EngineError
 from gateway.messages import Address, Reply
@@ -345,25 +346,40 @@ async def test_what_is_forgotten_leaves_nothing_behind(nats_server: str) -> None
         assert (len(one._connection.on_return), len(one._connection.client._subs)) == before
 
 
+async def test_a_journal_in_shards_is_refused_before_anything_is_written(nats_server: str) -> None:
+    """0.1.0 wrote on its first stream how many it has."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    async with await open_nats(f"{nats_server}/{name}") as engine:
+        config = (await engine._call(f"STREAM.INFO.{name}"))["config"]
+        config["metadata"] = {"hermes-gateway-shards": "16", "hermes-gateway-shards-since": "0"}
+        await engine._call(f"STREAM.UPDATE.{name}", **config)
+        await engine._call(f"STREAM.DELETE.{name}-keys")
+        with pytest.raises(EngineError, match=r"0\.1\.0 \(456da991\), .*people export.*sessions export"):
+            await open_nats(f"{nats_server}/{name}")
+        assert f"{name}-keys" not in (await engine._call("STREAM.NAMES"))["streams"]
+
+
 async def test_what_is_settled_is_noted_in_few_messages_and_goes_when_it_was_to_be_kept_no_longer(
     nats_server: str,
 ) -> None:
     url = f"{nats_server}/t{uuid.uuid4().hex[:12]}"
-    async with await open_nats(url, repeats=4, window=0.1) as one, await open_nats(url, window=0.1) as two:
+    async with await open_nats(url, window=0.1) as one, await open_nats(url, window=0.1) as two:
         for number in range(20):
             (seq,) = await one.append(NewRecord(f"in.{number}", b"words", msg_id=f"m{number}"))
-            await one.append(NewRecord(f"in.{number}", b"newer"), settled=[SettledRecords(f"in.{number}", LAST, DAY)])
-        await two.append(settled=[SettledRecords("in.0", seq, DAY)])
+            await one.append(NewRecord(f"in.{number}", b"newer"), settled=[SettledRecords(f"in.{number}", LAST, 4)])
+        await two.append(settled=[SettledRecords("in.0", seq, 14 * DAY)])
         with pytest.raises(Duplicate):
             await one.append(NewRecord("in.7", b"again", msg_id="m7"))
 
         async def are_gone() -> bool:
             state = (await one._connection.call(f"STREAM.INFO.{one._names.keys}"))["state"]
-            is_noted = state["messages"] > 2  # besides of who keeps one for a day, and a lease that may not be over
+            is_noted = state["messages"] > 2  # besides of who keeps one for long, and a lease that may not be over
             return not is_noted and {record.data for record in await one.read("in.*")} == {b"newer"}
 
         await until(are_gone)
         await one.append(NewRecord("in.7", b"again", msg_id="m7"))
+        ((due, _),) = (await list_removals(two._connection, two._names))["in.0"]
+        assert due - time.time() < 2.5 * DAY  # servers keep it for two days, where a home has fourteen
 
 
 def has_noted(counts: Counter[str], times: int) -> bool:

@@ -1,4 +1,4 @@
-"""Any sequence of calls has the same outcome on NATS, on one server, on three and in several shards, as in memory.
+"""Any sequence of calls has the same outcome on NATS, on one server and on three, as in memory.
 
 The servers' clock goes on by itself, so nothing here grows old; and what they say of a consumer comes a moment later
 than what was done, so that is waited for.
@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
 from gateway.engine import ConsumerSpec, NewRecord, Record
-from gateway.engine.journal_position import SHARD_BITS
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.errors import EngineError
 from gateway.testing.memory_engine import MemoryEngine
-from tests.engine.conftest import SHARDS, Known, Spread
-from tests.engine.journal_pair import EXPECTED, IDS, NAMES, PATTERNS, SUBJECT_NAMES, SUBJECTS, JournalPair
-from tests.sharded_engine import ShardedEngine
+from tests.engine.conftest import Known
+from tests.engine.journal_pair import EXPECTED, IDS, NAMES, PATTERNS, SUBJECTS, JournalPair
 from tests.spine import until
 
 pytestmark = pytest.mark.thorough
@@ -34,7 +32,7 @@ def make_put(subject: str, data: bytes, msg_id: str | None, expect: int | None) 
 
 
 PUTS = st.builds(make_put, SUBJECTS, st.binary(max_size=3), IDS, EXPECTED)
-EXAMPLES, SHARD_EXAMPLES, STEPS = 25, 15, 30
+EXAMPLES, STEPS = 25, 30
 LIMIT = 900  # seconds; the servers write each word to the disk, and there are slow ones
 TOLD_SECONDS = 60.0  # by when a server has told of what was done
 
@@ -151,62 +149,6 @@ class ServerJournals(JournalPair):
 
         await until(is_same, f"{depth} before {name}", TOLD_SECONDS)
         assert {one.seq for one in owed} <= {one.seq for one in await self.engine.list_owed(name, float("inf"))}
-
-
-class NumberedEngine(ShardedEngine):
-    """Its shards have the numbers that they have where servers keep them."""
-
-    def find_shard(self, subject: str) -> int:
-        return (super().find_shard(subject) + 1) % len(self.shards())
-
-
-SEQUENCES = st.builds(lambda shard, number: (shard << SHARD_BITS) + number, st.integers(0, SHARDS), st.integers(0, 12))
-
-
-class ShardJournals(JournalPair):
-    """Without consumers, who are given what came in no order between shards."""
-
-    url: str
-
-    def __init__(self) -> None:
-        super().__init__(cast("MemoryEngine", Spread(NumberedEngine())))
-        self.where = f"{self.url}/t{uuid.uuid4().hex[:12]}"
-        self.engine = self.open()
-
-    def open(self) -> NatsEngine:
-        spread = Spread(self.run(open_nats(self.where, shards=SHARDS)))
-        for subject in SUBJECT_NAMES:
-            spread.hide(subject)  # and what it stands for is known, of what was written before too
-        return cast("NatsEngine", Known(spread))
-
-    def shown(self, outcome: Any) -> Any:
-        return shown(outcome)
-
-    @rule(puts=st.lists(PUTS, min_size=1, max_size=3))
-    def append(self, puts: list[NewRecord]) -> None:
-        """To one shard: of several the first may stand alone."""
-        self.both("append", *(put for put in puts if put.subject[-1] == puts[0].subject[-1]))
-
-    @rule(pattern=PATTERNS, after=SEQUENCES, limit=st.integers(0, 5))
-    def read(self, pattern: str, after: int, limit: int) -> None:
-        self.both("read", pattern, after, limit)
-
-    @rule(pattern=PATTERNS, upto=st.one_of(st.none(), SEQUENCES), after=SEQUENCES)
-    def purge(self, pattern: str, upto: int | None, after: int) -> None:
-        self.both("purge", pattern, upto, after)
-
-    @rule()
-    def restart(self) -> None:
-        self.run(self.engine.close())
-        self.engine = self.open()
-
-
-@pytest.mark.timeout(LIMIT)
-def test_shards_do_what_memory_does(nats_server: str) -> None:
-    class Journals(ShardJournals):
-        url = nats_server
-
-    run_state_machine_as_test(Journals, settings=make_settings(SHARD_EXAMPLES))
 
 
 @pytest.mark.timeout(LIMIT)

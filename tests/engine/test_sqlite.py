@@ -15,9 +15,7 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
-from gateway import records
 from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
-from gateway.engine.journal_position import SHARD_BITS, load_position
 from gateway.engine.sqlite.whole_journal import make_journal_file
 from gateway.engine.stored_journal import StoredRecord
 from gateway.errors import EngineError, EngineTooNew, HomeBusy
@@ -343,14 +341,12 @@ async def test_the_journal_costs_an_idle_process_nothing(path: Path) -> None:
     assert spent < 0.05
 
 
-async def test_what_was_brought_along_from_shards_stands_in_shards_here_too(tmp_path: Path) -> None:
-    path, begin = tmp_path / "journal.db", 1 << SHARD_BITS
+async def test_a_file_that_came_out_of_shards_is_refused_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
     with make_journal_file(path) as file:
-        for seq in (5, begin + 3):
-            file.add(StoredRecord(seq, "a.x", b"", 1.0))
-        file.end(begin + 3)
-    async with await open_sqlite(path) as engine:
-        assert engine.shards() == (0, begin)
-        (new,) = await engine.append(NewRecord("a.x", b""))
-        position = load_position(engine.shards(), [0, begin + 3])
-        assert [record.seq for record in await records.read_on(engine, "a.*", position, 9)] == [5, new]
+        file.add(StoredRecord(5, "a.x", b"", 1.0))
+        file.end(1 << 40)
+    before = path.read_bytes()
+    with pytest.raises(EngineError, match=r"0\.1\.0 \(456da991\), .*people export.*sessions export"):
+        await open_sqlite(path)
+    assert path.read_bytes() == before

@@ -16,7 +16,6 @@ from gateway.engine.nats.streams import list_subjects
 from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file
 from gateway.engine.stored_journal import StoredRecord, check_same
 from gateway.errors import Duplicate, EngineError
-from tests.engine.conftest import SHARDS
 
 ALL = ConsumerSpec("hook:of all", ("in.*", "ev.>"), ack_wait=60)
 NONE = ConsumerSpec("hook-of-none", ("no.such",), new_only=True)
@@ -72,9 +71,9 @@ async def check_whole(engine: Engine) -> None:
     assert following > 37  # which was the last there ever was
 
 
-async def check_short_lived(url: str, shards: int) -> None:
+async def check_short_lived(url: str) -> None:
     """The server knows of limits, also of one that a record gets later."""
-    async with await open_nats(url, shards=shards) as engine:
+    async with await open_nats(url) as engine:
         await engine.append(settled=[SettledRecords("kept", 10**9, 1800)])
         kept: dict[bytes, float | None] = {b"3": None}
         while kept[b"3"] is None:  # nobody waits for the servers to have noted it
@@ -84,8 +83,8 @@ async def check_short_lived(url: str, shards: int) -> None:
         assert kept[data] == pytest.approx(time.time() + left, abs=150)
 
 
-async def take_to_servers(path: Path, url: str, shards: int = 1) -> None:
-    async with await open_nats(url, shards=shards, takes_marked=True) as engine:
+async def take_to_servers(path: Path, url: str) -> None:
+    async with await open_nats(url, takes_marked=True) as engine:
         servers, file = engine.get_journal(), await open_journal_file(path)
         await servers.fill(file.read(), file.read_last_seq(), "filling here", lambda _done: None)
         for one in file.read_consumers():
@@ -97,17 +96,17 @@ async def take_to_servers(path: Path, url: str, shards: int = 1) -> None:
         await servers.set_mark("")
 
 
-async def lose_first_stream(url: str, shards: int) -> None:
+async def lose_stream(url: str) -> None:
     """As where a migration is cut off while it makes that one anew."""
-    async with await open_nats(url, shards=shards) as engine:
+    async with await open_nats(url) as engine:
         await engine.get_journal().set_mark("filling here")
         await engine._call(f"STREAM.DELETE.{engine._names.stream}")
     with pytest.raises(EngineError, match="cut off"):
-        await open_nats(url, shards=shards)
+        await open_nats(url)
 
 
-async def take_to_file(url: str, path: Path, shards: int = 1) -> None:
-    async with await open_nats(url, shards=shards) as engine:
+async def take_to_file(url: str, path: Path) -> None:
+    async with await open_nats(url) as engine:
         servers = engine.get_journal()
         await engine.take_back()
         with make_journal_file(path) as file:
@@ -118,24 +117,24 @@ async def take_to_file(url: str, path: Path, shards: int = 1) -> None:
             await check_same(servers.read(), follow(file.read()))
 
 
-@pytest.mark.parametrize("kind", ["nats", "nats-3", "nats-shards"])
+@pytest.mark.parametrize("kind", ["nats", "nats-3"])
 async def test_it_goes_on_where_it_was_on_either_engine(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     servers = request.getfixturevalue("nats_servers" if kind == "nats-3" else "nats_server")
-    url, shards = f"{servers}/t{uuid.uuid4().hex[:12]}", SHARDS if kind == "nats-shards" else 1
+    url = f"{servers}/t{uuid.uuid4().hex[:12]}"
     async with await open_sqlite(tmp_path / "journal.db") as engine:
         await fill(engine)
     begun = time.time()
-    await take_to_servers(tmp_path / "journal.db", url, shards)
-    await lose_first_stream(url, shards)
-    await take_to_servers(tmp_path / "journal.db", url, shards)
-    await check_short_lived(url, shards)
-    await take_to_file(url, tmp_path / "back.db", shards)
+    await take_to_servers(tmp_path / "journal.db", url)
+    await lose_stream(url)
+    await take_to_servers(tmp_path / "journal.db", url)
+    await check_short_lived(url)
+    await take_to_file(url, tmp_path / "back.db")
     async with await open_sqlite(tmp_path / "back.db") as engine:
         await check_whole(engine)
         assert all(one.ts < begun for one in await engine.read("in.*"))
-    async with await open_nats(url, shards=shards) as engine:
+    async with await open_nats(url) as engine:
         await engine.take_back()
         assert all(one.ts < begun for one in await engine.read("in.*"))
         await check_nothing_is_left_of_what_is_purged(engine)
@@ -149,9 +148,8 @@ async def check_nothing_is_left_of_what_is_purged(engine: NatsEngine) -> None:
     assert [one.data == LARGE for one in await engine.read("ev.>")] == [True, True]
     assert await engine.purge("ev.>", large.seq) == 1
     assert [(one.seq, one.data == LARGE) for one in await engine.read("ev.>")] == [(later, True)]
-    left = set[str]()
-    for names in (stream.names for stream in engine._streams):
-        left.update(await list_subjects(engine._connection, names.stream, names.piece_filter(">")))
+    names = engine._names
+    left = await list_subjects(engine._connection, names.stream, names.piece_filter(">"))
     assert {where.split(".")[4] for where in left} == {"two"}
 
 

@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from gateway.testing import GatewayProcess
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.transcript import Entry
 from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
-from tests.sharded_engine import ShardedEngine
 from tests.spine import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(420), pytest.mark.thorough]
@@ -206,7 +206,7 @@ async def test_what_its_author_took_back_is_gone_from_it(tmp_path: Path) -> None
     name, path = MessageName("slack", "D1", "5.5"), tmp_path / "state.db"
     entries = (Entry("user", "the word is rosebud"), Entry("assistant", "well"))
     done = records.TurnEnded(upto=1, entries=entries, pieces=(MessagePiece(name=name, by="slack:U1"),))
-    async with ShardedEngine() as engine, anyio.create_task_group() as tasks:
+    async with MemoryEngine() as engine, anyio.create_task_group() as tasks:
         sessions = SessionRepository(engine)
         session = await sessions.open("agent:main:slack:dm:D1")
         session = await sessions.append(session, begin_session(session, 0.0), done)
@@ -215,7 +215,7 @@ async def test_what_its_author_took_back_is_gone_from_it(tmp_path: Path) -> None
         await sessions.append(session, records.MessageDeleted(session_key=session.key, name=name))
         await until(lambda: said(path) == [DELETED, "well"], "the deletion")
         await until(lambda: not any(b"rosebud" in one.read_bytes() for one in tmp_path.glob("state.db*")), "the file")
-        for number in range(8):  # in all shards, also before what was read
+        for number in range(8):
             other = await sessions.open(f"agent:main:slack:dm:{number}")
             again = records.TurnEnded(upto=1, entries=(Entry("user", "hello"),))
             await sessions.append(other, begin_session(other, 0.0), again)
@@ -225,6 +225,29 @@ async def test_what_its_author_took_back_is_gone_from_it(tmp_path: Path) -> None
         tasks.start_soon(StateFollower(path, engine, "on").run, anyio.lowlevel.checkpoint)
         await until(lambda: said(path) == [], "none of it")
         tasks.cancel_scope.cancel()
+
+
+async def test_a_file_of_a_journal_in_shards_is_made_anew(tmp_path: Path) -> None:
+    """0.1.0 kept a list there, a number for each shard."""
+    path, entries = tmp_path / "state.db", (Entry("user", "hello"), Entry("assistant", "well"))
+
+    def is_made() -> bool:
+        with suppress(sqlite3.OperationalError):
+            return rows(path, "SELECT typeof(upto) FROM hermes_gateway") == [("integer",)]
+        return False
+
+    async with MemoryEngine() as engine:
+        sessions = SessionRepository(engine)
+        session = await sessions.open("agent:main:slack:dm:D1")
+        await sessions.append(session, begin_session(session, 0.0), records.TurnEnded(upto=1, entries=entries))
+        for _ in range(2):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(StateFollower(path, engine, "on").run, anyio.lowlevel.checkpoint)
+                await until(is_made, "the file")
+                await until(lambda: said(path) == ["hello", "well"], "what was said, once")
+                tasks.cancel_scope.cancel()
+            with closing(sqlite3.connect(path)) as db, db:
+                db.execute("UPDATE hermes_gateway SET upto = '[2,1099511627783]'")
 
 
 def everything(gateway: GatewayProcess) -> str:

@@ -21,11 +21,11 @@ from gateway import records
 from gateway.config.settings import SessionSettings
 from gateway.lanes import LaneResult, Lanes, LaneTurn
 from gateway.sessions import SessionRepository, transitions
+from gateway.testing.memory_engine import MemoryEngine
 from gateway.transcript import Entry
 from tests.audit import audit
 from tests.lanes.desk import QUICK, echo
 from tests.late import Gate, Late
-from tests.sharded_engine import ShardedEngine
 from tests.spine import change_session, key, message, until
 
 SETTINGS = replace(
@@ -65,7 +65,7 @@ class Node:
 class World:
     """Two nodes, three conversations."""
 
-    engine: ShardedEngine
+    engine: MemoryEngine
     tasks: anyio.abc.TaskGroup
     nodes: list[Node] = field(default_factory=list)
     effects: list[tuple[str, int]] = field(default_factory=list)
@@ -153,7 +153,7 @@ class World:
 
 
 async def live(plan: list[tuple[str, ...]]) -> None:
-    async with ShardedEngine() as engine, anyio.create_task_group() as tasks:
+    async with MemoryEngine() as engine, anyio.create_task_group() as tasks:
         world = World(engine, tasks, nodes=[])
         for at in (0, 1):
             await world.start(at)

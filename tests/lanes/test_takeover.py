@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from gateway import record_subjects, records
 from gateway.engine import Clock, Engine, open_sqlite
 from gateway.lanes import LaneResult, LaneTurn
+from gateway.testing.memory_engine import MemoryEngine
 from gateway.transcript import Entry
 from tests.audit import audit
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.late import Gate, Late
-from tests.sharded_engine import ShardedEngine
 from tests.spine import key, replies, until
 
 NODES = replace(QUICK, lease=1.0, ack_wait=1.0)  # a node that the machine forgets for a moment is none that is dead
@@ -46,7 +46,7 @@ async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(steady.run)
         if request.param == "memory":
-            async with ShardedEngine(clock=clock) as memory:
+            async with MemoryEngine(clock=clock) as memory:
                 yield memory
         else:
             async with await open_sqlite(tmp_path / "journal.db", clock=clock) as sqlite:

@@ -3,10 +3,9 @@
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
 import anyio
 import pytest
@@ -16,12 +15,11 @@ from gateway.engine import Engine, NewRecord, Record
 from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import forget_sessions
-from gateway.sessions.search import MOST_GATHERED, PAGE, SessionSearch
+from gateway.sessions.search import MOST_GATHERED, SessionSearch
 from gateway.sessions.search_index import CHANGES as INDEXED
 from gateway.sessions.search_index import SearchIndex, make_snippet, parse_query
 from gateway.sessions.session import CHANGES as FOLDED
 from gateway.transcript import Entry, Role, Usage
-from tests.sharded_engine import ShardedEngine
 from tests.spine import until
 
 DAY = 86400.0
@@ -262,55 +260,17 @@ async def test_an_index_that_runs_follows_the_journal_by_itself_when_much_has_co
         tasks.cancel_scope.cancel()
 
 
-class WaitingEngine(ShardedEngine):
-    """Reads on behind so many records when it is let."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self.most, self.go_on = most, anyio.Event()
-
-    async def read(self, *args: Any, **options: Any) -> list[Record]:
-        page = await super().read(*args, **options)
-        self.most -= len(page)
-        if self.most < 0:
-            await self.go_on.wait()
-        return page
-
-
-async def test_an_index_of_several_shards_says_how_much_it_has_read_as_long_as_there_is_more(tmp_path: Path) -> None:
-    async with WaitingEngine(PAGE) as engine, anyio.create_task_group() as tasks:
-        talk = Talk(engine)
-        turn = records.encode(records.TurnsUndone(turns=1))
-        for number in range(2 * PAGE // 100):
-            where = record_subjects.session_subject_of("turn", f"{number}")
-            await engine.append(*(NewRecord(where, turn) for _ in range(100)))
-        search = SessionSearch(engine, tmp_path / "search.db")
-        assert search.progress.describe() == ""
-        tasks.start_soon(search.rebuild)
-        await until(lambda: search.progress.describe() == f"{PAGE} records are read, and there are more")
-        engine.go_on.set()
-        await talk.begin()
-        assert len(await search.list_sessions()) == 1
-        assert search.progress.describe() == ""
-        tasks.cancel_scope.cancel()
-
-
-async def test_an_older_journal_of_several_shards_is_indexed_anew(tmp_path: Path) -> None:
-    keys = [f"agent:main:net:dm:{number}" for number in range(20)]
-    for there in (keys, keys[:3]):
-        async with ShardedEngine() as engine, anyio.create_task_group() as tasks:
-            talk = Talk(engine)
-            for key in there:
-                await talk.begin(key)
-                await talk.say(key, key=key)
-            search = SessionSearch(engine, tmp_path / "search.db")
-            await tasks.start(search.run)
-            await until(partial(knows, search, there))
-            tasks.cancel_scope.cancel()
-
-
-async def knows(search: SessionSearch, there: list[str]) -> bool:
-    return {one.session_key for one in await search.list_sessions()} == {*there}
+def test_an_index_of_a_journal_in_shards_is_made_anew(tmp_path: Path) -> None:
+    """0.1.0 kept a list there, a number for each shard."""
+    index = SearchIndex(tmp_path / "search.db")
+    with index.db:
+        index.db.execute("UPDATE progress SET upto = '[7,1099511627783]'")
+        index.db.execute("INSERT INTO untidy VALUES (1)")
+    index.db.close()
+    made = SearchIndex(tmp_path / "search.db")
+    assert made.upto == 0
+    assert made.db.execute("SELECT count(*) FROM untidy").fetchone() == (0,)
+    made.db.close()
 
 
 async def test_a_removal_that_a_crash_interrupted_is_finished(engine: Engine, search: SessionSearch) -> None:

@@ -8,7 +8,6 @@ still there; where it does not, or the connection came anew, it is asked again.
 import asyncio
 import json
 import logging
-import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +23,14 @@ from gateway.engine.interface import ConsumerSpec, Delivery, Record
 from gateway.engine.live_messages import Signal
 from gateway.engine.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
 from gateway.engine.nats.names import consumer_name_of
-from gateway.engine.nats.shards import RecordStream
+from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.stored_messages import BODY, read_time
 from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import EngineError
 
 REQUEST_SECONDS = 5.0  # shorter than a lease: when another takes over, what a lost gateway asked for is void
 LOOK_SECONDS = 0.1  # by then the server has told its consumers of what is stored
-ANSWER_SECONDS = 1.0  # for a stream to say what is there; one whose server stands still must not hold up the others
+DRAIN_SECONDS = 1.0  # for what a server has sent already; one that stands still must not hold up the end
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
 LEFT_SECONDS = 1.0  # in which somebody who was cut off may fetch again, also on a slow machine
@@ -42,21 +41,15 @@ log = logging.getLogger(__name__)
 
 
 class NatsConsumer:
-    """All who fetch under one name in this process share this one object.
+    """All who fetch under one name in this process share this one object."""
 
-    Where the journal has several streams, there is a consumer of the server's on each. All are asked for their share.
-    Where that would be less than one message, a few are asked first for what is there: each message that comes and is
-    given back counts as a try.
-    """
-
-    def __init__(self, connection: Connection, streams: Sequence[RecordStream], spec: ConsumerSpec) -> None:
+    def __init__(self, connection: Connection, reader: RecordReader, spec: ConsumerSpec) -> None:
         self.spec = spec
         self.is_forgotten = False
-        self.arrived = ReceivedDeliveries(has_more=len(streams) > 1)
+        self.arrived = ReceivedDeliveries()
         self.news = Signal()
         self._connection = connection
-        self._parts = [_StreamRequests(connection, stream, self) for stream in streams]
-        self._looks = 0
+        self._requests = _StreamRequests(connection, reader, self)
 
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
         with self.arrived.wanted():
@@ -69,39 +62,16 @@ class NatsConsumer:
         await asyncio.sleep(0)
         end = time.monotonic() + wait
         if wait <= 0:
-            await asyncio.gather(*(part.look(n) for part in self._parts))
+            await self._requests.look(n)
         while True:
             self.check()
             news = self.news.event
             left = end - time.monotonic()
             if (taken := self.arrived.take(n)) or left <= 0:
                 return [*taken]
-            pause = await self._ask(n)
+            pause = await self._requests.ask(n)
             with suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), min(left, pause))
-
-    async def _ask(self, n: int) -> float:
-        """Each for a share, so that little comes which nobody takes; how soon to ask again."""
-        if n < len(self._parts):
-            await self._look_in_turn()
-            if self.arrived:
-                return 0.0
-        share, again = -(-n // len(self._parts)), HEARTBEAT_SECONDS
-        for part in self._parts:
-            if (pause := part.pause) <= 0:
-                await part.ask(share)
-            else:
-                again = min(again, pause)
-        return again
-
-    async def _look_in_turn(self) -> None:
-        """One stream, then two, then four, and so on, until something is there. Each time another one is the first."""
-        first, count = self._looks % len(self._parts), 1
-        self._looks += 1
-        rest = [*self._parts[first:], *self._parts[:first]]
-        while rest and not self.arrived:
-            await asyncio.gather(*(part.take_one() for part in rest[:count]))
-            rest, count = rest[count:], 2 * count
 
     def check(self) -> None:
         self._connection.check_open()
@@ -110,7 +80,7 @@ class NatsConsumer:
 
     async def return_arrived(self) -> None:
         """Have delivered again at once what nobody has taken here, and not to us: nothing more is fetched."""
-        await asyncio.gather(*(part.stop() for part in self._parts))
+        await self._requests.stop()
         await self.arrived.give_back()
 
     def wake(self) -> None:
@@ -120,17 +90,16 @@ class NatsConsumer:
         """It was forgotten: nothing of it stays behind here."""
         self.is_forgotten = True
         self.wake()
-        for part in self._parts:
-            await part.end()
+        await self._requests.end()
 
 
 class _StreamRequests:
-    """What one stream is asked for, on behalf of a consumer, and what comes from there."""
+    """What the stream is asked for, on behalf of a consumer, and what comes from there."""
 
-    def __init__(self, connection: Connection, stream: RecordStream, consumer: NatsConsumer) -> None:
+    def __init__(self, connection: Connection, reader: RecordReader, consumer: NatsConsumer) -> None:
         self._connection = connection
-        self._names = stream.names
-        self._reader = stream.reader
+        self._names = reader.names
+        self._reader = reader
         self._consumer = consumer
         self._latest: WeakValueDictionary[int, NatsDelivery] = WeakValueDictionary()  # by the record's sequence
         self._inbox = connection.client.new_inbox()
@@ -139,15 +108,9 @@ class _StreamRequests:
         self._open: dict[str, int] = {}  # messages that may still come, by the request that they answer
         self._heard = 0.0
         self._is_answered = False  # by the last that ended
-        self._empty_at = -math.inf  # by the steady clock: nothing was there
         self._refusals = Attempts(REFUSED_BACKOFF)
         self._ask_after = 0.0  # by the steady clock: a refusal would be the answer until then
         connection.on_return.append(self._forget_requests)
-
-    @property
-    def pause(self) -> float:
-        """For how long it is not to be asked."""
-        return self._ask_after - time.monotonic()
 
     def _forget_requests(self) -> None:
         """Whatever was asked for is void."""
@@ -160,29 +123,22 @@ class _StreamRequests:
         end = time.monotonic() + ACK_SECONDS
         self._is_answered = False
         while not self._is_answered and len(arrived) < n and time.monotonic() < end:
-            await asyncio.sleep(max(self.pause, 0))
-            await self._await_answer(await self._request(n - len(arrived), LOOK_SECONDS), n, end)
+            await asyncio.sleep(max(self._ask_after - time.monotonic(), 0))
+            request = await self._request(n - len(arrived), LOOK_SECONDS)
+            while request in self._open and len(arrived) < n and time.monotonic() < end:
+                self._consumer.check()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._consumer.news.event.wait(), LOOK_SECONDS)
+            self._open.pop(request, None)
 
-    async def take_one(self) -> None:
-        """Have one that is there now, unless it is asked already, or nothing was there a moment ago."""
-        now = time.monotonic()
-        if not self._open and self.pause <= 0 and now - self._empty_at > LOOK_SECONDS:
-            await self._await_answer(await self._request(1, 0), 1, now + ANSWER_SECONDS)
-
-    async def _await_answer(self, request: str, n: int, end: float) -> None:
-        arrived = self._consumer.arrived
-        while request in self._open and len(arrived) < n and time.monotonic() < end:
-            self._consumer.check()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._consumer.news.event.wait(), LOOK_SECONDS)
-        self._open.pop(request, None)
-
-    async def ask(self, n: int) -> None:
-        """Ask for what is missing, by and by.
+    async def ask(self, n: int) -> float:
+        """Ask for what is missing, by and by; how soon to ask again.
 
         The server goes round all requests that are open: with one for each message that came, whoever got many would
         get more than others, and it takes 512 of them.
         """
+        if (pause := self._ask_after - time.monotonic()) > 0:
+            return min(pause, HEARTBEAT_SECONDS)
         if self._open and time.monotonic() - self._heard > 3 * HEARTBEAT_SECONDS:
             self._open.clear()
             await self._see_whether_it_is_there()
@@ -190,14 +146,14 @@ class _StreamRequests:
         coming = sum(self._open.values())
         if coming <= n // 2:
             await self._request(n - coming, REQUEST_SECONDS, HEARTBEAT_SECONDS)
+        return HEARTBEAT_SECONDS
 
     async def _request(self, count: int, seconds: float, heartbeat: float = 0.0) -> str:
         if self._subscription is None:
             self._subscription = await self._connection.listen(f"{self._inbox}.*", self._hear)
         self._number += 1
         request = f"{self._inbox}.{self._number}"
-        asked: dict[str, int | bool] = {"batch": count}
-        asked |= {"expires": int(seconds * NANOSECONDS)} if seconds else {"no_wait": True}
+        asked = {"batch": count, "expires": int(seconds * NANOSECONDS)}
         if heartbeat:
             asked["idle_heartbeat"] = int(heartbeat * NANOSECONDS)
         where = f"$JS.API.CONSUMER.MSG.NEXT.{self._names.stream}.{consumer_name_of(self._consumer.spec.name)}"
@@ -229,7 +185,6 @@ class _StreamRequests:
         self._open.pop(request, None)
         self._is_answered = is_answered
         if is_answered:
-            self._empty_at = time.monotonic()
             self._refusals.reset()
             return
         if time.monotonic() >= self._ask_after:  # what was asked for together is refused together
@@ -279,7 +234,7 @@ class _StreamRequests:
             with suppress(
                 NatsError, TimeoutError
             ):  # the connection is gone, and it with it; or its server stands still
-                async with asyncio.timeout(ANSWER_SECONDS):
+                async with asyncio.timeout(DRAIN_SECONDS):
                     await subscription.drain()  # type: ignore[no-untyped-call]
 
     async def end(self) -> None:
@@ -291,11 +246,9 @@ class ReceivedDeliveries:
     """What the server has sent and nobody has taken yet.
 
     Where whoever fetched is gone and does not come again, it is given back: it is for other gateways then, at once.
-    With several streams more may come than is fetched, so there everybody who leaves may be the last.
     """
 
-    def __init__(self, has_more: bool) -> None:
-        self._has_more = has_more
+    def __init__(self) -> None:
         self._waiting: deque[NatsDelivery] = deque()
         self._takers = 0
         self._left_at: float | None = None  # by the steady clock: since then nobody is there
@@ -317,7 +270,7 @@ class ReceivedDeliveries:
             raise
         finally:
             self._takers -= 1
-            if self._takers == 0 and (is_cut_off or self._has_more):
+            if self._takers == 0 and is_cut_off:
                 self._left_at = time.monotonic()
                 self._begin_return()
 

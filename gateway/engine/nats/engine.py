@@ -1,9 +1,8 @@
 """The journal on NATS: the face that the gateway sees."""
 
 import asyncio
-import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +23,6 @@ from gateway.engine.interface import (
     Tail,
 )
 from gateway.engine.journal_clock import Clock, JournalClock
-from gateway.engine.journal_position import SHARD_BITS
 from gateway.engine.nats.connection import (
     NO_MAJORITY,
     OLDEST_SERVER,
@@ -34,12 +32,14 @@ from gateway.engine.nats.connection import (
 )
 from gateway.engine.nats.consumer import NatsConsumer
 from gateway.engine.nats.files import NatsFiles
+from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.leases import Leases
 from gateway.engine.nats.live import LiveSubjects
 from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of
-from gateway.engine.nats.record_writer import WriteRight
+from gateway.engine.nats.purges import Purges
+from gateway.engine.nats.record_reader import RecordReader
+from gateway.engine.nats.record_writer import RecordWriter, WriteRight, WriteRights
 from gateway.engine.nats.removals import Removals
-from gateway.engine.nats.shards import Shards
 from gateway.engine.nats.stored_consumers import (
     count_owed,
     list_owed,
@@ -75,22 +75,19 @@ async def open_nats(
     password: str = "",
     *,
     window: float = WINDOW_SECONDS,
-    repeats: float = math.inf,
-    shards: int = 1,
     takes_marked: bool = False,
 ) -> "NatsEngine":
     """Open the journal that the server of this address holds, or make it; close it, or use it as a context manager.
 
     The address may name several servers, with commas between, and behind a slash the journal. `window`: for how long
-    the server knows the ids of messages of all subjects; `repeats`: for how long what is settled is kept at most;
-    `shards`: how many the journal has. `takes_marked`: also one that a migration is not through with.
+    the server knows the ids of messages of all subjects; `takes_marked`: also one that a migration is not through with.
 
     Raises:
         EngineError: no server answers, it is too old, or keeps its streams otherwise than we need it.
     """
     servers, name = split_address(url)
     connection = await open_connection(servers, user, password)
-    engine = await open_on_connection(connection, Names(name), window, repeats, shards)
+    engine = await open_on_connection(connection, Names(name), window)
     try:
         if not takes_marked:
             await engine.check_mark()
@@ -100,9 +97,7 @@ async def open_nats(
     return engine
 
 
-async def open_on_connection(
-    connection: Connection, names: Names, window: float, repeats: float, shards: int
-) -> "NatsEngine":
+async def open_on_connection(connection: Connection, names: Names, window: float) -> "NatsEngine":
     """The same on a connection; it is closed where that fails."""
     close = connection.close
     try:
@@ -113,8 +108,8 @@ async def open_on_connection(
                 f"the NATS server at {connection.url} is {version.major}.{version.minor}; "
                 f"it takes {'.'.join(map(str, OLDEST_SERVER))} or newer"
             )
-        state = await open_streams(connection, names, window, shards)
-        engine = NatsEngine(connection, names, state, window, repeats)
+        state = await open_streams(connection, names, window)
+        engine = NatsEngine(connection, names, state, window)
         close = engine.close
         await engine.start()
     except BaseException:
@@ -136,20 +131,20 @@ def split_address(url: str) -> tuple[str, str]:
 class NatsEngine:
     """Made by `open_nats`."""
 
-    def __init__(
-        self, connection: Connection, names: Names, state: JournalState, window: float, repeats: float
-    ) -> None:
+    def __init__(self, connection: Connection, names: Names, state: JournalState, window: float) -> None:
         self.clock = JournalClock(Clock())
         self.files = NatsFiles(connection, names)
         self._connection = connection
         self._names = names
         self._state = state
         self._window = window
-        self._shards = Shards(connection, names, state)
-        self._streams = self._shards.streams
+        self._known, self._rights = KnownRecords(names), WriteRights()
+        self._reader = RecordReader(connection, names, self._known, state.copies)
+        self._writer = RecordWriter(connection, names, self._reader, self._rights)
+        self._purges = Purges(connection, names, self._reader, self._rights)
         self._leases = Leases(connection, names)
-        self._live = LiveSubjects(connection, names, [stream.reader for stream in self._streams], time.time)
-        self._removals = Removals(connection, names, self._shards.purge_subject, self._leases, repeats)
+        self._live = LiveSubjects(connection, names, self._reader, time.time)
+        self._removals = Removals(connection, names, self._purges.purge, self._leases)
         self._consumers: dict[str, NatsConsumer] = {}
         self._writing: set[asyncio.Task[Any]] = set()
         self._running: list[asyncio.Task[None]] = []
@@ -169,7 +164,7 @@ class NatsEngine:
 
     async def read_mark(self) -> str:
         """What a migration wrote on the journal; "" where none did."""
-        return (await self._read_state()).mark
+        return (await open_streams(self._connection, self._names, self._window)).mark
 
     async def check_mark(self) -> None:
         """Raises EngineError where a migration is not through, or has taken the journal away."""
@@ -178,32 +173,20 @@ class NatsEngine:
                 f"the journal {self._names.journal!r} on the NATS server is not for use: {mark.describe()}"
             )
 
-    async def is_current(self) -> bool:
-        """Asks whether the records stand in the same streams as when it was opened: a migration makes others."""
-        return (await self._read_state()).layout == self._state.layout
-
-    async def _read_state(self) -> JournalState:
-        return await open_streams(self._connection, self._names, self._window, self._state.layout.count)
-
     def get_journal(self) -> NatsJournal:
         """By which it is taken along to another engine, or from one."""
-        return NatsJournal(self._connection, self._names, self._state, self._window)
-
-    def shards(self) -> Sequence[int]:
-        return tuple(stream.names.begin for stream in self._streams)
+        return NatsJournal(self._connection, self._names, self._state.copies, self._window)
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         check_new_records(puts)
         return await self._finish(partial(self._append, puts, settled))
 
     async def _append(self, puts: Sequence[NewRecord], settled: Sequence[SettledRecords]) -> list[int]:
-        sequences = await self._shards.append(puts) if puts else []
-        before = {seq >> SHARD_BITS: seq - 1 for seq in reversed(sequences)}
+        sequences = await self._writer.append(puts) if puts else []
+        before = sequences[0] - 1 if sequences else self._known.seen
         for one in settled:
-            stream = self._shards.find_stream(one.subject)
-            limited = self._removals.limit(one, before.get(stream.names.shard, stream.known.seen))
-            for holder in self._shards.list_streams(one.subject):
-                holder.known.limit(limited)
+            limited = self._removals.limit(one, before)
+            self._known.limit(limited)
             self._removals.note(limited)
         return sequences
 
@@ -223,29 +206,30 @@ class NatsEngine:
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
         check_subject(subject)
         self._check_open()
-        return await self._shards.last(subject, fresh=fresh)
+        return await self._reader.last(subject, fresh=fresh)
 
     async def read(
         self, pattern: str, after: int = 0, limit: int = 100, *, upto: int | None = None, fresh: bool = True
     ) -> list[Record]:
         check_pattern(pattern)
         self._check_open()
-        return await self._shards.read(pattern, after, limit, upto, fresh=fresh)
+        found = await self._reader.read(pattern, after, limit, fresh=fresh)
+        return found if upto is None else [record for record in found if record.seq <= upto]
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
-        return await self._finish(partial(self._shards.purge, pattern, upto, after))
+        return await self._finish(partial(self._purges.purge, pattern, upto, after))
 
     async def consumer(self, spec: ConsumerSpec) -> NatsConsumer:
         check_consumer_spec(spec)
         self._check_open()
-        await asyncio.gather(*(make_consumer(self._connection, stream, spec) for stream in self._streams))
+        await make_consumer(self._connection, self._reader, spec)
         made = self._consumers.get(spec.name)
         if made is not None and made.is_forgotten:  # by another gateway
             await made.end()
             made = None
         if made is None:
-            made = self._consumers[spec.name] = NatsConsumer(self._connection, self._streams, spec)
+            made = self._consumers[spec.name] = NatsConsumer(self._connection, self._reader, spec)
         made.spec = spec
         made.wake()
         return made
@@ -261,40 +245,34 @@ class NatsEngine:
                 return names
 
     async def forget_consumer(self, name: str) -> None:
-        """That of the first stream goes last: as long as it is there, the consumer is."""
         self._check_open()
-        for stream in reversed(self._streams):
-            if await read_consumer(self._connection, stream, name) is not None:
-                await self._call(f"CONSUMER.DELETE.{stream.names.stream}.{consumer_name_of(name)}")
+        if await read_consumer(self._connection, self._reader, name) is not None:
+            await self._call(f"CONSUMER.DELETE.{self._names.stream}.{consumer_name_of(name)}")
         if consumer := self._consumers.pop(name, None):
             await consumer.end()
 
     async def depth(self, name: str) -> int:
         self._check_open()
-        return sum(await asyncio.gather(*(count_owed(self._connection, one, name) for one in self._streams)))
+        return await count_owed(self._connection, self._reader, name)
 
     async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
         self._check_open()
-        owed: list[Record] = []
-        for stream in self._streams:
-            if len(owed) < limit and stream.names.shard >= after >> SHARD_BITS:
-                owed += await list_owed(self._connection, stream, name, until, after, limit - len(owed))
-        return owed
+        return await list_owed(self._connection, self._reader, name, until, after, limit)
 
     def write_under(self, right: WriteRight) -> None:
         """Write only while we have this right, beside those of before."""
-        self._shards.rights.append(right)
+        self._rights.append(right)
 
     async def take_back(self) -> None:
         """Have delivered again at once what is in anybody's hands: nobody else works on this journal any more."""
         for name in await self.consumers():
-            await asyncio.gather(*(restore_deliveries(self._connection, stream, name) for stream in self._streams))
+            await restore_deliveries(self._connection, self._reader, name)
 
     async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
         self._check_open()
         lease = await self._leases.take(key, holder, ttl)
         if lease:
-            await self._shards.look_ahead()  # what its last holder wrote is seen from here on
+            self._known.note(await self._reader.read_end())  # what its last holder wrote is seen from here on
         return lease
 
     async def holder(self, key: str) -> str | None:
@@ -327,8 +305,7 @@ class NatsEngine:
             return EngineHealth(False, why)
         try:
             async with asyncio.timeout(HEALTH_SECONDS):
-                records = await self._read_streams(stream.names.stream for stream in self._streams)
-                (files,) = await self._read_streams([self._names.files])
+                records, files = await self._read_streams(self._names.stream, self._names.files)
         except TimeoutError:  # one of several that is left alone may say nothing at all
             silent = f"the NATS server at {self._connection.url} does not answer within {HEALTH_SECONDS:g} s"
             return EngineHealth(False, NO_MAJORITY if self._state.copies > 1 else silent)
@@ -338,25 +315,23 @@ class NatsEngine:
         health = EngineHealth(
             True,
             "well",
-            sum(int(one["state"]["messages"]) for one in records),
-            sum(int(one["state"]["bytes"]) for one in records),
+            int(records["state"]["messages"]),
+            int(records["state"]["bytes"]),
             file_size=int(files["state"]["bytes"]),
-            shards=self._state.layout.count,
             warnings=(f"what gateways say to each other: {left}",) if left else (),
         )
-        if any(one.get("cluster") and not one["cluster"].get("leader") for one in records):
+        if records.get("cluster") and not records["cluster"].get("leader"):
             return replace(health, ok=False, detail=NO_MAJORITY)  # such servers may also answer all the same
-        if failure := self._shards.rights.failure:
+        if failure := self._rights.failure:
             return replace(health, ok=False, detail=failure)
         return health
 
     async def inspect(self) -> ServerState:
         """What the servers say of themselves to a client."""
-        records = [stream.names.stream for stream in self._streams]
-        streams = await self._read_streams([*records, self._names.keys, self._names.files])
+        streams = await self._read_streams(self._names.stream, self._names.keys, self._names.files)
         return ServerState(self._connection.client.max_payload, streams, await self._call("INFO"))
 
-    async def _read_streams(self, names: Iterable[str]) -> list[dict[str, Any]]:
+    async def _read_streams(self, *names: str) -> list[dict[str, Any]]:
         return list(await asyncio.gather(*(self._call(f"STREAM.INFO.{name}") for name in names)))
 
     def failure(self) -> str:

@@ -9,10 +9,9 @@ import asyncio
 import itertools
 import logging
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from heapq import heappop, heappush
 from typing import TypeAlias
 
@@ -39,14 +38,14 @@ PAGE = 1000
 LOOK_SECONDS = 1.0
 FLUSH_SECONDS = 5
 
-_Arrived: TypeAlias = "tuple[int, int, Msg, _Listener, list[str], int]"
+_Arrived: TypeAlias = "tuple[int, int, Msg, _Listener, list[str]]"
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class _Listener:
-    """A tail as the server's messages come to it; how far it is in each stream, in their order.
+    """A tail as the server's messages come to it.
 
     `reached`: the record that it has heard last; `caught_up`: up to there it was read or there before, and may be shown
     all the same.
@@ -55,27 +54,27 @@ class _Listener:
     tail: "weakref.ref[LiveTail]"
     patterns: list[str]
     wants_subject: SubjectMatcher
-    reached: list[int]
-    caught_up: list[int]
+    reached: int
+    caught_up: int
 
-    def wants(self, record: Record, shard: int) -> bool:
-        return self.tail() is not None and not 0 < record.seq <= self.caught_up[shard]
+    def wants(self, record: Record) -> bool:
+        return self.tail() is not None and not 0 < record.seq <= self.caught_up
 
-    def put(self, record: Record, shard: int) -> None:
-        self.reached[shard] = max(self.reached[shard], record.seq)
+    def put(self, record: Record) -> None:
+        self.reached = max(self.reached, record.seq)
         if tail := self.tail():
             tail.put(record)
 
-    async def catch_up(self, shard: int, reader: RecordReader) -> None:
+    async def catch_up(self, reader: RecordReader) -> None:
         """Read what stands behind what was heard, in the order of the stream."""
         while self.tail() is not None:
-            after = self.reached[shard]
+            after = self.reached
             pages = [await reader.read(pattern, after, PAGE, fresh=True) for pattern in self.patterns]
             upto = min((page[-1].seq for page in pages if len(page) == PAGE), default=None)
             found = {one.seq: one for page in pages for one in page if upto is None or one.seq <= upto}
             for seq in sorted(found):
-                self.put(found[seq], shard)
-            self.caught_up[shard] = self.reached[shard]
+                self.put(found[seq])
+            self.caught_up = self.reached
             if upto is None:
                 return
 
@@ -83,13 +82,11 @@ class _Listener:
 class LiveSubjects:
     """Publishing, asking, serving and listening of one gateway."""
 
-    def __init__(
-        self, connection: Connection, names: Names, readers: Sequence[RecordReader], now: Callable[[], float]
-    ) -> None:
+    def __init__(self, connection: Connection, names: Names, reader: RecordReader, now: Callable[[], float]) -> None:
         self._connection = connection
         self._names = names
-        self._readers = readers
-        self._known = [reader.known for reader in readers]
+        self._reader = reader
+        self._known = reader.known
         self._now = now
         self.too_new = TooNewRecords()
         self._tails: weakref.WeakSet[LiveTail] = weakref.WeakSet()
@@ -98,29 +95,26 @@ class LiveSubjects:
         self._tasks: set[asyncio.Task[None]] = set()
         self._listeners: list[_Listener] = []
         self._arrived: list[_Arrived] = []
-        self._missed: set[int] = set()  # the shards of which something may not have come
+        self._has_missed = False  # something may not have come
         self._count = itertools.count()
         self._news = asyncio.Event()
 
     async def start(self) -> None:
         self._connection.on_return.append(self._note_gap)
-        for shard, reader in enumerate(self._readers):
-            await self._connection.listen(reader.names.shown, partial(self._hear_shown, shard))
-            await self._connection.listen(reader.names.purged, reader.known.hear_purge)
-            reader.known.begin(await reader.read_end())
+        await self._connection.listen(self._names.shown, self._hear_shown)
+        await self._connection.listen(self._names.purged, self._known.hear_purge)
+        self._known.begin(await self._reader.read_end())
 
-            async def hear(_message: Msg, shard: int = shard) -> None:
-                self._note_gap(shard)
+        async def hear(_message: Msg) -> None:
+            self._note_gap()
 
-            if reader.copies > 1:
-                where = f"$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.{reader.names.stream}"
-                await self._connection.listen(where, hear)
+        if self._reader.copies > 1:
+            where = f"$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.{self._names.stream}"
+            await self._connection.listen(where, hear)
 
-    def _note_gap(self, *shards: int) -> None:
-        """In these, or in all."""
-        for shard in shards or range(len(self._readers)):
-            self._known[shard].forget()
-            self._missed.add(shard)
+    def _note_gap(self) -> None:
+        self._known.forget()
+        self._has_missed = True
         self._news.set()
 
     async def publish(self, subject: str, data: bytes, version: int) -> None:
@@ -134,8 +128,8 @@ class LiveSubjects:
     async def tail(self, *patterns: str) -> LiveTail:
         tail = LiveTail(*patterns)
         wanted, subscriptions = merge_patterns(patterns), []
-        since = [known.seen for known in self._known]
-        listener = _Listener(weakref.ref(tail), wanted, compile_patterns(wanted), since, [*since])
+        since = self._known.seen
+        listener = _Listener(weakref.ref(tail), wanted, compile_patterns(wanted), since, since)
         self._tails.add(tail)
         self._listeners.append(listener)
         for place, pattern in enumerate(wanted):
@@ -148,17 +142,17 @@ class LiveSubjects:
 
     def _listen(self, listener: "_Listener", earlier: list[str]) -> Callable[[Msg], Awaitable[None]]:
         async def hear(message: Msg) -> None:
-            heappush(self._arrived, (sequence_of(message), next(self._count), message, listener, earlier, 0))
+            heappush(self._arrived, (sequence_of(message), next(self._count), message, listener, earlier))
             self._news.set()
 
         return hear
 
-    async def _hear_shown(self, shard: int, message: Msg) -> None:
-        await self._known[shard].hear(message)
-        subject = self._readers[shard].names.subject_of_stored(message.subject)
+    async def _hear_shown(self, message: Msg) -> None:
+        await self._known.hear(message)
+        subject = self._names.subject_of_stored(message.subject)
         for listener in self._listeners:
             if listener.wants_subject(subject):
-                heappush(self._arrived, (sequence_of(message), next(self._count), message, listener, [], shard))
+                heappush(self._arrived, (sequence_of(message), next(self._count), message, listener, []))
                 self._news.set()
 
     async def run(self) -> None:
@@ -175,38 +169,36 @@ class LiveSubjects:
                 self._news.set()
                 continue
             while self._arrived:
-                _, _, message, listener, earlier, shard = heappop(self._arrived)
+                _, _, message, listener, earlier = heappop(self._arrived)
                 try:
-                    await self._tell(message, listener, earlier, shard)
+                    await self._tell(message, listener, earlier)
                 except EngineError as error:
                     log.warning("who listens does not hear %s: %s", message.subject, error)
 
     async def _catch_up(self) -> None:
-        while self._missed:
-            shard = self._missed.pop()
-            reader = self._readers[shard]
+        while self._has_missed:
+            self._has_missed = False
             try:
-                reader.known.begin(await reader.read_end())
+                self._known.begin(await self._reader.read_end())
                 for listener in list(self._listeners):
-                    await listener.catch_up(shard, reader)
+                    await listener.catch_up(self._reader)
             except EngineError:
-                self._missed.add(shard)
+                self._has_missed = True
                 raise
 
-    async def _tell(self, message: Msg, listener: "_Listener", earlier: list[str], shard: int) -> None:
+    async def _tell(self, message: Msg, listener: "_Listener", earlier: list[str]) -> None:
         """What falls under two patterns comes twice; it counts under the first."""
         if error := _find_too_new(message):
             self.too_new.note(self._names.subject_of_live(message.subject), error)
             return
         _note_known(self._known, message)
-        reader = self._readers[shard]
-        record: Record | None = _decode_message(message, self._names, reader, self._now())
-        if record is None or not listener.wants(record, shard) or any(matches(one, record.subject) for one in earlier):
+        record = _decode_message(message, self._names, self._now())
+        self._known.note(record.seq)
+        if not listener.wants(record) or any(matches(one, record.subject) for one in earlier):
             return
-        if body := (message.headers or {}).get(BODY):
-            record = await reader.complete(record, reader.names.stored_of_shown(message.subject), body)
-        if record is not None:
-            listener.put(record, shard)
+        body = (message.headers or {}).get(BODY)
+        if whole := await self._reader.complete(record, self._names.stored_of_shown(message.subject), body):
+            listener.put(whole)
 
     def _end_soon(
         self, loop: asyncio.AbstractEventLoop, listener: "_Listener", subscriptions: list[Subscription]
@@ -265,7 +257,7 @@ class LiveSubjects:
                 await _end_all([subscription])
 
         try:
-            await self._readers[0].read_end()  # the server has it when it answers
+            await self._reader.read_end()  # the server has it when it answers
         except BaseException:
             self._served.discard(subject)
             self._begin(_end_all([subscription]))
@@ -299,9 +291,9 @@ class LiveSubjects:
             task.cancel()
 
 
-def _describe_known(known: Sequence[KnownRecords]) -> dict[str, str]:
+def _describe_known(known: KnownRecords) -> dict[str, str]:
     """With each message goes what its sender knows of the journal, so that who gets it looks as far."""
-    return {SEEN: " ".join(str(one.seen) for one in known)}
+    return {SEEN: str(known.seen)}
 
 
 def _describe_version(version: int) -> dict[str, str]:
@@ -320,18 +312,17 @@ def _find_too_new(message: Msg) -> EngineTooNew | None:
     )
 
 
-def _note_known(known: Sequence[KnownRecords], message: Msg) -> None:
-    for one, seen in zip(known, (message.headers or {}).get(SEEN, "").split(), strict=False):
-        one.note(int(seen))
+def _note_known(known: KnownRecords, message: Msg) -> None:
+    if seen := (message.headers or {}).get(SEEN):
+        known.note(int(seen))
 
 
-def _decode_message(message: Msg, names: Names, reader: RecordReader, now: float) -> Record:
+def _decode_message(message: Msg, names: Names, now: float) -> Record:
     """What was published, or shown of what was stored."""
     if message.subject.startswith(names.live("")):
         return Record(0, names.subject_of_live(message.subject), message.data, now)
     seq = int((message.headers or {}).get("Nats-Sequence", 0))
-    reader.known.note(seq)
-    return Record(seq, reader.names.subject_of_stored(message.subject), message.data, now)
+    return Record(seq, names.subject_of_stored(message.subject), message.data, now)
 
 
 async def _end_all(subscriptions: list[Subscription]) -> None:

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gateway.engine.journal_position import SHARD_BITS
-
 NO_ID = "-"
 TAKEN = "taken-"  # begins the name of the pieces of a record that was taken along from another journal
 STREAM_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -20,31 +18,19 @@ CONSUMER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of one journal on a server that may hold several, or of one of its shards.
-
-    The first shard has the names of a journal that is one stream. Leases, removals, files, live messages are of none.
-    """
+    """The names of one journal on a server that may hold several."""
 
     journal: str
-    shard: int = 0
-
-    @property
-    def begin(self) -> int:
-        """Behind which sequence those of this shard begin."""
-        return self.shard << SHARD_BITS
 
     @property
     def stream(self) -> str:
-        return f"{self.journal}-shard-{self.shard}" if self.shard else self.journal
-
-    @property
-    def _tag(self) -> str:
-        return str(self.shard) if self.shard else ""
+        """The stream of records."""
+        return self.journal
 
     @property
     def _skip(self) -> int:
-        """How long the beginning is of what is a shard's own."""
-        return len(self.journal) + len(self._tag) + 3
+        """How long the beginning of each subject is."""
+        return len(self.journal) + 3
 
     @property
     def keys(self) -> str:
@@ -57,25 +43,25 @@ class Names:
         return f"{self.journal}-files"
 
     def stored(self, subject: str, msg_id: str | None) -> str:
-        return f"{self.journal}.j{self._tag}.{subject}.{NO_ID if msg_id is None else digest_of(msg_id)}"
+        return f"{self.journal}.j.{subject}.{NO_ID if msg_id is None else digest_of(msg_id)}"
 
     def stored_filter(self, pattern: str) -> str:
-        return f"{self.journal}.j{self._tag}.{_widen(pattern)}"
+        return f"{self.journal}.j.{_widen(pattern)}"
 
     def piece(self, stored: str, piece_id: str) -> str:
         """Where what is too large for one message lies, but for the numbers of its pieces."""
-        return f"{self.journal}.b{self._tag}.{stored[self._skip :]}.{piece_id}"
+        return f"{self.journal}.b.{stored[self._skip :]}.{piece_id}"
 
     def piece_filter(self, pattern: str) -> str:
         """All pieces of the records under a pattern."""
         widened = _widen(pattern)
-        beginning = f"{self.journal}.b{self._tag}"
+        beginning = f"{self.journal}.b"
         return f"{beginning}.{widened[:-2]}.*.*.>" if widened.endswith(".>") else f"{beginning}.{widened}.*.*"
 
     @property
     def gap(self) -> str:
         """Under which stands what holds the place of a record that is no more."""
-        return f"{self.journal}.b{self._tag}.{NO_ID}"
+        return f"{self.journal}.b.{NO_ID}"
 
     def live(self, subject: str) -> str:
         return f"{self.journal}.l.{subject}"
@@ -83,20 +69,20 @@ class Names:
     @property
     def purged(self) -> str:
         """Where whoever removed something tells all others."""
-        return f"{self.journal}.p{self._tag}"
+        return f"{self.journal}.p"
 
     @property
     def shown(self) -> str:
         """All that the server publishes of what it stored."""
-        return f"{self.journal}.r{self._tag}.>"
+        return f"{self.journal}.r.>"
 
     @property
     def all_records(self) -> str:
-        return f"{self.journal}.j{self._tag}.>"
+        return f"{self.journal}.j.>"
 
     @property
     def all_pieces(self) -> str:
-        return f"{self.journal}.b{self._tag}.>"
+        return f"{self.journal}.b.>"
 
     @property
     def leases(self) -> str:
@@ -113,13 +99,13 @@ class Names:
         return name[self._skip :].rpartition(".")[0]
 
     def stored_of_shown(self, name: str) -> str:
-        return f"{self.journal}.j{self._tag}.{name[self._skip :]}"
+        return f"{self.journal}.j.{name[self._skip :]}"
 
     def subject_of_live(self, name: str) -> str:
-        return name[len(self.journal) + 3 :]
+        return name[self._skip :]
 
     def due_of_removal(self, name: str) -> int:
-        return int(name[len(self.journal) + 3 :].partition(".")[0])
+        return int(name[self._skip :].partition(".")[0])
 
     def pattern_of_filter(self, where: str) -> str:
         """The pattern of ours that a filter of the server's was made of."""

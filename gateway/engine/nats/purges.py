@@ -29,7 +29,7 @@ class Purges:
         self._rights = rights
         self._has_taken: bool | None = None  # what a migration took along, in pieces; None: nobody has looked
 
-    async def purge(self, pattern: str, upto: int | None, after: int) -> int:
+    async def purge(self, pattern: str, upto: int | None, after: int = 0) -> int:
         await self._rights.wait()
         sure = self._known.seen
         try:

@@ -25,13 +25,14 @@ from gateway.engine.nats.names import Names
 from gateway.engine.nats.streams import list_subjects, read_message
 from gateway.errors import EngineError
 
+KEPT_SECONDS = 172_800.0  # what is settled, at most: each record costs the servers memory
 STEPS = 14  # in which the time of a note is counted
 LOOK_SECONDS = 60.0
 GATHER_SECONDS = 2.0  # that notes wait for others
 MOST_NOTES = 2000  # in one message
 LEASE, LEASE_SECONDS = "removals", 10.0
 
-PurgeSubject: TypeAlias = Callable[[str, int], Awaitable[None]]
+PurgeSubject: TypeAlias = Callable[[str, int], Awaitable[int]]
 
 log = logging.getLogger(__name__)
 
@@ -46,16 +47,13 @@ class _Notes:
 
 
 class Removals:
-    """Those of one journal. `longest`: for how many seconds what is settled is kept at most."""
+    """Those of one journal."""
 
-    def __init__(
-        self, connection: Connection, names: Names, purge: PurgeSubject, leases: Leases, longest: float
-    ) -> None:
+    def __init__(self, connection: Connection, names: Names, purge: PurgeSubject, leases: Leases) -> None:
         self._connection = connection
         self._names = names
         self._purge = purge
         self._leases = leases
-        self._longest = longest
         self._id = uuid.uuid4().hex
         self._notes: dict[int, _Notes] = {}  # by when they are due
         self._full: list[_Notes] = []
@@ -64,7 +62,7 @@ class Removals:
 
     def limit(self, one: SettledRecords, last: int) -> SettledRecords:
         """With the time that they have here, and as far as they were there at the sequence `last`."""
-        return SettledRecords(one.subject, min(one.upto, last), min(one.ttl, self._longest))
+        return SettledRecords(one.subject, min(one.upto, last), min(one.ttl, KEPT_SECONDS))
 
     def note(self, one: SettledRecords) -> None:
         """They are removed later."""

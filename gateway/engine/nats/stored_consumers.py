@@ -11,7 +11,7 @@ from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import ConsumerSpec, Record
 from gateway.engine.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
 from gateway.engine.nats.names import Names, consumer_name_of, merge_patterns
-from gateway.engine.nats.shards import RecordStream
+from gateway.engine.nats.record_reader import RecordReader
 from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import EngineError
 
@@ -42,11 +42,11 @@ def has_config(kept: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
     return metadata and all(kept.get(key) == value for key, value in config.items() if key != "metadata")
 
 
-async def make_consumer(connection: Connection, stream: RecordStream, spec: ConsumerSpec) -> None:
+async def make_consumer(connection: Connection, reader: RecordReader, spec: ConsumerSpec) -> None:
     """Or bring its settings up to date; raises EngineError."""
-    names = stream.names
+    names = reader.names
     config = describe_consumer(names, spec)
-    found = await read_consumer(connection, stream, spec.name)
+    found = await read_consumer(connection, reader, spec.name)
     if found is not None:
         config |= {key: found["config"][key] for key in BEGINNING if key in found["config"]}
         if has_config(found["config"], config):
@@ -58,7 +58,7 @@ async def make_consumer(connection: Connection, stream: RecordStream, spec: Cons
         raise EngineError(f"the NATS server refuses the consumer {spec.name!r}: {refusal}") from refusal
 
 
-async def read_consumer(connection: Connection, stream: RecordStream, name: str) -> dict[str, Any] | None:
+async def read_consumer(connection: Connection, reader: RecordReader, name: str) -> dict[str, Any] | None:
     """How far it is; None: there is none. Raises EngineError.
 
     One of several servers that has not heard yet which of them leads a new consumer says of it that it is at its
@@ -67,11 +67,11 @@ async def read_consumer(connection: Connection, stream: RecordStream, name: str)
 
     async def look() -> dict[str, Any]:
         found = await connection.ask_stored(where, b"{}")
-        if stream.reader.copies > 1 and not found.get("cluster", {}).get("leader"):
+        if reader.copies > 1 and not found.get("cluster", {}).get("leader"):
             raise NoAnswer("no server leads the consumer yet")
         return found
 
-    where = f"$JS.API.CONSUMER.INFO.{stream.names.stream}.{consumer_name_of(name)}"
+    where = f"$JS.API.CONSUMER.INFO.{reader.names.stream}.{consumer_name_of(name)}"
     try:
         return await connection.insist(look)
     except ServerRefusal as refusal:
@@ -80,49 +80,49 @@ async def read_consumer(connection: Connection, stream: RecordStream, name: str)
         raise EngineError(f"the NATS server cannot say how far a consumer is: {refusal}") from refusal
 
 
-def list_patterns(stream: RecordStream, state: Mapping[str, Any]) -> tuple[str, ...]:
+def list_patterns(names: Names, state: Mapping[str, Any]) -> tuple[str, ...]:
     config = state["config"]
-    return tuple(map(stream.names.pattern_of_filter, config.get("filter_subjects") or [config["filter_subject"]]))
+    return tuple(map(names.pattern_of_filter, config.get("filter_subjects") or [config["filter_subject"]]))
 
 
-async def count_owed(connection: Connection, stream: RecordStream, name: str) -> int:
-    """How much it has before it, in a stream. Its server hears of what another one has stored a moment later: what we
+async def count_owed(connection: Connection, reader: RecordReader, name: str) -> int:
+    """How much it has before it. Its server hears of what another one has stored a moment later: what we
     know of is there."""
     attempts, end = Attempts(BEHIND), time.monotonic() + BEHIND_SECONDS
     while True:
-        found = await read_consumer(connection, stream, name)
+        found = await read_consumer(connection, reader, name)
         if found is None:
             return 0
-        await stream.known.catch_up()
-        known = stream.known.count(list_patterns(stream, found), int(found["delivered"]["stream_seq"]))
+        await reader.known.catch_up()
+        known = reader.known.count(list_patterns(reader.names, found), int(found["delivered"]["stream_seq"]))
         pending, is_late = int(found["num_pending"]), time.monotonic() > end
-        if is_late or (known <= pending and not stream.known.is_behind):
+        if is_late or (known <= pending and not reader.known.is_behind):
             return pending + int(found["num_ack_pending"])
         await asyncio.sleep(attempts.pause())
 
 
 async def list_owed(
-    connection: Connection, stream: RecordStream, name: str, until: float, after: int, limit: int
+    connection: Connection, reader: RecordReader, name: str, until: float, after: int, limit: int
 ) -> list[Record]:
-    """What it has before it in a stream; see the interface."""
-    found = await read_consumer(connection, stream, name)
+    """What it has before it; see the interface."""
+    found = await read_consumer(connection, reader, name)
     if found is None:
         return []
     after = max(after, int(found["ack_floor"]["stream_seq"]))
     filters = found["config"].get("filter_subjects") or [found["config"]["filter_subject"]]
     owed: list[Record] = []
     for where in filters:
-        owed += await stream.reader.read_stored(where, after, limit)
+        owed += await reader.read_stored(where, after, limit)
     return [record for record in sorted(owed, key=lambda record: record.seq) if record.ts < until][:limit]
 
 
-async def restore_deliveries(connection: Connection, stream: RecordStream, name: str) -> None:
+async def restore_deliveries(connection: Connection, reader: RecordReader, name: str) -> None:
     """Have delivered again what somebody has in hands who is no more."""
-    found = await read_consumer(connection, stream, name)
+    found = await read_consumer(connection, reader, name)
     if found and found["num_ack_pending"]:
         delivery, seq = found["delivered"]["consumer_seq"], int(found["delivered"]["stream_seq"])
-        for record in await list_owed(connection, stream, name, math.inf, 0, seq - stream.names.begin):
-            await _restore_delivery(connection, stream.names, name, record.seq, delivery)
+        for record in await list_owed(connection, reader, name, math.inf, 0, seq):
+            await _restore_delivery(connection, reader.names, name, record.seq, delivery)
 
 
 async def _restore_delivery(connection: Connection, names: Names, consumer: str, seq: int, delivery: int) -> None:

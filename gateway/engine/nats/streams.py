@@ -2,8 +2,6 @@
 
 A stream that keeps less than a journal must, for a shorter time, or on fewer servers, would lose what was acknowledged;
 so it is refused at the start, and not found out about when something is missing.
-
-How many shards a journal has is chosen when it is made, and stands on its first stream. See `shards`.
 """
 
 import asyncio
@@ -14,6 +12,7 @@ from typing import Any
 
 from gateway.engine.nats.connection import NO_MESSAGE, NO_STREAM, Connection, ServerRefusal
 from gateway.engine.nats.names import Names
+from gateway.engine.stored_journal import make_shards_error
 from gateway.errors import EngineError
 
 COPIES = 3
@@ -23,33 +22,8 @@ PLACE_SECONDS, GLANCE = 5.0, 0.1
 FIXED = {"storage", "retention"}  # what no stream can change once it is there
 NANOSECONDS = 1_000_000_000
 MARK = "hermes-gateway"
-SHARDS, SINCE = "hermes-gateway-shards", "hermes-gateway-shards-since"
+SHARDS = "hermes-gateway-shards"  # on a journal of 0.1.0 that has several streams
 DELETION_SECONDS = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What the streams of records of a journal are for, by their numbers.
-
-    In those before `since` stands what was brought along from another journal, and nothing is written there any more.
-    Where there are several shards, what belongs to nobody has the stream behind them, and what has a token one of the
-    `count` that follow.
-    """
-
-    count: int = 1
-    since: int = 0
-
-    @property
-    def numbers(self) -> range:
-        return range(self.since + (self.count + 1 if self.count > 1 else 1))
-
-    def find_number(self, token: str) -> int:
-        """Of the stream in which it stands what is written of this token; "": it has none."""
-        return self.since + (1 + int(token, 16) % self.count if token and self.count > 1 else 0)
-
-    def describe(self) -> dict[str, str]:
-        """As it stands on the first stream; nothing where there is but one stream."""
-        return {SHARDS: str(self.count), SINCE: str(self.since)} if len(self.numbers) > 1 else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,55 +32,30 @@ class JournalState:
 
     copies: int
     mark: str
-    layout: Layout
 
 
-async def open_streams(connection: Connection, names: Names, window: float, shards: int) -> JournalState:
-    """`window`: seconds in which an id counts under every subject; `shards`: how many there are to be.
+async def open_streams(connection: Connection, names: Names, window: float) -> JournalState:
+    """`window`: seconds in which an id counts under every subject.
 
     Raises:
-        EngineError: one of the streams is kept otherwise than a journal must be, or there is another number of shards.
+        EngineError: one of the streams is kept otherwise than a journal must be, or the journal is in shards.
     """
     records, keys, files = _describe_streams(connection, names, window)
-    first = await _open_stream(connection, names.stream, records, metadata=Layout(shards).describe())
-    layout = _read_layout(first)
-    if layout.count != shards:
-        raise EngineError(
-            f"the journal {names.journal!r} on the NATS server was made with journal.shards: {layout.count}, and "
-            f"config.yaml says {shards}: set it back; or choose anew on the way to another journal, with "
-            "hermes-gateway migrate --to sqlite, then the new number and engine: nats://HOST:4222/OTHER, then "
-            "hermes-gateway migrate --to nats"
-        )
-    await open_record_streams(connection, names, window, layout)
+    log = await _open_stream(connection, names.stream, records)
+    if SHARDS in log.get("metadata", {}):
+        raise make_shards_error(f"the journal {names.journal!r} on the NATS server")
     beside = await _open_stream(connection, names.keys, keys)
     await _open_stream(connection, names.files, files)
-    return JournalState(int(first["num_replicas"]), _read_mark(first) or _read_mark(beside), layout)
-
-
-async def open_record_streams(connection: Connection, names: Names, window: float, layout: Layout) -> None:
-    """All but the first one."""
-
-    async def open_one(one: Names) -> None:
-        wanted = _describe_records(connection, one, window)
-        await _open_stream(connection, one.stream, wanted, first_seq=one.begin + 1)
-
-    await asyncio.gather(*(open_one(Names(names.journal, number)) for number in layout.numbers[1:]))
-
-
-def _read_layout(config: dict[str, Any]) -> Layout:
-    metadata = config.get("metadata", {})
-    return Layout(int(metadata.get(SHARDS, 1)), int(metadata.get(SINCE, 0)))
+    return JournalState(int(log["num_replicas"]), _read_mark(log) or _read_mark(beside))
 
 
 def _read_mark(config: dict[str, Any]) -> str:
     return str(config.get("metadata", {}).get(MARK, ""))
 
 
-async def replace_stream(
-    connection: Connection, names: Names, window: float, first_seq: int, metadata: dict[str, str]
-) -> None:
+async def replace_stream(connection: Connection, names: Names, window: float, first_seq: int, mark: str) -> None:
     """An empty stream of records in the place of the one that is there, also where somebody makes another one there."""
-    wanted = _describe_records(connection, names, window) | {"first_seq": first_seq, "metadata": metadata}
+    wanted = _describe_records(connection, names, window) | {"first_seq": first_seq, "metadata": {MARK: mark}}
     end = time.monotonic() + DELETION_SECONDS
     while True:
         with suppress(ServerRefusal):
@@ -123,7 +72,7 @@ async def replace_stream(
 async def set_mark(connection: Connection, names: Names, mark: str) -> None:
     """A journal with a mark is opened by nobody but a migration.
 
-    It stands on the stream of keys too: that of the first records is removed on the way, and made anew.
+    It stands on the stream of keys too: that of the records is removed on the way, and made anew.
     """
     for stream in (names.stream, names.keys):
         config = (await connection.call(f"STREAM.INFO.{stream}"))["config"]
@@ -165,7 +114,7 @@ async def list_subjects(connection: Connection, stream: str, where: str) -> list
 
 
 def _describe_streams(connection: Connection, names: Names, window: float) -> tuple[dict[str, Any], ...]:
-    """How the first one of the records, that of the keys and that of the files must be."""
+    """How that of the records, that of the keys and that of the files must be."""
     keys = {"subjects": [f"{names.journal}.k.>", f"{names.journal}.d.>"], "max_msgs_per_subject": 1}
     files = {"subjects": [f"{names.journal}.f.>"], "max_msgs_per_subject": -1}
     common = _describe_common(connection)
@@ -196,10 +145,9 @@ def _describe_common(connection: Connection) -> dict[str, Any]:
     }
 
 
-async def _open_stream(connection: Connection, name: str, wanted: dict[str, Any], **made: Any) -> dict[str, Any]:
-    """`made`: what is said of it beside that where it is made, and not looked at later."""
+async def _open_stream(connection: Connection, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
     try:
-        found = await _read_or_make(connection, name, wanted | made)
+        found = await _read_or_make(connection, name, wanted)
     except ServerRefusal as refusal:
         raise EngineError(f"the NATS server does not keep the stream {name!r}: {refusal}") from refusal
     config: dict[str, Any] = found["config"]

@@ -1,8 +1,7 @@
 """A journal on the server, read whole and written whole, to be taken to another engine or from one.
 
 Records keep their sequences. The server counts by itself; so where one is missing, something is written in its place
-and removed at the end. The pieces of what is too large for a message lie behind all the rest. Where there are several
-streams, each record comes into the one that its sequence says, and what is appended later into others behind them.
+and removed at the end. The pieces of what is too large for a message lie behind all the rest.
 
 Nobody else works on the journal meanwhile, and a mark keeps everybody from opening what is not whole.
 """
@@ -10,19 +9,19 @@ Nobody else works on the journal meanwhile, and a mark keeps everybody from open
 import json
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 from gateway.engine.interface import ConsumerSpec
-from gateway.engine.journal_position import SHARD_BITS, JournalPosition, load_position
 from gateway.engine.nats.connection import Connection, ServerRefusal, time_of
 from gateway.engine.nats.consumer import NatsConsumer
+from gateway.engine.nats.known_records import KnownRecords
 from gateway.engine.nats.names import TAKEN, Names, consumer_name_of, digest_of
-from gateway.engine.nats.record_writer import MOST
+from gateway.engine.nats.record_reader import RecordReader
+from gateway.engine.nats.record_writer import MOST, RecordWriter, WriteRights
 from gateway.engine.nats.removals import list_removals
-from gateway.engine.nats.shards import RecordStream, Shards
 from gateway.engine.nats.stored_consumers import describe_consumer, list_patterns, read_consumer
 from gateway.engine.nats.stored_messages import (
     BODY,
@@ -34,7 +33,7 @@ from gateway.engine.nats.stored_messages import (
     StoredMessage,
     split_body,
 )
-from gateway.engine.nats.streams import MARK, NANOSECONDS, JournalState, Layout, replace_stream, set_mark
+from gateway.engine.nats.streams import NANOSECONDS, replace_stream, set_mark
 from gateway.engine.stored_journal import StoredConsumer, StoredRecord
 from gateway.errors import EngineError
 
@@ -60,12 +59,11 @@ class _Pieces:
 class NatsJournal:
     """Made by `NatsEngine.get_journal`."""
 
-    def __init__(self, connection: Connection, names: Names, state: JournalState, window: float) -> None:
+    def __init__(self, connection: Connection, names: Names, copies: int, window: float) -> None:
         self._connection = connection
         self._names = names
-        self._state = state
         self._window = window
-        self._streams = Shards(connection, names, state).streams
+        self._reader = RecordReader(connection, names, KnownRecords(names), copies)
 
     async def set_mark(self, mark: str) -> None:
         await set_mark(self._connection, self._names, mark)
@@ -76,29 +74,15 @@ class NatsJournal:
 
     async def read_last_seq(self) -> int:
         """The highest that there ever was."""
-        ends = await self.read_ends()
-        return max((end for end, _ in ends.list_ranges() if end not in ends.shards), default=0)
+        return await self._reader.read_end()
 
-    async def read_ends(self) -> JournalPosition:
-        """How far each stream is written."""
-        begins = [stream.names.begin for stream in self._streams]
-        return load_position(begins).advance(*[await stream.reader.read_end() for stream in self._streams])
-
-    async def read(self, behind: JournalPosition | None = None) -> AsyncIterator[StoredRecord]:
-        """All records, or those behind a position, with the limits that they got later."""
+    async def read(self, after: int = 0) -> AsyncIterator[StoredRecord]:
+        """All records behind a sequence, with the limits that they got later."""
         later = await list_removals(self._connection, self._names)
-        reached = behind.reached if behind else [0] * len(self._streams)
-        for stream, after in zip(self._streams, reached, strict=True):
-            async for record in self._read_stream(stream, after, later):
-                yield record
-
-    async def _read_stream(
-        self, stream: RecordStream, after: int, later: Mapping[str, list[tuple[int, int]]]
-    ) -> AsyncIterator[StoredRecord]:
         while True:
-            page = await stream.reader.read_page(stream.names.stored_filter(">"), after, PAGE)
+            page = await self._reader.read_page(self._names.stored_filter(">"), after, PAGE)
             for record in page.records:
-                if whole := await stream.reader.complete_of(page, record):
+                if whole := await self._reader.complete_of(page, record):
                     headers = page.headers[record.seq]
                     due = [at for at, upto in later.get(record.subject, ()) if record.seq <= upto]
                     until = _find_end(headers) if LIFETIME in headers else min(due, default=None)
@@ -109,29 +93,28 @@ class NatsJournal:
             after = page.records[-1].seq
 
     async def fill(self, records: Iterable[StoredRecord], last_seq: int, mark: str, report: ReportCount) -> None:
-        """Make the streams anew, with a mark, and put the records into them.
+        """Make the stream anew, with a mark, and put the records into it.
 
         Raises:
             EngineError: it could not be done; the mark says so.
         """
         await self.set_mark(mark)
-        shards, last = self._state.layout.count, last_seq >> SHARD_BITS
-        is_one = shards == 1 and last == 0
-        layout = Layout(shards, 0 if is_one or last_seq == 0 else last + 1)
-        self._state = JournalState(self._state.copies, mark, layout)
-        self._streams = Shards(self._connection, self._names, self._state).streams
-        made = _StreamMaker(self._connection, self._streams, self._window, layout.describe() | {MARK: mark})
+        filler: _StreamFiller | None = None
         for number, one in enumerate(records, 1):
             if one.is_over():
                 continue
-            filler = await made.find_filler(one.seq)
+            filler = filler or await self._make_anew(one.seq, mark)
             await filler.fill_gap(one.seq - 1)
             await filler.add(one)
             report(number)
-        filler = await made.find_filler(last_seq, last_seq + 1)
+        filler = filler or await self._make_anew(last_seq + 1, mark)
         await filler.fill_gap(last_seq)
-        await made.end()
+        await filler.end()
         await self._connection.call(f"STREAM.PURGE.{self._names.keys}", filter=self._names.removal("*", "*"))
+
+    async def _make_anew(self, first_seq: int, mark: str) -> "_StreamFiller":
+        await replace_stream(self._connection, self._names, self._window, first_seq, mark)
+        return _StreamFiller(self._connection, self._reader, first_seq - 1)
 
     async def add_consumer(self, one: StoredConsumer) -> None:
         """Make it where it is, and have it deliver again what it is owed, and only that.
@@ -139,22 +122,17 @@ class NatsJournal:
         Raises:
             EngineError: the server does not deliver what it must.
         """
-        for stream in self._streams:
-            owed = {seq: tries for seq, tries in one.owed.items() if seq >> SHARD_BITS == stream.names.shard}
-            floor = min(max(one.floor, stream.names.begin), await stream.reader.read_end())
-            await self._add_to_stream(stream, StoredConsumer(one.name, one.patterns, floor, owed))
-
-    async def _add_to_stream(self, stream: RecordStream, one: StoredConsumer) -> None:
+        floor = min(one.floor, await self._reader.read_end())
         spec = ConsumerSpec(one.name, one.patterns, ack_wait=HOLD_SECONDS, max_inflight=MOST + len(one.owed))
-        begin = min(one.owed, default=one.floor + 1)
-        config = describe_consumer(stream.names, spec) | {
+        begin = min(one.owed, default=floor + 1)
+        config = describe_consumer(self._names, spec) | {
             "deliver_policy": "by_start_sequence",
             "opt_start_seq": max(1, begin),
         }
-        where = f"CONSUMER.CREATE.{stream.names.stream}.{consumer_name_of(one.name)}"
-        await self._connection.call(where, stream_name=stream.names.stream, config=config)
-        left = await _list_between(stream, config["filter_subjects"], begin - 1, one.floor)
-        consumer, empty = NatsConsumer(self._connection, [stream], spec), 0
+        where = f"CONSUMER.CREATE.{self._names.stream}.{consumer_name_of(one.name)}"
+        await self._connection.call(where, stream_name=self._names.stream, config=config)
+        left = await self._list_between(config["filter_subjects"], begin - 1, floor)
+        consumer, empty = NatsConsumer(self._connection, self._reader, spec), 0
         while left:
             found = await consumer.fetch(min(PAGE, len(left)), FETCH_SECONDS)
             empty = 0 if found else empty + 1
@@ -171,36 +149,22 @@ class NatsJournal:
 
     async def read_consumers(self, names: Iterable[str]) -> list[StoredConsumer]:
         """How far they are. What they are owed the server says to nobody, but delivers; so it is in our hands then."""
-        return [
-            await self._merge([await self._read_consumer(stream, name) for stream in self._streams]) for name in names
-        ]
+        return [await self._read_consumer(name) for name in names]
 
     async def read_floors(self, names: Iterable[str]) -> list[StoredConsumer]:
         """Up to where all is done, while somebody works on: what is behind that, they are owed."""
-        return [await self._merge([await self._read_floor(stream, name) for stream in self._streams]) for name in names]
+        return [await self._read_floor(name) for name in names]
 
-    async def _merge(self, parts: Sequence[StoredConsumer]) -> StoredConsumer:
-        """What was not handed out in one stream is owed where something was in a later one."""
-        begins = {stream.names.begin for stream in self._streams}
-        floor, owed = max((one.floor for one in parts if one.floor not in begins), default=0), dict[int, int]()
-        for stream, one in zip(self._streams, parts, strict=True):
-            if stream.names.shard < floor >> SHARD_BITS:
-                filters = [stream.names.stored_filter(pattern) for pattern in one.patterns]
-                end = await stream.reader.read_end()
-                owed |= dict.fromkeys(await _list_between(stream, filters, one.floor, end), 0)
-            owed |= one.owed
-        return StoredConsumer(parts[0].name, parts[0].patterns, floor, dict(sorted(owed.items())))
+    async def _read_floor(self, name: str) -> StoredConsumer:
+        found = await self._read_state(name)
+        return StoredConsumer(name, list_patterns(self._names, found), int(found["ack_floor"]["stream_seq"]), {})
 
-    async def _read_floor(self, stream: RecordStream, name: str) -> StoredConsumer:
-        found = await self._read_state(stream, name)
-        return StoredConsumer(name, list_patterns(stream, found), int(found["ack_floor"]["stream_seq"]), {})
-
-    async def _read_consumer(self, stream: RecordStream, name: str) -> StoredConsumer:
-        found = await self._read_state(stream, name)
-        patterns = list_patterns(stream, found)
+    async def _read_consumer(self, name: str) -> StoredConsumer:
+        found = await self._read_state(name)
+        patterns = list_patterns(self._names, found)
         floor, owed = int(found["delivered"]["stream_seq"]), dict[int, int]()
         hold = found["config"]["ack_wait"] / NANOSECONDS
-        consumer = NatsConsumer(self._connection, [stream], ConsumerSpec(name, patterns, hold))
+        consumer = NatsConsumer(self._connection, self._reader, ConsumerSpec(name, patterns, hold))
         empty = 0
         while (count := int(found["num_ack_pending"]) - len(owed)) > 0:
             taken = await consumer.fetch(min(PAGE, count), FETCH_SECONDS)
@@ -209,69 +173,26 @@ class NatsJournal:
                 raise EngineError(f"the NATS server does not deliver to {name!r} what it is owed; try again")
             for delivery in taken:
                 owed.setdefault(delivery.record.seq, max(1, delivery.attempt - 1))
-            found = await self._read_state(stream, name)
+            found = await self._read_state(name)
         await consumer.end()
-        return StoredConsumer(name, patterns, max(floor, *owed, 0), owed)
+        return StoredConsumer(name, patterns, max(floor, *owed, 0), dict(sorted(owed.items())))
 
-    async def _read_state(self, stream: RecordStream, name: str) -> dict[str, Any]:
-        found = await read_consumer(self._connection, stream, name)
+    async def _read_state(self, name: str) -> dict[str, Any]:
+        found = await read_consumer(self._connection, self._reader, name)
         if found is None:
             raise EngineError(f"the consumer {name!r} was there and is gone")
         return found
 
-
-async def _list_between(stream: RecordStream, filters: Iterable[str], after: int, upto: int) -> set[int]:
-    found: set[int] = set()
-    for where in filters:
-        reached = after
-        while page := (await stream.reader.read_page(where, reached, PAGE)).records:
-            found.update(record.seq for record in page if record.seq <= upto)
-            reached = page[-1].seq
-            if reached > upto:
-                break
-    return found
-
-
-class _StreamMaker:
-    """Makes the streams of a journal anew, one after the other, each as it is filled; `metadata` is for the first."""
-
-    def __init__(
-        self, connection: Connection, streams: Sequence[RecordStream], window: float, metadata: dict[str, str]
-    ) -> None:
-        self._connection = connection
-        self._streams = streams
-        self._window = window
-        self._metadata = metadata
-        self._made = 0
-        self._filler: _StreamFiller | None = None
-
-    async def find_filler(self, seq: int, first_seq: int = 0) -> "_StreamFiller":
-        """Of the stream of this sequence; `first_seq`: where it begins, if not with that."""
-        shard = seq >> SHARD_BITS
-        if self._filler is None or shard >= self._made:
-            await self._end_filler()
-            while self._made < shard:
-                await self._make(self._streams[self._made].names.begin + 1)
-            stream = await self._make(first_seq or seq)
-            self._filler = _StreamFiller(self._connection, stream, (first_seq or seq) - 1)
-        return self._filler
-
-    async def _make(self, first_seq: int) -> RecordStream:
-        stream = self._streams[self._made]
-        metadata = {} if self._made else self._metadata
-        await replace_stream(self._connection, stream.names, self._window, first_seq, metadata)
-        self._made += 1
-        return stream
-
-    async def _end_filler(self) -> None:
-        if self._filler:
-            await self._filler.end()
-
-    async def end(self) -> None:
-        """Those that are left are empty."""
-        await self._end_filler()
-        while self._made < len(self._streams):
-            await self._make(self._streams[self._made].names.begin + 1)
+    async def _list_between(self, filters: Iterable[str], after: int, upto: int) -> set[int]:
+        found: set[int] = set()
+        for where in filters:
+            reached = after
+            while page := (await self._reader.read_page(where, reached, PAGE)).records:
+                found.update(record.seq for record in page if record.seq <= upto)
+                reached = page[-1].seq
+                if reached > upto:
+                    break
+        return found
 
 
 def _find_end(headers: Mapping[str, str]) -> float:
@@ -282,11 +203,11 @@ def _find_end(headers: Mapping[str, str]) -> float:
 class _StreamFiller:
     """Puts records into a stream that is empty, one right behind the other. `end`: of what is stored."""
 
-    def __init__(self, connection: Connection, stream: RecordStream, end: int) -> None:
+    def __init__(self, connection: Connection, reader: RecordReader, end: int) -> None:
         self._connection = connection
-        self._names = stream.names
-        self._reader = stream.reader
-        self._writer = stream.writer
+        self._names = reader.names
+        self._reader = reader
+        self._writer = RecordWriter(connection, reader.names, reader, WriteRights())
         self._end = end
         self._waiting: list[StoredMessage] = []
         self._bytes = 0

@@ -35,6 +35,7 @@ import msgspec
 from gateway.engine.interface import ConsumerSpec, Record
 from gateway.engine.sqlite import log_table
 from gateway.engine.sqlite.log_table import Transaction
+from gateway.engine.sqlite.schema import get_last_seq
 from gateway.engine.subjects import SubjectMatcher, compile_patterns
 from gateway.errors import EngineError, RecordDamage
 
@@ -292,9 +293,3 @@ def _find_first_waiting(db: sqlite3.Connection, matches: SubjectMatcher, reached
     """Finds the oldest record that was never handed out, or the sequence that the next append will get."""
     rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq", (reached,))
     return next((seq for seq, subject in rows if matches(subject)), get_last_seq(db) + 1)
-
-
-def get_last_seq(db: sqlite3.Connection) -> int:
-    """Returns the highest sequence that there ever was."""
-    found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
-    return found[0] if found else 0

@@ -12,7 +12,6 @@ import anyio
 from gateway.engine.folder_files import FolderFiles
 from gateway.engine.interface import ConsumerSpec, EngineHealth, NewRecord, Record, SettledRecords
 from gateway.engine.journal_clock import Clock, JournalClock
-from gateway.engine.journal_position import list_shards
 from gateway.engine.live_messages import TOKENS_PER_EPOCH, LiveMessages
 from gateway.engine.record_cache import RecordCache
 from gateway.engine.sqlite import backlog, log_table
@@ -76,7 +75,6 @@ class SqliteEngine(LiveMessages):
         await self._writing.start()
         await self._reading.start()
         self._token = self._writer.epoch * TOKENS_PER_EPOCH
-        self._shards = list_shards(await self._reading.submit(backlog.get_last_seq))  # some may have been brought along
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         self._wakeups.keep_sometimes()

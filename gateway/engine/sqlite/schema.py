@@ -16,6 +16,7 @@ from contextlib import suppress
 import msgspec
 
 from gateway.engine.journal_clock import ClockState
+from gateway.engine.stored_journal import SHARD_SIZE, make_shards_error
 from gateway.errors import EngineError, EngineTooNew
 
 APPLICATION_ID = 0x68677731
@@ -81,7 +82,7 @@ def is_blank(db: sqlite3.Connection) -> bool:
 
 
 def check_kind(db: sqlite3.Connection, path: object) -> None:
-    """Refuse what is not a journal, or a later one than ours."""
+    """Refuse what is not a journal, a later one than ours, or one that came out of shards."""
     if read_pragma(db, "application_id") != APPLICATION_ID:
         raise EngineError(f"{path} is a database, but not a journal of hermes-gateway; name another file")
     version = read_pragma(db, "user_version")
@@ -90,6 +91,14 @@ def check_kind(db: sqlite3.Connection, path: object) -> None:
             f"{path} has version {version}, this hermes-gateway knows {len(MIGRATIONS)}: "
             "install the version that wrote it, or restore an older backup"
         )
+    if get_last_seq(db) >= SHARD_SIZE:
+        raise make_shards_error(str(path))
+
+
+def get_last_seq(db: sqlite3.Connection) -> int:
+    """Returns the highest sequence that there ever was."""
+    found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
+    return found[0] if found else 0
 
 
 def migrate(db: sqlite3.Connection) -> None:

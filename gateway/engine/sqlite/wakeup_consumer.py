@@ -20,10 +20,11 @@ from gateway.engine.journal_clock import Clock
 from gateway.engine.live_messages import LiveConsumer, LiveDelivery
 from gateway.engine.record_cache import RecordCache
 from gateway.engine.sqlite import log_table
-from gateway.engine.sqlite.backlog import get_last_seq, read_records
+from gateway.engine.sqlite.backlog import read_records
 from gateway.engine.sqlite.faults import FaultState
 from gateway.engine.sqlite.job_thread import JobThread
 from gateway.engine.sqlite.log_table import Transaction
+from gateway.engine.sqlite.schema import get_last_seq
 from gateway.engine.sqlite.writer import JournalWriter
 from gateway.engine.subjects import compile_patterns
 from gateway.errors import EngineError

@@ -18,7 +18,6 @@ import anyio
 
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record
-from gateway.engine.journal_position import load_position
 from gateway.errors import Duplicate, EngineError
 from gateway.hooks.folders.dead_letters import TOKEN_PREFIX, make_dead_letter_put
 from gateway.yaml_source.units import format_count
@@ -76,13 +75,13 @@ class EventExpiry:
             return
         before, told = health.size, 0
         for pattern in PATTERNS:
-            for after, upto in load_position(self._engine.shards()).list_ranges():
-                while page := await self._engine.read(pattern, after, PAGE, upto=upto):
-                    told += await self._remove_told(pattern, page)
-                    after = page[-1].seq
-                    if (await self._engine.health()).size < TARGET_SHARE * health.bound:
-                        log.info("the journal had %d bytes; removed, told: %s", before, format_count(told, "event"))
-                        return
+            after = 0
+            while page := await self._engine.read(pattern, after, PAGE):
+                told += await self._remove_told(pattern, page)
+                after = page[-1].seq
+                if (await self._engine.health()).size < TARGET_SHARE * health.bound:
+                    log.info("the journal had %d bytes; removed, told: %s", before, format_count(told, "event"))
+                    return
 
     async def _remove_told(self, pattern: str, page: Sequence[Record]) -> int:
         """Those of a page that no hook waits for any more."""
@@ -137,10 +136,9 @@ class EventExpiry:
         return True
 
     async def _purge(self, pattern: str, until: float) -> None:
-        for after, upto in load_position(self._engine.shards()).list_ranges():
-            while page := await self._engine.read(pattern, after, PAGE, upto=upto):
-                old = [record.seq for record in page if record.ts < until]
-                if old:
-                    await self._engine.purge(pattern, old[-1], after=after)
-                if len(old) < len(page):
-                    break
+        while page := await self._engine.read(pattern, limit=PAGE):
+            old = [record.seq for record in page if record.ts < until]
+            if old:
+                await self._engine.purge(pattern, old[-1])
+            if len(old) < len(page):
+                break

@@ -30,7 +30,6 @@ from gateway.record_subjects import event_subject_of
 from gateway.steps import VERSION
 from gateway.testing.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home, hook_of
-from tests.sharded_engine import ShardedEngine
 from tests.spine import SetClock, until
 from tests.waits import Stopwatch
 
@@ -52,7 +51,7 @@ def numbers(home: Home, name: str = "keeps") -> list[int]:
 async def test_events_come_by_the_journal_each_once_in_order_with_a_key(home: Home) -> None:
     source = home.noting("keeps", "1").replace('context.get("n")', 'context["delivery"]["key"]')
     home.plant("keeps", DURABLE, source)
-    engine = ShardedEngine()
+    engine = MemoryEngine()
     async with served(home, engine) as (registry, service):
         for n in range(5):
             registry.emit("my:event", n=n)
@@ -67,7 +66,7 @@ async def test_events_come_by_the_journal_each_once_in_order_with_a_key(home: Ho
 async def test_several_durable_hooks_share_one_record(home: Home) -> None:
     home.plant("one", DURABLE, home.noting("one", "1"))
     home.plant("two", "events: ['my:event']\nwhen: {n: 2}\ndelivery: durable\n", home.noting("two", "1"))
-    engine = ShardedEngine()
+    engine = MemoryEngine()
     async with served(home, engine) as (registry, _):
         for n in (1, 2):
             registry.emit("my:event", n=n)
@@ -78,7 +77,7 @@ async def test_several_durable_hooks_share_one_record(home: Home) -> None:
 @pytest.mark.process
 async def test_a_repeated_event_is_the_same_record(home: Home) -> None:
     home.plant("keeps", DURABLE, home.noting("keeps", "1"))
-    async with served(home, ShardedEngine()) as (registry, _):
+    async with served(home, MemoryEngine()) as (registry, _):
         registry.emit("my:event", n=1, id="same")
         registry.emit("my:event", n=1, id="same", resumed=True)
         registry.emit("my:event", n=2)
@@ -89,7 +88,7 @@ async def test_a_repeated_event_is_the_same_record(home: Home) -> None:
 async def test_what_is_fired_while_all_around_is_cancelled_is_owed(home: Home) -> None:
     """As a gateway does that stops: what it ends then, hooks are told of too."""
     home.plant("keeps", DURABLE, home.noting("keeps", "1"))
-    engine = ShardedEngine()
+    engine = MemoryEngine()
     with Stopwatch() as watch:
         async with anyio.create_task_group() as tasks, served(home, engine) as (registry, _):
             tasks.cancel_scope.cancel()
@@ -104,7 +103,7 @@ async def test_what_is_fired_while_all_around_is_cancelled_is_owed(home: Home) -
 async def test_what_fails_is_tried_again_and_then_a_dead_letter(home: Home) -> None:
     source = home.noting("keeps", "1") + "    if context['n'] == 2: raise ValueError(context['delivery']['attempt'])\n"
     home.plant("keeps", DURABLE, source)
-    async with served(home, ShardedEngine()) as (registry, service):
+    async with served(home, MemoryEngine()) as (registry, service):
         for n in (1, 2, 3):
             registry.emit("my:event", n=n)
         await until(lambda: sorted(numbers(home)) == [1, 2, 2, 2, 3])
@@ -120,7 +119,7 @@ async def test_what_fails_is_tried_again_and_then_a_dead_letter(home: Home) -> N
 @pytest.mark.process
 async def test_an_event_of_a_later_version_is_left_to_it_and_is_no_dead_letter(home: Home) -> None:
     home.plant("keeps", DURABLE, home.noting("keeps", "1"))
-    engine = ShardedEngine()
+    engine = MemoryEngine()
     async with served(home, engine) as (registry, service):
         newer = records.EmittedEvent(v=VERSION + 1, name="my:event", fields={"n": 0})
         await engine.append(records.make_event_put(newer))
@@ -135,7 +134,7 @@ async def test_an_event_of_a_later_version_is_left_to_it_and_is_no_dead_letter(h
 async def test_what_is_owed_waits_until_the_hooks_were_looked_at(home: Home) -> None:
     """So after an upgrade there is a way back without loss, as long as the check has not passed."""
     home.plant("keeps", DURABLE, home.noting("keeps", "1"))
-    engine, looked = ShardedEngine(), list[list[int]]()
+    engine, looked = MemoryEngine(), list[list[int]]()
     async with home.serving(HookRegistry(), engine):
         pass
     owed = records.EmittedEvent(name="my:event", fields={"n": 1, "id": "a"}, depth=0)
@@ -154,7 +153,7 @@ async def test_what_is_owed_waits_until_the_hooks_were_looked_at(home: Home) -> 
 async def test_a_dead_letter_is_delivered_again_under_its_first_key(home: Home) -> None:
     source = home.noting("keeps", "1").replace('context.get("n")', 'context["delivery"]["key"]')
     folder = home.plant("keeps", DURABLE, source + "    raise ValueError\n")
-    async with served(home, ShardedEngine()) as (registry, service):
+    async with served(home, MemoryEngine()) as (registry, service):
         registry.emit("my:event", n=1)
         await until(service.dead_letters.list)
         found = await service.dead_letters.list()
@@ -175,7 +174,7 @@ async def test_a_dead_letter_is_delivered_again_under_its_first_key(home: Home) 
 async def test_dead_letters_are_thrown_away_one_by_one_or_all(home: Home) -> None:
     home.plant("keeps", DURABLE, "def handle(e, c): raise ValueError\n")
     home.retries = ()
-    async with served(home, ShardedEngine()) as (registry, service):
+    async with served(home, MemoryEngine()) as (registry, service):
         for n in range(3):
             registry.emit("my:event", n=n)
 
@@ -195,7 +194,7 @@ async def test_dead_letters_are_thrown_away_one_by_one_or_all(home: Home) -> Non
 async def test_a_worker_that_is_killed_at_its_work_is_told_again(home: Home) -> None:
     source = home.noting("keeps", "1") + "    if context['delivery']['attempt'] == 1: __import__('os')._exit(1)\n"
     home.plant("keeps", DURABLE, source)
-    async with served(home, ShardedEngine()) as (registry, _):
+    async with served(home, MemoryEngine()) as (registry, _):
         registry.emit("my:event", n=1)
         await until(lambda: numbers(home) == [1, 1])
 
@@ -204,7 +203,7 @@ async def test_a_worker_that_is_killed_at_its_work_is_told_again(home: Home) -> 
 async def test_the_backlog_waits_while_the_hook_is_broken_or_its_folder_away(home: Home) -> None:
     source = home.noting("keeps", "1")
     folder = home.plant("keeps", DURABLE, source)
-    engine = ShardedEngine()
+    engine = MemoryEngine()
     async with served(home, engine) as (registry, service):
         registry.emit("my:event", n=0)
         await until(lambda: numbers(home) == [0])
@@ -232,7 +231,7 @@ async def test_the_backlog_waits_while_the_hook_is_broken_or_its_folder_away(hom
 @pytest.mark.process
 async def test_a_hook_that_is_broken_from_the_start_on_is_owed_what_happens(home: Home) -> None:
     folder = home.plant("keeps", DURABLE, "broken(\n")
-    async with served(home, ShardedEngine()) as (registry, service):
+    async with served(home, MemoryEngine()) as (registry, service):
         await until(lambda: hook_of(service, "keeps").process.state == "broken")
         registry.emit("my:event", n=1)
         (folder / "handler.py").write_text(home.noting("keeps", "1"))
@@ -341,7 +340,7 @@ async def test_a_hook_that_comes_back_is_gone_from_then_on_anew(home: Home) -> N
 
 
 async def test_what_any_gateway_has_is_forgotten_by_none() -> None:
-    engine = ShardedEngine()
+    engine = MemoryEngine()
     await engine.consumer(ConsumerSpec("hook-keeps", ("my.x",)))
     has_it, lacks_it = HookExpiry(engine, 0.05), HookExpiry(engine)
 
@@ -397,9 +396,9 @@ async def test_what_a_hook_does_not_take_for_seven_days_is_a_dead_letter_and_nev
         await until(lambda: home.seen("keeps")[1:] == [["2", "my:old", 1]])
 
 
-async def test_of_all_shards_what_is_old_goes_and_the_rest_is_told_by_its_time() -> None:
+async def test_what_is_old_goes_and_the_rest_is_told_in_its_order() -> None:
     clock = SetClock()
-    async with ShardedEngine(clock=Clock(wall=clock, machine=clock)) as engine:
+    async with MemoryEngine(clock=Clock(wall=clock, machine=clock)) as engine:
         for number in range(20):
             if number == 10:
                 clock.now += records.EVENT_TTL

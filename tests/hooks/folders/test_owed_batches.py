@@ -8,10 +8,10 @@ from gateway import records
 from gateway.daemon.hooks import list_hook_problems
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.hooks import HookRegistry
+from gateway.testing.memory_engine import MemoryEngine
 from gateway.worker.kernel import find_kernel_support
 from tests.hooks.folders.test_durable import DURABLE, numbers, put_at_age, served, started
 from tests.hooks.folders.workshop import Home, hook_of
-from tests.sharded_engine import ShardedEngine
 from tests.spine import until
 
 pytestmark = pytest.mark.process
@@ -45,7 +45,7 @@ async def test_many_are_told_in_order_with_few_commits(home: Home) -> None:
 async def test_one_that_fails_is_tried_again_by_itself(home: Home) -> None:
     fails = "    if context['n'] in (7, 27): raise ValueError(context['delivery']['attempt'])\n"
     home.plant("keeps", DURABLE, home.noting("keeps", "1") + fails)
-    async with served(home, ShardedEngine()) as (registry, service):
+    async with served(home, MemoryEngine()) as (registry, service):
         fire(registry, MANY)
 
         async def are_dead() -> bool:
@@ -62,7 +62,7 @@ async def test_what_kills_the_process_buries_no_neighbour(home: Home) -> None:
     home.retries = (0.02, 0.02, 0.02, 0.02)
     kills = "    if context['n'] == 25: os._exit(1)\n"
     home.plant("keeps", DURABLE, home.noting("keeps", "1") + kills)
-    async with served(home, ShardedEngine()) as (registry, service):
+    async with served(home, MemoryEngine()) as (registry, service):
         fire(registry, MANY)
         told = lambda: set(numbers(home)) == set(range(MANY))  # noqa: E731 - read in the line below
 
@@ -85,7 +85,7 @@ async def test_one_that_hangs_is_over_its_own_time_and_no_other_is(home: Home, h
     home.retries = (60.0,)
     source = "import asyncio\n" + home.noting("keeps", "1").replace("def handle", "async def handle") + hang
     home.plant("keeps", DURABLE + "timeout: 0.4\n", source)
-    async with served(home, ShardedEngine()) as (registry, service):
+    async with served(home, MemoryEngine()) as (registry, service):
         fire(registry, MANY)
         await until(lambda: numbers(home) == [*range(MANY)])
         status = await service.info("keeps")
@@ -98,7 +98,7 @@ async def test_one_that_hangs_is_over_its_own_time_and_no_other_is(home: Home, h
 async def test_each_asks_for_itself_with_the_rights_of_whom_it_is_about(home: Home) -> None:
     source = home.noting("keeps", "1") + "    context.gateway.store.set(str(context['n']), context['id'])\n"
     home.plant("keeps", DURABLE + "uses: [store]\n", source)
-    async with served(home, ShardedEngine()) as (registry, _):
+    async with served(home, MemoryEngine()) as (registry, _):
         fire(registry, MANY)
         await until(lambda: len(home.granted) == MANY)
         for n, (_, verb, params, during) in enumerate(home.granted):
@@ -109,7 +109,7 @@ async def test_a_context_variable_is_of_one_event(home: Home) -> None:
     source = "from contextvars import ContextVar\nSEEN = ContextVar('seen', default=None)\n" + home.noting("keeps", "1")
     source = source.replace('context.get("n")', "SEEN.get()") + "    SEEN.set(context['n'])\n"
     home.plant("keeps", DURABLE, source)
-    async with served(home, ShardedEngine()) as (registry, _):
+    async with served(home, MemoryEngine()) as (registry, _):
         fire(registry, MANY)
         await until(lambda: len(numbers(home)) == MANY)
         assert set(numbers(home)) == {None}
@@ -118,7 +118,7 @@ async def test_a_context_variable_is_of_one_event(home: Home) -> None:
 async def test_who_fails_again_and_again_is_left_alone_in_the_middle(home: Home) -> None:
     home.retries = (600.0,)
     home.plant("keeps", DURABLE, home.noting("keeps", "1") + "    raise ValueError\n")
-    async with served(home, ShardedEngine()) as (registry, service):
+    async with served(home, MemoryEngine()) as (registry, service):
         fire(registry, MANY)
         await until(lambda: hook_of(service, "keeps").calls.breaker.state == "open")
         assert numbers(home) == [0, 1, 2, 3, 4]
@@ -142,7 +142,7 @@ async def test_in_parallel_one_that_takes_long_holds_up_no_other(home: Home) -> 
     home.plant(
         "keeps", DURABLE + "mode: parallel\nmax: 4\ntimeout: 60\n", source.replace("def handle", "async def handle")
     )
-    async with served(home, ShardedEngine()) as (registry, service):
+    async with served(home, MemoryEngine()) as (registry, service):
         fire(registry, MANY)
         await until(lambda: len(numbers(home)) == MANY)
 
@@ -178,7 +178,7 @@ async def test_how_far_a_hook_is_behind_is_told_and_is_a_matter_to_look_at(home:
 
 async def test_what_a_filter_leaves_out_is_done_beside_what_it_takes(home: Home) -> None:
     home.plant("keeps", DURABLE + "when: {even: true}\n", home.noting("keeps", "1"))
-    engine = ShardedEngine()
+    engine = MemoryEngine()
     async with served(home, engine) as (registry, service):
         for n in range(MANY):
             registry.emit("my:event", n=n, even=n % 2 == 0)
