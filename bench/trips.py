@@ -76,7 +76,7 @@ class CountedGateway:
         return read_report(self.gateway, self.report)
 
     def during(self, act: Callable[[], object], settle: float = SETTLE) -> dict[str, Any]:
-        """Return the counts of an act, and of a moment after it; the report of the counts is not among what it wrote."""
+        """Return the counts of an act, and of a moment after it; its report is not among what it wrote."""
         self.read()
         before = self._read_written()
         act()

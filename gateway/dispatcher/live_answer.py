@@ -124,7 +124,8 @@ class LiveAnswer:
         while self._waiting or not self._is_over:
             if self._waiting:
                 await self._publish_piece(self._gather())
-                await anyio.sleep(PAUSE)
+                if not self._is_over:  # else all that is left is here already
+                    await anyio.sleep(PAUSE)
                 continue
             self._news.clear()
             if self._answer is None:

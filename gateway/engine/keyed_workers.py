@@ -341,5 +341,9 @@ class KeyedWorkers(Generic[WorkerT]):
             if not self._scope.cancel_called:
                 self._leave_backlog(key, tasks)
             self._ended.set()
-            with anyio.move_on_after(RELEASE_SECONDS, shield=True):
-                await worker.wakeup.leave(is_over=worker.is_over, is_too_new=is_too_new)
+            leave = partial(worker.wakeup.leave, is_over=worker.is_over, is_too_new=is_too_new)
+            if worker.is_over:
+                await leave()  # a stop in this moment has it come again, to a worker that finds nothing
+            else:
+                with anyio.move_on_after(RELEASE_SECONDS, shield=True):
+                    await leave()
