@@ -134,7 +134,9 @@ def verify_copy(path: Path) -> Done:
 
 def restore(args: argparse.Namespace, home: Home) -> Done:
     path = Path(args.file)
-    if not (path.is_file() and is_archive(path)):
+    if not path.is_file():
+        raise EngineError(f"no backup was found at {path}")
+    if not is_archive(path):
         with show_progress(f"checking {path}"):
             old = restore_backup(path, home.journal)
         remove_search_index(home.search)

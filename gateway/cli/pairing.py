@@ -111,7 +111,8 @@ def show_people(found: dict[str, Any], *, as_json: bool) -> None:
     show_table(("", "platform", "id", "name", "", "when"), rows, "nobody asks, and nobody was let in by a code")
     if found["asking"]:
         print_text("\nlet somebody in with the code that they were told: hermes-gateway pairing approve CODE")
-        print_text("or, if you know who it is, with the number in this list: hermes-gateway pairing approve '#3'")
+        first = _number_of(found["asking"][0])
+        print_text(f"or, if you know who it is, with the number in this list: hermes-gateway pairing approve '{first}'")
 
 
 def _number_of(one: dict[str, Any]) -> str:

@@ -115,7 +115,7 @@ async def print_banner(gateway: Gateway) -> None:
             ("platforms", "; ".join(["terminal on", *on, *off])),
             ("hooks", f"{hooks}; put folders into {gateway.home.hooks}"),
             ("home", known["home"]),
-            ("stop", "Ctrl-C; a second one ends it at once"),
+            ("stop", f"{get_program_name()} stop, or Ctrl-C; a second one ends it at once"),
         ],
     )
     print(box, flush=True)

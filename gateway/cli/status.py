@@ -88,14 +88,18 @@ def show_status(facts: dict[str, Any]) -> None:
             ("page", describe_page(facts["web"]["url"])),
             ("journal", describe_journal(facts["journal"])),
             ("backup", describe_backup(facts["backup"])),
-            ("configuration", file if Path(file).exists() else f"as it comes; settings would stand in {file}"),
+            ("configuration", describe_configuration(Path(file), Path(facts["home"], ".env"))),
+            ("parts", f"{sum(part['state'] == 'up' for part in facts['parts'])} up"),
         ]
     )
-    print()
     rows = [
-        (part["name"], part["state"], part["restarts"], apply_program_name(part["detail"])) for part in facts["parts"]
+        (part["name"], part["state"], part["restarts"], apply_program_name(part["detail"]))
+        for part in facts["parts"]
+        if part["state"] != "up" or part["restarts"]
     ]
-    show_table(("part", "state", "restarts", ""), rows)
+    if rows:
+        print()
+        show_table(("part", "state", "restarts", ""), rows)
     if facts["platforms"]:
         print()
         states = {part["name"]: part["state"] for part in facts["parts"]}
@@ -184,6 +188,12 @@ def describe_sandbox(sandbox: dict[str, Any]) -> str:
 def describe_journal(journal: dict[str, Any]) -> str:
     files = f", {size / 1e6:.1f} MB of files" if (size := journal.get("file_size", 0)) else ""
     return f"{format_count(journal['records'], 'record')}{files}; {journal['detail']}"
+
+
+def describe_configuration(file: Path, variables: Path) -> str:
+    """List the files with settings."""
+    found = [str(one) for one in (file, variables) if one.exists()]
+    return ", ".join(found) or f"as it comes; settings would stand in {file}"
 
 
 def describe_intake(facts: dict[str, Any]) -> str:

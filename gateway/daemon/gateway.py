@@ -359,7 +359,7 @@ class Gateway:
                 letters=partial(hooks.describe_letters, self.folder_hooks),
                 dead_hooks=partial(hooks.list_dead_hooks, self.folder_hooks),
                 retry=partial(hooks.settle_letters, DeadLetters.retry, self.folder_hooks),
-                platforms=lambda role: describe_parts(self.parts, role),
+                platforms=lambda role: describe_parts(self.parts, [one.name for one in self.platforms], role),
                 models=lambda: self.agents.models,
                 restart=partial(restart_gateway, self),
                 steer=partial(steer_from_chat, self),

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
@@ -38,10 +38,11 @@ class ServeFunction(Protocol):
     def __call__(self, *, task_status: anyio.abc.TaskStatus[None]) -> Coroutine[Any, Any, None]: ...
 
 
-def describe_parts(parts: Sequence["Part"], role: Role) -> str:
-    """For people in a chat; what went wrong is told in words to admins alone."""
-    facts = [one.facts for one in parts]
-    return "\n".join(f"{one.name}: {one.state} {one.detail if is_admin(role) else ''}".rstrip() for one in facts)
+def describe_parts(parts: Sequence["Part"], networks: Collection[str], role: Role) -> str:
+    """Name the networks and what is not up, for people in a chat; admins alone see why."""
+    facts = [one.facts for one in parts if one.name in networks or one.facts.state != "up"]
+    lines = [f"{one.name}: {one.state} {one.detail if is_admin(role) else ''}".rstrip() for one in facts]
+    return "\n".join(lines) or "all is up"
 
 
 class Part(anyio.abc.TaskStatus[None]):

@@ -16,6 +16,7 @@ from gateway import __version__
 from gateway.activity import CALLER, Caller
 from gateway.config.loading import Configuration
 from gateway.config.reference import list_differences
+from gateway.config.schema import PREFIX
 from gateway.config.settings import Settings
 from gateway.daemon.callers import build_caller_check
 from gateway.daemon.control_verbs import build_verbs
@@ -103,7 +104,8 @@ class ConfigurationReloader:
         self, gateway: Gateway, configuration: Configuration, stamps: Stamps
     ) -> tuple[list[str], list[str]]:
         changed = list(list_differences(gateway.settings, configuration.settings))
-        changed += list_changed_variables(gateway.configuration.environ, configuration.environ)
+        variables = list_changed_variables(gateway.configuration.environ, configuration.environ)
+        changed += [name for name in variables if not name.startswith(PREFIX)]  # their settings are named
         later = list_restart_needed(self._built, configuration.settings)
         await gateway.apply_configuration(configuration)
         if gateway.disk:

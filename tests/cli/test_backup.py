@@ -102,7 +102,7 @@ def test_what_is_damaged_or_no_journal_is_refused(gateway: GatewayProcess, tmp_p
     copy.write_bytes(data)
     (tmp_path / "text.db").write_text("no database")
     sqlite3.connect(tmp_path / "other.db").execute("CREATE TABLE x(y)").connection.close()
-    for name, said in (("copy", "damaged"), ("text", "text.db"), ("other", "not a journal"), ("none", "no journal")):
+    for name, said in (("copy", "damaged"), ("text", "text.db"), ("other", "not a journal"), ("none", "no backup")):
         done = gateway.cli("backup", "restore", str(tmp_path / f"{name}.db"))
         assert (done.returncode, said in done.stderr) == (1, True), done.stderr
     assert gateway.home.journal.read_bytes() == before

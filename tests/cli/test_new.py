@@ -20,7 +20,7 @@ DECIDES = "from gateway.hooks import {outcome}\n\n\ndef handle(event_type, conte
 def run_plain_test(folder: Path) -> None:
     """The one of the two that it writes which needs no gateway."""
     written = ModuleType("written")
-    exec((folder / "test_hook.py").read_text(), vars(written))
+    exec((folder / f"test_{folder.name}.py").read_text(), vars(written))
     written.test_the_hook_alone_takes_its_sample(folder)
 
 

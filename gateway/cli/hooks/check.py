@@ -5,6 +5,7 @@ It takes no gateway, and nothing of a hook is run.
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -100,6 +101,8 @@ def list_missing(version: HookVersion, manifest: Manifest, home: Home) -> Iterat
     packages = [str(home.hook_state / "packages" / version.name), *sys.path]
     yield from find_missing_needs(manifest, outside.environ, manifest.requires.platforms, packages, version.called)
     yield from find_missing_paths(manifest)
+    if manifest.command and not shutil.which(version.path / name if "/" in (name := manifest.command[0]) else name):
+        yield f"the program {name}: see that it is there and executable; one in this folder is ./{Path(name).name}"
     if manifest.wire == "worker" and (manifest.acts or not manifest.patches):
         found = find_missing_imports(version.path, manifest.entry, read_code(version).files, packages)
         absent = (one for one in found if one.is_sure and one.is_fatal and one.module not in manifest.former)

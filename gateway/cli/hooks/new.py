@@ -183,7 +183,7 @@ def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], la
         "HOOK.yaml": render_manifest(name, events, intercepts, lang),
         SCHEMA_FILE: json.dumps(build_manifest_schema(), separators=(",", ":"), ensure_ascii=False) + "\n",
         "sample.json": json.dumps(fields, indent=2, ensure_ascii=False) + "\n",
-        "test_hook.py": templates.TEST.format(**given),
+        f"test_{name.replace('-', '_')}.py": templates.TEST.format(**given),
     }
 
 

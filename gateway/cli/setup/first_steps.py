@@ -95,9 +95,9 @@ def connect_networks(home: Home) -> None:
     places = list_places(home, all_packages=True)
     while name := ask_line(
         f"which one, of {', '.join(places)} (Enter: no more)",
-        lambda text: "" if not text or text in places else "it is none of these",
+        lambda text: "" if not text or text.lower() in places else "it is none of these",
         choices=[*places],
-    ):
+    ).lower():
         parser = network.NetworkParser(network=name, place=places[name])
         network.connect(parser.parse_args([], argparse.Namespace(network=name)), home)
 

@@ -18,8 +18,8 @@ from gateway.hooks.folders.hook import LOOKS, FolderHook
 from gateway.hooks.folders.inspection import InspectionCache, find_program_files
 from gateway.hooks.folders.kept_hooks import CHANGED, GONE, OFF, KeptHooks, KeptSource, describe_missing
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.own_guards import NEVER_DENIES, describe_new_guards
-from gateway.hooks.folders.readiness import check_readiness
+from gateway.hooks.folders.own_guards import describe_new_guards
+from gateway.hooks.folders.readiness import READS_UNKNOWN, check_readiness
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import UNREAD_STATES, HookVersion, Source
 from gateway.hooks.folders.switches import HookSwitches
@@ -340,8 +340,9 @@ class FolderSet:
                 log.info("%s has changed: %s", hook.called, hook.process.state)
             else:
                 return
-            for finding in (one for one in now.findings if one.what == NEVER_DENIES):
-                log.warning("%s", finding, extra={"hook": hook.name})
+            for finding in now.findings:
+                if finding.severity == "warning" and not finding.what.startswith(READS_UNKNOWN):  # said by itself
+                    log.warning("%s", finding, extra={"hook": hook.name})
 
     async def change_sources(self, sources: Sequence[Source]) -> None:
         """Other places count from now on: what is new there is subscribed when this returns, what is not is gone."""
