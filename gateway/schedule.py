@@ -140,7 +140,7 @@ class Scheduler:
         return msgspec.structs.replace(msgspec.convert(kept.value, ScheduleMark), seq=record.seq)
 
     async def _write(self, plan: ScheduledHook, mark: ScheduleMark, *owed: NewRecord) -> ScheduleMark:
-        """Move the mark, behind what is owed for it: of a write that was cut off the first may be there.
+        """Move the mark, in the append of what is owed for it.
 
         Raises:
             Conflict: another gateway has moved it.

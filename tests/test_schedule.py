@@ -12,7 +12,6 @@ from gateway.hooks import HookRegistry
 from gateway.schedule import LONGEST_JUMP, HookPresence, ScheduledHook, Scheduler
 from gateway.testing import GatewayProcess
 from gateway.testing.memory_engine import MemoryEngine
-from tests.torn_engine import Cut, TornEngine
 
 NOON = 1_780_000_000.0
 HOUR = 3600.0
@@ -85,21 +84,6 @@ async def test_two_gateways_on_one_journal_tell_it_once(house: House) -> None:
     await house.registry.settled()
     assert len(house.told) == 1
     assert await house.look(HOUR) == [0.0]
-
-
-async def test_a_process_that_ends_between_the_event_and_the_mark_tells_it_once(house: House) -> None:
-    async with TornEngine() as house.engine:
-        house.planned = [house.planned[0]._replace(is_durable=True)]
-        house.restart()
-        await house.look()
-        house.engine.left = 1
-        with pytest.raises(Cut):
-            await house.look(HOUR)
-        house.engine.left = None
-        house.restart()
-        assert await house.look(60) == [60.0]
-        assert await house.look() == []
-        assert len(await house.engine.read("gw.ev.schedule.tick")) == 1
 
 
 async def test_times_that_were_missed_are_made_up_for_by_one_event(house: House) -> None:

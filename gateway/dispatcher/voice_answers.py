@@ -31,7 +31,7 @@ from gateway.dispatcher.message_events import build_place_fields
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
 from gateway.engine.interface import HELD_SECONDS, append_until_written
 from gateway.engine.keyed_workers import KeyedWorkers, Wakeup
-from gateway.errors import Conflict, Duplicate, EngineError, VoiceError
+from gateway.errors import Conflict, EngineError, VoiceError
 from gateway.hooks.cause import use_cause
 from gateway.messages import Attachment, Message, Reply
 from gateway.outbox import DeliveryReport
@@ -39,7 +39,7 @@ from gateway.sessions.removal import remove_sent_files
 from gateway.sessions.transitions import SPOKEN
 from gateway.threads import run_in_thread
 from gateway.transcript import Usage
-from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageOrigin, write_counts
+from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageOrigin
 from gateway.voice import AnswerSpeaker, extract_words
 
 MOST_TRIES = 2
@@ -267,9 +267,6 @@ class VoiceWorker:
                 break
             except Conflict:  # another answer is owed since
                 continue
-            except Duplicate:  # what an append wrote that met a conflict, or was cut off, stays once
-                await write_counts(self._answers.engine, *counted)
-                counted = ()
         for record, one in found:
             if one.reply.id == ended.reply.id or one.state in ENDS:
                 await self._answers.engine.purge(record.subject, record.seq, after=record.seq - 1)

@@ -99,8 +99,8 @@ class Lanes:
     ) -> int | None:
         """Journal a message; its sequence, or None for a duplicate. Only then may the network be told that we have it.
 
-        `extra` (a network's cursor) is written behind it, and for a duplicate all the same: of a write that was cut off
-        the message may be there alone. What it is `told` of others is written with it.
+        `extra` (a network's cursor) is written in the same append, and for a duplicate all the same. What it is `told`
+        of others is written with it.
 
         Raises:
             Conflict: the cursor was moved by somebody else. If the message is there all the same, then once.

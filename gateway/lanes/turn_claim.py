@@ -224,7 +224,7 @@ class TurnClaim:
                     raise Conflict(f"turn {self.job.turn_id} of {self.session.key} is no longer ours")
                 try:
                     self.session = await append_until_written(
-                        partial(self._context.sessions.append, self.session, *kept, extra=extra, before=counted),
+                        partial(self._context.sessions.append, self.session, *kept, extra=[*extra, *counted]),
                         f"turn {self.job.turn_id}",
                     )
                     self.owed.forget(events, decisions)

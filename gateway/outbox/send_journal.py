@@ -21,7 +21,6 @@ import msgspec
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, SettledRecords, append_until_written
 from gateway.engine.stored_journal import make_shards_error
-from gateway.errors import Duplicate
 from gateway.outbox.interface import MessageIds
 
 
@@ -126,7 +125,7 @@ class SendJournal:
     async def write_sent(
         self, reply_id: str, part: int, ids: tuple[str, ...], *, is_last: bool, owed: Sequence[NewRecord] = ()
     ) -> None:
-        """`owed`, here and below: what is to stand in the journal when this does. It stands there once."""
+        """`owed`, here and below: what is to stand in the journal when this does, in the same append."""
         at = self.position
         await self._move(
             records.SendSucceeded(
@@ -165,13 +164,5 @@ class SendJournal:
             settled = [SettledRecords(subject, seq, records.TRAFFIC_TTL) for subject, seq in upto]
         limit = records.SENT_TTL if settled else None
         put = NewRecord(self._subject, records.encode(kept), expect=self.position.seq, ttl=limit)
-        named = [
-            msgspec.structs.replace(one, msg_id=f"{self._subject}:{kept.out}:{number}")
-            for number, one in enumerate(owed)
-        ]
-        try:
-            append = partial(self._engine.append, *named, put, settled=settled)
-            return (await append_until_written(append, self._subject))[-1]
-        except Duplicate:  # it was written, and then came a crash
-            append = partial(self._engine.append, put, settled=settled)
-            return (await append_until_written(append, self._subject))[-1]
+        append = partial(self._engine.append, *owed, put, settled=settled)
+        return (await append_until_written(append, self._subject))[-1]

@@ -79,17 +79,10 @@ class SessionRepository:
         """The sessions that are in memory, as they were last seen."""
         return [held.session for held in self._held.values()]
 
-    async def append(
-        self,
-        session: Session,
-        *kept: records.TurnRecord,
-        extra: Sequence[NewRecord] = (),
-        before: Sequence[NewRecord] = (),
-    ) -> Session:
-        """Write records behind the state that one has seen, with other puts of this conversation in the same append.
+    async def append(self, session: Session, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()) -> Session:
+        """Write records behind the state that one has seen, with other puts in the same append.
 
-        What belongs to no conversation goes `before` them, under ids: of an append that is cut off it may be there
-        alone. What the end of a turn settles has from then on the time that such things are kept.
+        What the end of a turn settles has from then on the time that such things are kept.
 
         Raises:
             Conflict: the chain has gone on meanwhile, and nothing was written.
@@ -101,8 +94,8 @@ class SessionRepository:
         puts = [NewRecord(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
         ends = [one for one in kept if isinstance(one, records.TurnEnded)]
         settled = [part for end in ends for part in settle_turn(session.key, end.upto)]
-        sequences = await self._engine.append(*before, *puts, *extra, settled=settled)
-        for one, seq in zip(kept, sequences[len(before) :], strict=False):
+        sequences = await self._engine.append(*puts, *extra, settled=settled)
+        for one, seq in zip(kept, sequences, strict=False):
             session = apply_record(session, one, seq, now)
         held = self._held.get(session.key)
         await self._keep(session, held.summarised if held else 0)

@@ -3,7 +3,7 @@
 from gateway.usage.budgets import BudgetState
 from gateway.usage.call_usage import BudgetPort, CallUsage
 from gateway.usage.totals import RunningTotals
-from gateway.usage.turn_usage import TurnUsage, UsageOrigin, origin_of, write_counts
+from gateway.usage.turn_usage import TurnUsage, UsageOrigin, origin_of
 from gateway.usage.usage_journal import UsageJournal
 
 __all__ = [
@@ -15,5 +15,4 @@ __all__ = [
     "UsageJournal",
     "UsageOrigin",
     "origin_of",
-    "write_counts",
 ]

@@ -1,11 +1,12 @@
 """What the calls of one turn used, until the turn's next record takes it along.
 
-A call is counted by a record of its own, which stands before the step or end that it belongs to: so no such is there
-without it, however the process ends. What waits when nobody writes a further record of the turn is written by itself. A
-record has a name: what an append that was cut off has written after all is not written twice.
+A call is counted by a record of its own, in the append of the step or end that it belongs to: so neither is there
+without the other, however the process ends. What waits when nobody writes a further record of the turn is written by
+itself. A record has a name: what an append that was cut off has written after all is not written twice.
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -14,7 +15,8 @@ from msgspec.structs import replace
 
 from gateway import record_subjects, records
 from gateway.authors import find_hook
-from gateway.engine.interface import Engine, NewRecord, append_new, append_until_written
+from gateway.engine.interface import Engine, NewRecord, append_until_written
+from gateway.errors import Duplicate
 from gateway.messages import Message
 from gateway.transcript import Usage
 
@@ -61,13 +63,9 @@ class TurnUsage:
         """Write what waits by itself; what is there already stays once."""
         while self.waiting:
             put = self.waiting[0]
-            await write_counts(engine, put)
+            with suppress(Duplicate):
+                await append_until_written(partial(engine.append, put), "the count of a model's call")
             self.forget([put])
-
-
-async def write_counts(engine: Engine, *puts: NewRecord) -> None:
-    """Write each by itself, where it is not there already."""
-    await append_until_written(partial(append_new, engine, *puts), "the count of a model's call")
 
 
 def _rename_put(put: NewRecord, name: str) -> NewRecord:

@@ -10,12 +10,10 @@ from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict
 from gateway.hooks.recorder import OwedEvent
 from gateway.lanes import LaneResult, LaneTurn
-from gateway.record_subjects import token_of
 from gateway.sessions import transitions
 from gateway.transcript import Entry
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.spine import SetClock, chain, key, message, replies, turn_chain, until
-from tests.torn_engine import Cut, TornEngine
 
 ALONE = replace(QUICK, folded=1)
 
@@ -93,20 +91,6 @@ async def test_the_cursor_moves_with_the_messages_and_also_for_duplicates(engine
             await desk.lanes.accept(message("d", id="4"), key(), NewRecord(cursor, b"4", expect=at), bot="bot")
         await desk.answered(again[1])
     assert " ".join(await replies(engine)).count("d") <= 1  # it may be there, and counts once
-
-
-async def test_a_cursor_that_a_crash_left_behind_moves_when_the_message_comes_again() -> None:
-    async with TornEngine() as engine, served(engine) as desk:
-        cursor = NewRecord(f"gw.cur.net.{token_of('bot')}", b"2", expect=0)
-        engine.left = 1
-        with pytest.raises(Cut):
-            await desk.lanes.accept(message("a", id="1"), key(), cursor, bot="bot")
-        engine.left = None
-        assert await engine.last(cursor.subject) is None
-        assert await desk.lanes.accept(message("a", id="1"), key(), cursor, bot="bot") is None
-        assert await engine.last(cursor.subject)
-        await desk.answered(await desk.say("next"))
-        assert " ".join(await replies(engine)).count("a") == 1
 
 
 async def test_what_a_person_writes_in_pieces_is_one_turn(engine: Engine) -> None:

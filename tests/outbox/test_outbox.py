@@ -22,7 +22,6 @@ from gateway.testing.memory_engine import MemoryEngine
 from tests.audit import audit
 from tests.outbox.net import QUICK, Net, posted
 from tests.spine import SetClock, chain, until
-from tests.torn_engine import TornEngine
 
 
 async def test_a_reply_goes_out_in_parts_and_is_reported_once(engine: Engine) -> None:
@@ -35,21 +34,6 @@ async def test_a_reply_goes_out_in_parts_and_is_reported_once(engine: Engine) ->
     journal = [type(one).__name__ for one in await chain(engine, "gw.sent.>")]
     assert journal == ["SendIntent", "SendSucceeded"] * 3
     assert (await audit(engine, is_over=False, is_sent=True)).faults == []
-
-
-@pytest.mark.parametrize(("left", "times"), [(0, 2), (1, 2), (None, 1)])
-async def test_what_is_owed_of_a_delivery_stands_there_once(left: int | None, times: int) -> None:
-    owed = [records.make_owed_event_put("message:sent", b"{}", "somebody")]
-    async with TornEngine() as engine, posted(engine, owed=owed) as post:
-        engine.left = left
-        await post.say("hello")
-        await until(lambda: post.net.calls.count("send hello") >= times or post.sent)
-        engine.left = None
-        await post.ended(1)
-        assert len(await engine.read(record_subjects.OWED_EVENT_SUBJECTS)) == 1
-        assert [one.last for one in await chain(engine, "gw.sent.>") if isinstance(one, records.SendSucceeded)] == [
-            True
-        ]
 
 
 async def test_replies_to_a_place_keep_their_order_whatever_session_they_belong_to(engine: Engine) -> None:

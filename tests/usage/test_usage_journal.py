@@ -9,15 +9,11 @@ import pytest
 from gateway import record_subjects, records
 from gateway.config.settings import GatewaySettings, Settings
 from gateway.engine.interface import NewRecord
-from gateway.errors import Duplicate
 from gateway.hooks import HookRegistry
-from gateway.sessions import Session, SessionRepository
-from gateway.sessions.transitions import begin_session
 from gateway.transcript import Usage
 from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageJournal, UsageOrigin
 from gateway.usage.totals import describe_end
 from tests.spine import SetClock, engine, key  # noqa: F401 - a fixture
-from tests.torn_engine import Cut, TornEngine
 
 HOOKS = HookRegistry().scope({})
 PORT = BudgetPort("user", HOOKS.run, HOOKS.emit)
@@ -99,23 +95,6 @@ async def test_what_an_append_has_written_after_all_is_not_written_twice(engine)
     await turn.write(engine)
     assert turn.waiting == ()
     assert len(await engine.read(record_subjects.USAGE_SUBJECT)) == 1
-
-
-async def test_a_step_that_a_crash_kept_away_is_written_and_its_call_counts_once():
-    async with TornEngine() as torn:
-        journal, turn, sessions = journal_on(torn), TurnUsage(UsageOrigin("net:ann")), SessionRepository(torn)
-        CallUsage(journal.totals, turn, PORT).count(Usage(1, 1, calls=1), "m", 0)
-        session, begun = await sessions.open(key()), begin_session(Session(key()), 1.0, "new")
-        torn.left = 1
-        with pytest.raises(Cut):
-            await sessions.append(session, begun, before=turn.waiting)
-        torn.left = None
-        assert (await sessions.open(key())).seq == 0
-        with pytest.raises(Duplicate):
-            await sessions.append(session, begun, before=turn.waiting)
-        await turn.write(torn)
-        assert (await sessions.append(session, begun)).seq > 0
-        assert len(await torn.read(record_subjects.USAGE_SUBJECT)) == 1
 
 
 async def test_a_person_gets_another_name_in_all_days(engine):  # noqa: F811

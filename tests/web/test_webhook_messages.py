@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from gateway.daemon.status import build_status
 from gateway.testing import gateway_in
 from gateway.testing.live_gateway import LiveGateway, RecordingHook
+from gateway.testing.memory_engine import MemoryEngine
 from gateway.web.webhooks.content import WebhookCall
 from gateway.web.webhooks.intake import WebhookIntake
 from tests.daemon.test_damage import take_away
-from tests.torn_engine import TornEngine
 from tests.web.signers import TOKEN, sign_token
 from tests.web.visits import Visit, connect, read_all, read_answer
 
@@ -112,10 +112,10 @@ async def test_it_is_quoted_for_the_agent_of_the_configuration_with_a_guests_rig
     assert [len(heard.of(name)) for name in ("webhook:issues", "message:received", "agent:start")] == [1, 1, 1]
 
 
-async def test_a_message_and_what_is_known_of_its_call_are_one_append_of_its_conversation(live: LiveGateway) -> None:
+async def test_a_call_that_comes_again_is_known_with_its_message(live: LiveGateway) -> None:
     gateway, call = live.gateway, WebhookCall("c1", "opened", {}, {}, "x", "signed")
     settings = gateway.settings.webhooks["users"]
-    async with TornEngine(left=0) as engine:
+    async with MemoryEngine() as engine:
         intake = WebhookIntake(engine, live.registry, gateway.lanes, gateway.hook_requests)
         assert await intake.take("users", settings, call)
         for again in (call, replace(call, id="c2"), replace(call, mark="other")):
