@@ -487,13 +487,11 @@ def decode_readable(data: bytes) -> JournalRecord | None:
         return None
 
 
-async def read_readable(
-    engine: Engine, pattern: str, after: int, limit: int, *, upto: int | None = None, fresh: bool = True
-) -> list[Record]:
+async def read_readable(engine: Engine, pattern: str, after: int, limit: int, *, fresh: bool = True) -> list[Record]:
     """As the engine reads, but past what is damaged, which the engine's health names."""
     while True:
         try:
-            return await engine.read(pattern, after, limit, upto=upto, fresh=fresh)
+            return await engine.read(pattern, after, limit, fresh=fresh)
         except RecordDamage as damage:
             if damage.before:
                 return damage.before
@@ -501,10 +499,10 @@ async def read_readable(
 
 
 async def read_all(
-    engine: Engine, pattern: str, kind: type[RecordT], after: int = 0, *, upto: int | None = None, fresh: bool = True
+    engine: Engine, pattern: str, kind: type[RecordT], after: int = 0, *, fresh: bool = True
 ) -> AsyncIterator[tuple[Record, RecordT]]:
     """Every record of this kind, in order, with what it holds."""
-    while page := await read_readable(engine, pattern, after, PAGE, upto=upto, fresh=fresh):
+    while page := await read_readable(engine, pattern, after, PAGE, fresh=fresh):
         for found in page:
             if isinstance(kept := decode(found.data), kind):
                 yield found, kept

@@ -249,10 +249,8 @@ class Engine(Protocol):
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
         """`fresh` as in `read`."""
 
-    async def read(
-        self, pattern: str, after: int = 0, limit: int = 100, *, upto: int | None = None, fresh: bool = True
-    ) -> list[Record]:
-        """Reads what matches, in the order of the sequences, beginning behind `after`, up to and with `upto`.
+    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
+        """Reads what matches, in the order of the sequences, beginning behind `after`.
 
         It sees all whose append was acknowledged to anybody. Not `fresh`, it may see the journal as it was a moment
         ago, but with all that we ourselves have written or heard of, be it by a delivery, a tail, a message, a lease

@@ -117,12 +117,11 @@ class MemoryEngine(LiveMessages):
         after: int = 0,
         limit: int = 100,
         *,
-        upto: int | None = None,
         fresh: bool = True,  # noqa: ARG002 - it always is
     ) -> list[Record]:
         check_pattern(pattern)
         found = self.waiting(after, compile_patterns([pattern]))
-        return [record for record in islice(found, max(0, limit)) if upto is None or record.seq <= upto]
+        return list(islice(found, max(0, limit)))
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)

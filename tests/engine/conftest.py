@@ -95,10 +95,8 @@ class Known:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def read(
-        self, pattern: str, after: int = 0, limit: int = 100, *, upto: int | None = None, fresh: bool = True
-    ) -> list[Record]:
-        found: list[Record] = await self._inner.read(pattern, after, limit, upto=upto, fresh=False)
+    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
+        found: list[Record] = await self._inner.read(pattern, after, limit, fresh=False)
         return found
 
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:

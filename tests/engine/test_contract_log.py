@@ -272,14 +272,6 @@ class TestReading:
             after = portion[-1].seq
         assert found == sorted(seqs)
 
-    async def test_read_goes_up_to_a_sequence(self, engine: Engine) -> None:
-        seqs = await filled(engine, "a.1", "b.1", "a.2.1", "a.1")
-        for fresh in (True, False):
-            found = await engine.read("a.>", after=seqs[0], upto=seqs[2], fresh=fresh)
-            assert subjects_of(found) == ["a.2.1"]
-            assert await engine.read("b.*", upto=seqs[0], fresh=fresh) == []
-            assert subjects_of(await engine.read("b.*", fresh=fresh)) == ["b.1"]
-
     async def test_read_finds_the_rare_among_the_many(self, engine: Engine) -> None:
         for _ in range(6):
             await engine.append(*(NewRecord(f"many.{n % 7}", b"") for n in range(1000)))

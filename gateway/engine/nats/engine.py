@@ -208,13 +208,10 @@ class NatsEngine:
         self._check_open()
         return await self._reader.last(subject, fresh=fresh)
 
-    async def read(
-        self, pattern: str, after: int = 0, limit: int = 100, *, upto: int | None = None, fresh: bool = True
-    ) -> list[Record]:
+    async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
         check_pattern(pattern)
         self._check_open()
-        found = await self._reader.read(pattern, after, limit, fresh=fresh)
-        return found if upto is None else [record for record in found if record.seq <= upto]
+        return await self._reader.read(pattern, after, limit, fresh=fresh)
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)

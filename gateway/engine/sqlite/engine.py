@@ -92,7 +92,6 @@ class SqliteEngine(LiveMessages):
         after: int = 0,
         limit: int = 100,
         *,
-        upto: int | None = None,
         fresh: bool = True,  # noqa: ARG002 - it always is
     ) -> list[Record]:
         check_pattern(pattern)
@@ -103,7 +102,7 @@ class SqliteEngine(LiveMessages):
             found = await self._reading.submit(lambda db: log_table.read(db, pattern, after, limit, self._clock.wall()))
             if not found and end > after and limit > 0:
                 self._recent.note_empty_range(pattern, after, end)
-        return found if upto is None else [record for record in found if record.seq <= upto]
+        return found
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
