@@ -346,7 +346,7 @@ def give_room(row: str, value: float) -> float:
     if row.endswith(EXACT):
         return value
     spare = MEMORY_SPARE if row.endswith("anon") else LOOSE_SPARE if row.endswith(LOOSE) else SPARE
-    one_more = value + 1 if value.is_integer() and row.startswith("alone.") else 0  # for what is few
+    one_more = value + 1 if value == int(value) and row.startswith("alone.") else 0  # for what is few
     return shorten(max(math.ceil(value * spare * 100) / 100, one_more))
 
 
@@ -362,7 +362,7 @@ def lower(found: Found) -> None:
         scene = line.strip("[]") if line.startswith("[") else scene
         row = f"{scene}.{line.partition(' = ')[0]}"
         if row in bounds and row in found and (wanted := give_room(row, found[row])) < bounds[row].most:
-            line = re.sub(r"most = [\d_.]+", f"most = {wanted:_}", line)
+            line = re.sub(r"most = [\d_.]+", f"most = {wanted:_}".removesuffix(".0"), line)
         lines.append(line)
     BOUNDS.write_text("\n".join(lines) + "\n", "utf-8")
 
