@@ -12,13 +12,14 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import anyio
 import msgspec
 
-from gateway.config.voice_settings import ProgramReach
+from gateway.config.settings import ModelSettings, Settings
+from gateway.config.voice_settings import ProgramReach, SpeakerSettings, TranscriptionSettings, VoiceSettings
 from gateway.errors import VoiceError
 from gateway.hooks.folders.manifest import expand_path
 from gateway.hooks.folders.reach import list_program_files
@@ -137,3 +138,34 @@ class VoicePrograms(msgspec.Struct):
             number = errno.EACCES if is_there else errno.ENOENT
             raise OSError(number, os.strerror(number))
         return path
+
+
+class VoiceModel:
+    """A model or a program, as the settings name it. `folder` is for programs."""
+
+    def __init__(self, find_settings: Callable[[], Settings], programs: VoicePrograms, folder: Path) -> None:
+        self._find_settings = find_settings
+        self._programs, self._folder = programs, folder
+
+    def _choose(self, voice: VoiceSettings) -> SpeakerSettings | TranscriptionSettings:
+        raise NotImplementedError
+
+    @property
+    def is_on(self) -> bool:
+        """Tell if the settings name a model or a program."""
+        how = self._choose(self._find_settings().voice)
+        return bool(how.model or how.command)
+
+    @property
+    def patience(self) -> float:
+        return self._find_settings().voice.patience
+
+    @property
+    def model(self) -> str:
+        """Return the name of the model at its provider; a program has none."""
+        found = self._find_model()
+        return found.name if found else ""
+
+    def _find_model(self) -> ModelSettings | None:
+        settings = self._find_settings()
+        return settings.models.get(self._choose(settings.voice).model)

@@ -7,7 +7,6 @@ asks limits how long it may take, by cancelling; of a program nothing is left th
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,14 +14,14 @@ import anyio
 from msgspec.structs import replace
 
 from gateway.agent.models.prices import find_price
-from gateway.config.settings import ModelSettings, Settings
+from gateway.config.voice_settings import SpeakerSettings, VoiceSettings
 from gateway.errors import VoiceError
 from gateway.file_folders import read_whole, write_file
 from gateway.messages import Attachment
 from gateway.threads import run_in_thread
 from gateway.transcript import Usage
 from gateway.voice.audio_format import NOTE_TYPE, SUFFIXES, infer_media_type
-from gateway.voice.program import VoicePrograms
+from gateway.voice.program import VoiceModel
 from gateway.voice.remote import call_remote
 
 LARGEST = 25_000_000  # bytes of what was spoken
@@ -36,28 +35,11 @@ CONVERTERS = {"audio/wav": (OPUSENC, FFMPEG), "audio/flac": (OPUSENC, FFMPEG)}
 OTHERS = (FFMPEG,)  # of what else there is
 
 
-class AnswerSpeaker:
+class AnswerSpeaker(VoiceModel):
     """Speaks as the settings say now. `folder` is that of the programs, and passing."""
 
-    def __init__(self, find_settings: Callable[[], Settings], programs: VoicePrograms, folder: Path) -> None:
-        self._find_settings = find_settings
-        self._programs, self._folder = programs, folder
-
-    @property
-    def is_on(self) -> bool:
-        """Whether there is anybody who speaks."""
-        how = self._find_settings().voice.speak
-        return bool(how.model or how.command)
-
-    @property
-    def patience(self) -> float:
-        return self._find_settings().voice.patience
-
-    @property
-    def model(self) -> str:
-        """The name at its provider of the model that speaks; empty: it is a program."""
-        found = self._find_model()
-        return found.name if found else ""
+    def _choose(self, voice: VoiceSettings) -> SpeakerSettings:
+        return voice.speak
 
     def count_usage(self, words: str) -> Usage | None:
         """What a model uses for these. Endpoints do not say it: characters count as tokens that it reads."""
@@ -91,10 +73,6 @@ class AnswerSpeaker:
         except OSError as error:
             raise VoiceError(f"what was spoken cannot be kept: {error.strerror}") from None
         return _make_attachment(path, len(data))
-
-    def _find_model(self) -> ModelSettings | None:
-        settings = self._find_settings()
-        return settings.models.get(settings.voice.speak.model)
 
     async def _speak(self, words: str) -> bytes:
         voice = self._find_settings().voice

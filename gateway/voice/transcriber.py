@@ -4,7 +4,6 @@ The settings say which, and are asked each time: another model counts from the n
 long it may take, by cancelling; of a program nothing is left then.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,13 +11,14 @@ import msgspec
 
 from gateway.agent.libraries import load_library
 from gateway.agent.models.prices import find_price
-from gateway.config.settings import ModelSettings, Settings
+from gateway.config.settings import ModelSettings
+from gateway.config.voice_settings import TranscriptionSettings, VoiceSettings
 from gateway.errors import VoiceError
 from gateway.file_folders import open_received_file, read_whole
 from gateway.messages import Attachment
 from gateway.threads import run_in_thread
 from gateway.transcript import Usage
-from gateway.voice.program import VoicePrograms
+from gateway.voice.program import VoiceModel
 from gateway.voice.remote import call_remote
 
 LARGEST = 25_000_000  # bytes that an endpoint is sent
@@ -46,32 +46,15 @@ class _AudioAnswer(msgspec.Struct):
     usage: _AudioUsage | None = None
 
 
-class Transcriber:
+class Transcriber(VoiceModel):
     """Makes words of audio, as the settings say that it is done now. `folder` is where programs run."""
 
-    def __init__(self, find_settings: Callable[[], Settings], programs: VoicePrograms, folder: Path) -> None:
-        self._find_settings = find_settings
-        self._programs, self._folder = programs, folder
-
-    @property
-    def is_on(self) -> bool:
-        """Whether there is anybody who listens."""
-        how = self._find_settings().voice.transcribe
-        return bool(how.model or how.command)
+    def _choose(self, voice: VoiceSettings) -> TranscriptionSettings:
+        return voice.transcribe
 
     @property
     def language(self) -> str:
         return self._find_settings().voice.language
-
-    @property
-    def patience(self) -> float:
-        return self._find_settings().voice.patience
-
-    @property
-    def model(self) -> str:
-        """The name at its provider of the model that listens; empty: it is a program."""
-        found = self._find_model()
-        return found.name if found else ""
 
     async def transcribe(self, file: Attachment, language: str) -> AudioText:
         """The words in this file.
@@ -87,10 +70,6 @@ class Transcriber:
         (await run_in_thread(_open_audio, file.path)).close()
         printed = await self._programs.run(_fill_in(how.command, file.path, language), self._folder, reach=how)
         return AudioText(printed.decode("utf-8", "replace").strip()[:LONGEST_TEXT])
-
-    def _find_model(self) -> ModelSettings | None:
-        settings = self._find_settings()
-        return settings.models.get(settings.voice.transcribe.model)
 
 
 def _fill_in(command: tuple[str, ...], path: str, language: str) -> tuple[str, ...]:
