@@ -8,10 +8,13 @@ a dot is ours alone.
 It knows nothing else of the gateway: workers import it too.
 """
 
+import fcntl
 import hashlib
 import os
 import re
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
@@ -132,3 +135,14 @@ def put_in_place(file: BinaryIO, path: Path) -> None:
 
 def find_new_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")
+
+
+@contextmanager
+def lock_path(place: Path, flags: int = os.O_RDONLY | os.O_DIRECTORY) -> Generator[int, None, None]:
+    """Lock a file or folder while inside, and yield its descriptor. BlockingIOError: another process has it."""
+    descriptor = os.open(place, flags | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield descriptor
+    finally:
+        os.close(descriptor)

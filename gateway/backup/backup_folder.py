@@ -4,8 +4,6 @@ When the last of them was made stands in their names, which a copy to another di
 """
 
 import calendar
-import fcntl
-import os
 import re
 import shutil
 import time
@@ -14,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gateway.backup.contents import WORK_PREFIX, BackupError
+from gateway.file_folders import lock_path
 
 STAMP = "%Y%m%d-%H%M%S"
 SELF_MADE = re.compile(r"auto-(\d{8}-\d{6})\.tar\.gz")
@@ -27,16 +26,13 @@ def open_backup_folder(folder: Path) -> Iterator[Path]:
         BackupError: somebody else makes one at this moment.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        for left in folder.glob(f"{WORK_PREFIX}*"):
-            shutil.rmtree(left, ignore_errors=True)
-        yield folder
+        with lock_path(folder):
+            for left in folder.glob(f"{WORK_PREFIX}*"):
+                shutil.rmtree(left, ignore_errors=True)
+            yield folder
     except BlockingIOError:
         raise BackupError(f"another copy is being made in {folder} at this moment; try again") from None
-    finally:
-        os.close(descriptor)
 
 
 def make_own_name(moment: float) -> str:

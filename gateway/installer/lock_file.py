@@ -5,7 +5,6 @@ leaves what was there before, and at most a folder that nobody names, which goes
 """
 
 import errno
-import fcntl
 import os
 import shutil
 import tempfile
@@ -17,6 +16,7 @@ import msgspec
 
 from gateway.config.home import Home
 from gateway.errors import HookError
+from gateway.file_folders import lock_path
 from gateway.hermes.installed_hooks import PACKAGES_FOLDER, find_packages, packages_folder_of
 from gateway.hooks.folders.installed import (
     INSTALLED_FOLDER,
@@ -45,19 +45,18 @@ def open_workspace(home: Home) -> Iterator[Path]:
         HookError: somebody else installs at this moment, or the disk is full.
     """
     home.installed_hooks.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = os.open(home.installed_hooks, os.O_RDONLY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        for left in home.installed_hooks.glob(f"{WORK_PREFIX}*"):
-            remove_tree(left)
-        for file in (home.hooks_lock, home.hook_indexes):
-            remove_leftovers(file)
-        remove_unused(home)  # an older version's process may still read its packages for a moment; not until now
-        work = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=home.installed_hooks))
-        try:
-            yield work
-        finally:
-            remove_tree(work)
+        with lock_path(home.installed_hooks):
+            for left in home.installed_hooks.glob(f"{WORK_PREFIX}*"):
+                remove_tree(left)
+            for file in (home.hooks_lock, home.hook_indexes):
+                remove_leftovers(file)
+            remove_unused(home)  # an older version's process may still read its packages for a moment; not until now
+            work = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=home.installed_hooks))
+            try:
+                yield work
+            finally:
+                remove_tree(work)
     except BlockingIOError:
         raise HookError("somebody else installs hooks into this home at this moment; try again") from None
     except OSError as error:
@@ -65,8 +64,6 @@ def open_workspace(home: Home) -> Iterator[Path]:
             raise
         what = f"{error.strerror}: {home.installed_hooks}; what was installed before is as it was"
         raise HookError(f"{what}\nmake room there, and try again") from None
-    finally:
-        os.close(folder)
 
 
 def read_installed(home: Home) -> Mapping[str, InstalledHook]:

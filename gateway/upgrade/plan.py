@@ -4,7 +4,6 @@ Which of the two programs is in place the folders say themselves: the new enviro
 there is no moment at which the plan and the disk disagree.
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -17,7 +16,7 @@ from typing import Literal, Self, TypeAlias
 from gateway.config.home import Home
 from gateway.engine.sqlite.journal_file import sync
 from gateway.errors import GatewayError
-from gateway.file_folders import write_file
+from gateway.file_folders import lock_path, write_file
 
 PLAN, LOCK = "plan.json", "lock"
 MARK = "hermes-gateway-upgrade"  # in the new environment: whose plan it is of
@@ -163,14 +162,11 @@ def close_plan(home: Home, plan: UpgradePlan) -> None:
 def steer_upgrade(home: Home) -> Generator[None, None, None]:
     """One steers an upgrade of a home at a time. UpgradeError: somebody does already."""
     home.upgrade.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(home.upgrade / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        with lock_path(home.upgrade / LOCK, os.O_RDWR | os.O_CREAT):
+            yield
     except BlockingIOError:
         raise UpgradeError(f"another upgrade of {home.root} is under way at this moment") from None
-    finally:
-        os.close(descriptor)
 
 
 def is_in_use(home: Home) -> bool:

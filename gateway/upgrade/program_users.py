@@ -1,6 +1,5 @@
 """Whoever else has to do with a program that is to be exchanged: gateways of other homes, and other upgrades of it."""
 
-import fcntl
 import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.config.home import OWN_FOLDER, Home
+from gateway.file_folders import lock_path
 from gateway.upgrade.plan import MARK, UpgradeError, read_mark, read_plan
 from gateway.worker.kernel import PROC
 from gateway.worker.process_tree import list_processes
@@ -33,14 +33,11 @@ def lock_program(prefix: Path) -> Generator[None, None, None]:
     Raises:
         UpgradeError: somebody does already.
     """
-    descriptor = os.open(prefix.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        with lock_path(prefix.parent):
+            yield
     except BlockingIOError:
         raise UpgradeError(f"another upgrade of a program in {prefix.parent} is under way at this moment") from None
-    finally:
-        os.close(descriptor)
 
 
 def check_other_upgrades(home: Home, prefix: Path) -> None:

@@ -1,6 +1,5 @@
 """The home of a `hooks dev`: it goes with it, and where that was killed, with the next one."""
 
-import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 from gateway.cli.stop import stop_gateway
 from gateway.config.home import Home
 from gateway.errors import GatewayError
+from gateway.file_folders import lock_path
 from gateway.installer.lock_file import remove_tree
 
 PREFIX = "hermes-dev-"
@@ -20,13 +20,8 @@ HOME = "home"  # made when the folder is locked, so that nobody takes one for fo
 def make_dev_home() -> Iterator[Path]:
     """Where it may lie; nobody else removes it while this process lives."""
     remove_forgotten_homes()
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as place:
-        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield Path(place) / HOME
-        finally:
-            os.close(descriptor)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as place, lock_path(Path(place)):
+        yield Path(place) / HOME
 
 
 def remove_forgotten_homes() -> None:
@@ -41,11 +36,7 @@ def remove_forgotten_homes() -> None:
 @contextmanager
 def reserve_place(place: Path) -> Iterator[None]:
     """OSError: it is somebody else's, or in use."""
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
+    with lock_path(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW) as descriptor:
         if os.fstat(descriptor).st_uid != os.geteuid():
             raise PermissionError(place)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
-    finally:
-        os.close(descriptor)
