@@ -70,26 +70,18 @@ def describe_failure(line: bytes, error: ValueError) -> tuple[int | None, str]:
     return None, str(error)
 
 
-class ControlServer:
+class ControlServer(msgspec.Struct, eq=False):
     """Serves a table of verbs on a Unix socket. `redact` takes secrets out of what they fail with.
 
     `judge` says of a connection who it is and which verbs are refused to it; without it none is. `write_refusal` is
     told of each that was.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        verbs: Mapping[str, Verb],
-        redact: Callable[[str], str] = str,
-        judge: JudgeCaller | None = None,
-        write_refusal: Callable[[str], Awaitable[None]] | None = None,
-    ) -> None:
-        self.path = path
-        self.verbs = verbs
-        self._redact = redact
-        self._judge = judge
-        self._write_refusal = write_refusal
+    path: Path
+    verbs: Mapping[str, Verb]
+    redact: Callable[[str], str] = str
+    judge: JudgeCaller | None = None
+    write_refusal: Callable[[str], Awaitable[None]] | None = None
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         self.path.unlink(missing_ok=True)  # of a process that died: whoever holds the home's lock owns the name
@@ -116,9 +108,9 @@ class ControlServer:
     async def _is_known(self, caller: "ControlConnection", stream: anyio.abc.SocketStream) -> bool:
         """Whether anything at all is answered to it."""
         try:
-            if self._judge:
+            if self.judge:
                 connection = stream.extra(anyio.abc.SocketAttribute.raw_socket)  # noqa: S610 - no database
-                who, caller.refusal_of = self._judge(connection)
+                who, caller.refusal_of = self.judge(connection)
                 CALLER.set(who)  # for what this connection asks, and nobody else: it has a task of its own
         except GatewayError as error:
             await caller.fail(None, INVALID_REQUEST, str(error))
@@ -154,8 +146,8 @@ class ControlServer:
         try:
             if refusal := caller.refusal_of(request.method):
                 log.warning("control: %s", refusal)
-                if self._write_refusal and request.method in self.verbs:
-                    await self._write_refusal(request.method)
+                if self.write_refusal and request.method in self.verbs:
+                    await self.write_refusal(request.method)
                 await caller.fail(request.id, REFUSED, refusal)
                 return
             verb = self.verbs.get(request.method)
@@ -168,12 +160,12 @@ class ControlServer:
                 params = msgspec.convert(request.params, verb.params)
             except (msgspec.ValidationError, OverflowError) as error:
                 expected = describe_params(verb.params)
-                await caller.fail(request.id, INVALID_PARAMS, self._redact(f"{request.method}: {error}; {expected}"))
+                await caller.fail(request.id, INVALID_PARAMS, self.redact(f"{request.method}: {error}; {expected}"))
                 return
             result = await verb.answer(params, partial(caller.notify, request.id))
             await caller.say({"id": request.id, "result": result})
         except GatewayError as error:
-            await caller.fail(request.id, int(error.exit), self._redact(str(error)))
+            await caller.fail(request.id, int(error.exit), self.redact(str(error)))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise
         except Exception:  # a fault in one verb is answered and logged; the daemon goes on

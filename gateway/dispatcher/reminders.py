@@ -54,20 +54,13 @@ class Reminder(msgspec.Struct, frozen=True):
     ahead: float = 0.0  # the seconds by which the wall clock was ahead of the journal's when it was set
 
 
-class Reminders:
+class Reminders(msgspec.Struct, eq=False):
     """All reminders. They come while `run` runs."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        accept: AcceptMessage,
-        clock: Callable[[], float] = time.time,
-        ahead: Callable[[], float] = float,
-    ) -> None:
-        self._engine = engine
-        self._accept = accept
-        self._clock = clock
-        self._ahead = ahead
+    engine: Engine
+    accept: AcceptMessage
+    clock: Callable[[], float] = time.time
+    ahead: Callable[[], float] = float
 
     async def add(self, reminder: Reminder) -> None:
         """Write it down; setting the same one again changes nothing.
@@ -77,9 +70,9 @@ class Reminders:
         """
         if len(await self.of(reminder.session_key)) >= MOST_OF_ONE:
             raise AgentError(f"there are {MOST_OF_ONE} reminders here already; take some back first")
-        reminder = replace(reminder, ahead=self._ahead())
+        reminder = replace(reminder, ahead=self.ahead())
         kept = records.StoredValue(hook=OWNER, key=reminder.id, value=msgspec.to_builtins(reminder))
-        await self._engine.append(
+        await self.engine.append(
             NewRecord(record_subjects.hook_store_subject_of(OWNER, reminder.id), records.encode(kept))
         )
 
@@ -91,11 +84,11 @@ class Reminders:
         """Take one back; False when this session has no such one."""
         if number not in {one.id for one in await self.of(session_key)}:
             return False
-        return bool(await self._engine.purge(record_subjects.hook_store_subject_of(OWNER, number)))
+        return bool(await self.engine.purge(record_subjects.hook_store_subject_of(OWNER, number)))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. One is set on whichever node, and comes on this one."""
-        added = await self._engine.tail(record_subjects.hook_store_subject_of(OWNER))
+        added = await self.engine.tail(record_subjects.hook_store_subject_of(OWNER))
         task_status.started()
         while True:
             with anyio.move_on_after(min(await self.look(), LOOK_PAUSE)):
@@ -104,34 +97,31 @@ class Reminders:
     async def look(self) -> float:
         """Send what is due; returns the seconds until the next one."""
         for one in await self._all():
-            if (left := one.at - one.ahead - (self._clock() - self._ahead())) > 0:
+            if (left := one.at - one.ahead - (self.clock() - self.ahead())) > 0:
                 return left
             text = DUE_TEXT.format(one.text)
             kind: MessageKind = "internal" if one.role else "text"
             name, key = f"{REMINDER}{one.id}", one.session_key
             message = Message(name, one.address, one.user_id, text, kind=kind, session=key, role=one.role)
             message = dataclasses.replace(message, person=one.person, is_job=True)
-            await self._accept(message, one.session_key)
-            await self._engine.purge(record_subjects.hook_store_subject_of(OWNER, one.id))
+            await self.accept(message, one.session_key)
+            await self.engine.purge(record_subjects.hook_store_subject_of(OWNER, one.id))
         return LOOK_PAUSE
 
     async def _all(self) -> list[Reminder]:
-        found = records.read_all(self._engine, record_subjects.hook_store_subject_of(OWNER), records.StoredValue)
+        found = records.read_all(self.engine, record_subjects.hook_store_subject_of(OWNER), records.StoredValue)
         kept = {one.key: msgspec.convert(one.value, Reminder) async for _, one in found}
         return sorted(kept.values(), key=lambda one: one.at - one.ahead)
 
 
-class TurnChat:
+class TurnChat(msgspec.Struct, eq=False):
     """Speaks for a turn: what is said is part of the turn's step in the journal, once, however often the turn runs."""
 
-    def __init__(
-        self, turn: LaneTurn, message: Message, role: Role, context: DispatcherContext, reminders: Reminders
-    ) -> None:
-        self._turn = turn
-        self._message = message
-        self._role = role
-        self._context = context
-        self._reminders = reminders
+    turn: LaneTurn
+    message: Message
+    role: Role
+    context: DispatcherContext
+    reminders: Reminders
 
     async def say(self, text: str, to: str, key: str) -> str:
         """Say it here, or there.
@@ -139,15 +129,15 @@ class TurnChat:
         Raises:
             AgentError: there is no such place, or the author of the turn may not send there.
         """
-        author = self._message.author
-        if to and not can_send(author, self._context.find_limits(find_hook(author)).uses):
+        author = self.message.author
+        if to and not can_send(author, self.context.find_limits(find_hook(author)).uses):
             helps = "; `uses: [send]` in its HOOK.yaml allows it" if find_hook(author) else ""
             raise AgentError(f"this turn was begun by `{author}` and sends nothing to other chats{helps}")
         try:
-            address = self._context.resolve_destination(to) if to else self._message.address
+            address = self.context.resolve_destination(to) if to else self.message.address
         except AdapterError as error:
             raise AgentError(str(error)) from None
-        await self._turn.say(Reply(f"{self._turn.turn_id}:say:{key}", address, text, role=self._role))
+        await self.turn.say(Reply(f"{self.turn.turn_id}:say:{key}", address, text, role=self.role))
         return "It is being sent."
 
     async def send_file(self, path: Path, caption: str, key: str) -> str:
@@ -160,28 +150,28 @@ class TurnChat:
             file = await run_in_thread(attachment_from, path)
         except OSError as error:
             raise AgentError(f"{path.name}: {error.strerror}") from None
-        reply = Reply(f"{self._turn.turn_id}:file:{key}", self._message.address, caption, (file,), role=self._role)
-        await self._turn.say(await self._context.shared_files.share(reply, self._turn.session.key))
+        reply = Reply(f"{self.turn.turn_id}:file:{key}", self.message.address, caption, (file,), role=self.role)
+        await self.turn.say(await self.context.shared_files.share(reply, self.turn.session.key))
         return f"{file.name} ({file.size:,} bytes) is being sent."
 
     async def send_part(self, part: Poll | Location, key: str) -> str:
         """Send it here; the same call sends it once, however often its turn runs."""
-        name, text = f"{self._turn.turn_id}:part:{key}", add_words("", (part,))
-        await self._turn.say(Reply(name, self._message.address, text, role=self._role, parts=(part,)))
+        name, text = f"{self.turn.turn_id}:part:{key}", add_words("", (part,))
+        await self.turn.say(Reply(name, self.message.address, text, role=self.role, parts=(part,)))
         return "It is being sent."
 
     def can_show(self, kind: type[MessagePart]) -> bool:
-        return self._context.chats.can_show(self._message.address, kind)
+        return self.context.chats.can_show(self.message.address, kind)
 
     async def remind(self, text: str, at: float, key: str) -> str:
-        number = record_subjects.token_of(f"{self._turn.turn_id}/{key}")[:6]
-        key_, address = self._turn.session.key, self._message.address
-        role, person = self._message.role, self._message.person
-        await self._reminders.add(Reminder(number, at, text, key_, address, self._message.user_id, role, person))
+        number = record_subjects.token_of(f"{self.turn.turn_id}/{key}")[:6]
+        key_, address = self.turn.session.key, self.message.address
+        role, person = self.message.role, self.message.person
+        await self.reminders.add(Reminder(number, at, text, key_, address, self.message.user_id, role, person))
         return number
 
     async def list_reminders(self) -> Sequence[tuple[str, float, str]]:
-        return [(one.id, one.at, one.text) for one in await self._reminders.of(self._turn.session.key)]
+        return [(one.id, one.at, one.text) for one in await self.reminders.of(self.turn.session.key)]
 
     async def forget(self, number: str) -> bool:
-        return await self._reminders.remove(self._turn.session.key, number)
+        return await self.reminders.remove(self.turn.session.key, number)

@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
+import msgspec
+
 from gateway import record_subjects, records
 from gateway.chats import ChatJournal, HeardMessages
 from gateway.engine import Engine, NewRecord, Record
@@ -18,24 +20,21 @@ from gateway.threads import run_in_thread
 from gateway.usage import RunningTotals
 
 
-class ForgottenPeople:
+class ForgottenPeople(msgspec.Struct, eq=False):
     """Tells other gateways, and hears what they tell."""
 
     patterns = (record_subjects.FORGOTTEN_SUBJECT,)
 
-    def __init__(
-        self, engine: Engine, totals: RunningTotals, heard: HeardMessages, chats: ChatJournal, files: Path
-    ) -> None:
-        self._engine = engine
-        self._files = files
-        self._totals = totals
-        self._heard = heard
-        self._chats = chats
+    engine: Engine
+    totals: RunningTotals
+    heard: HeardMessages
+    chats: ChatJournal
+    files: Path
 
     async def load(self) -> None:
-        async for record, kept in records.read_all(self._engine, self.patterns[0], records.PersonForgotten):
+        async for record, kept in records.read_all(self.engine, self.patterns[0], records.PersonForgotten):
             await self._remove_files(kept.pseudonym, record.ts)
-            if record.ts > self._engine.clock.read() - records.DAY:  # what is in memory now came later
+            if record.ts > self.engine.clock.read() - records.DAY:  # what is in memory now came later
                 await self._forget(kept.pseudonym)
 
     async def take(self, record: Record) -> None:
@@ -47,23 +46,23 @@ class ForgottenPeople:
     async def tell(self, pseudonym: str) -> None:
         """What the journal held of them is gone."""
         kept = records.PersonForgotten(pseudonym=pseudonym)
-        await self._engine.append(NewRecord(self.patterns[0], records.encode(kept), ttl=records.TRAFFIC_TTL))
+        await self.engine.append(NewRecord(self.patterns[0], records.encode(kept), ttl=records.TRAFFIC_TTL))
 
     async def _remove_files(self, pseudonym: str, before: float) -> None:
-        salt = await find_salt(self._engine)
-        await run_in_thread(remove_files_of, self._files, salt, pseudonym, before)
+        salt = await find_salt(self.engine)
+        await run_in_thread(remove_files_of, self.files, salt, pseudonym, before)
 
     async def _forget(self, pseudonym: str) -> None:
-        salt = await find_salt(self._engine)
-        for name in self._totals.list_names() | self._heard.list_senders():
+        salt = await find_salt(self.engine)
+        for name in self.totals.list_names() | self.heard.list_senders():
             try:
                 person = parse_person(name)
             except AccessError:  # a sum of several
                 continue
             if make_pseudonym(salt, person) == pseudonym:
-                self._totals.rename([name], pseudonym)
-                await self._heard.forget(name)
-        await self._chats.load()  # what was set in their direct chats is gone
+                self.totals.rename([name], pseudonym)
+                await self.heard.forget(name)
+        await self.chats.load()  # what was set in their direct chats is gone
 
 
 def remove_files_of(folder: Path, salt: str, pseudonym: str, before: float) -> None:

@@ -49,23 +49,20 @@ class Forgotten(msgspec.Struct, frozen=True):
     busy: tuple[str, ...] = ()
 
 
-class PersonRemoval:
+class PersonRemoval(msgspec.Struct, eq=False):
     """Does it."""
 
-    def __init__(
-        self, traces: PersonTraces, pairings: Pairings, activity: Activity, usage: UsageJournal, unreadable: Path
-    ) -> None:
-        self._traces = traces
-        self._pairings = pairings
-        self._activity = activity
-        self._usage = usage
-        self._unreadable = unreadable
+    traces: PersonTraces
+    pairings: Pairings
+    activity: Activity
+    usage: UsageJournal
+    unreadable: Path
 
     async def forget(self, person: Person) -> Forgotten:
         """All that is here of them. What is forgotten already is no error: a crash may have come between."""
-        engine, sessions, traces = self._traces.engine, self._traces.sessions, self._traces
+        engine, sessions, traces = self.traces.engine, self.traces.sessions, self.traces
         pseudonym = await find_pseudonym(engine, person)
-        was_let_in = await self._pairings.forget(*person)
+        was_let_in = await self.pairings.forget(*person)
         found = await traces.find_conversations(person)
         files = await traces.fetch_files(person)  # some go with their conversations
         for key in found.own:
@@ -81,8 +78,8 @@ class PersonRemoval:
         notes = await traces.memory.forget(str(person))
         await self._remove_shared_files(person)
         unreadable = await run_in_thread(self._remove_files, person)
-        await self._activity.rename(str(person), pseudonym)
-        await self._usage.rename(person.payers, pseudonym)
+        await self.activity.rename(str(person), pseudonym)
+        await self.usage.rename(person.payers, pseudonym)
         log.info("somebody is forgotten; what remains of them is called %s", pseudonym)
         return Forgotten(
             person=str(person),
@@ -103,7 +100,7 @@ class PersonRemoval:
             while True:
                 try:
                     await rewrite_sessions(
-                        self._traces.engine, self._traces.sessions, key, partial(remove_turns, person=person)
+                        self.traces.engine, self.traces.sessions, key, partial(remove_turns, person=person)
                     )
                     return True
                 except SessionError:
@@ -112,7 +109,7 @@ class PersonRemoval:
 
     async def _purge_heard_events(self, person: Person) -> int:
         """What hooks are owed of turns of others that were told what they said to others, and dead letters with it."""
-        engine, marks = self._traces.engine, dict[str, set[str]]()
+        engine, marks = self.traces.engine, dict[str, set[str]]()
         found = records.read_all(engine, record_subjects.HEARD_SUBJECTS, records.HeardMessage)
         async for _, told in found:
             if told.message.sender == str(person):
@@ -130,27 +127,27 @@ class PersonRemoval:
 
     async def _purge_records(self, person: Person) -> int:
         purged = 0
-        async for record, kept in self._traces.read_records(person):
+        async for record, kept in self.traces.read_records(person):
             if isinstance(kept, records.InboundMessage):
-                await remove_received_files(self._traces.engine, kept.message)
-            await remove_sent_files(self._traces.engine, kept)
-            purged += await self._traces.engine.purge(record.subject, record.seq, after=record.seq - 1)
+                await remove_received_files(self.traces.engine, kept.message)
+            await remove_sent_files(self.traces.engine, kept)
+            purged += await self.traces.engine.purge(record.subject, record.seq, after=record.seq - 1)
         return purged
 
     async def _remove_shared_files(self, person: Person) -> None:
         """Those that all gateways had. What lies in folders each removes, once it is told who is forgotten."""
-        store = self._traces.engine.files
+        store = self.traces.engine.files
         for one in await store.list() if store.is_shared else ():
-            if self._traces.is_folder_of(person, *one.key.split("/")[:2]):
+            if self.traces.is_folder_of(person, *one.key.split("/")[:2]):
                 await store.delete(one.key)
-        await self._traces.forget_shared(person)
+        await self.traces.forget_shared(person)
 
     def _remove_files(self, person: Person) -> int:
         """Returns how many there were of messages that nobody could read."""
         count = 0
-        for folder in self._traces.find_folders(person):
+        for folder in self.traces.find_folders(person):
             _remove_tree(folder)
-        for path in self._unreadable.glob(f"{person.platform}[-:]*.json"):
+        for path in self.unreadable.glob(f"{person.platform}[-:]*.json"):
             if has_word(path.read_text("utf-8", "replace"), person.user_id):
                 path.unlink(missing_ok=True)
                 count += 1

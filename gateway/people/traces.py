@@ -64,31 +64,22 @@ class PersonSessions(msgspec.Struct, frozen=True):
     unclear: Mapping[str, int] = {}
 
 
-class PersonTraces:
+class PersonTraces(msgspec.Struct, eq=False):
     """Finds them. Nothing is kept between two questions: the journal and the files are asked each time."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        sessions: SessionRepository,
-        search: SessionSearch,
-        memory: Memory,
-        files: Path,
-        folders: SharedFolders,
-    ) -> None:
-        self.engine = engine
-        self.sessions = sessions
-        self.memory = memory
-        self._search = search
-        self._files = files
-        self._folders = folders
+    engine: Engine
+    sessions: SessionRepository
+    search: SessionSearch
+    memory: Memory
+    files: Path
+    folders: SharedFolders
 
     async def list_speakers(self) -> Mapping[Person, Speaker]:
         """Who has begun conversations, those who spoke last first."""
-        return {Person(one.platform, one.user_id): one for one in await self._search.list_speakers()}
+        return {Person(one.platform, one.user_id): one for one in await self.search.list_speakers()}
 
     async def find_conversations(self, person: Person) -> PersonSessions:
-        rows = await self._search.list_sessions(platform=person.platform, limit=-1)
+        rows = await self.search.list_sessions(platform=person.platform, limit=-1)
         own, shared, unclear = list[str](), list[str](), dict[str, int]()
         for key in dict.fromkeys(one.session_key for one in rows):
             begun_by = {one.user_id for one in rows if one.session_key == key}
@@ -154,22 +145,22 @@ class PersonTraces:
         Raises:
             EngineError: nobody answers.
         """
-        store, files = self.engine.files, SharedFiles(self.engine.files, self._files)
+        store, files = self.engine.files, SharedFiles(self.engine.files, self.files)
         for one in await store.list() if store.is_shared else ():
             if self.is_folder_of(person, *one.key.split("/")[:2]):
-                await files.find(str(self._files / one.key))
-        await self._folders.take(*[make_chat_folder(self._files / key) for key in await self.list_shared(person)])
+                await files.find(str(self.files / one.key))
+        await self.folders.take(*[make_chat_folder(self.files / key) for key in await self.list_shared(person)])
         return await run_in_thread(self.list_files, person)
 
     async def list_shared(self, person: Person) -> list[str]:
         """Their own folders in which something lies for all gateways, by the places below that of all folders."""
-        names = [name.partition("/") for name in await self._folders.list_names()]
+        names = [name.partition("/") for name in await self.folders.list_names()]
         return [key for begin, _, key in names if begin == FOLDER and self.is_folder_of(person, *key.split("/")[:2])]
 
     async def forget_shared(self, person: Person) -> None:
         """What all gateways had of their own folders."""
         for key in await self.list_shared(person):
-            await self._folders.forget(f"{FOLDER}/{key}")
+            await self.folders.forget(f"{FOLDER}/{key}")
 
     def list_files(self, person: Person) -> list[Path]:
         """What lies in their own folders."""
@@ -183,7 +174,7 @@ class PersonTraces:
 
     def find_folders(self, person: Person) -> list[Path]:
         """One with each bot of the network. Under the real path: whoever opens a file by that follows no link."""
-        files = self._files.resolve()
+        files = self.files.resolve()
         bots = [path.name for path in files.glob(f"{escape_id(f'{person.platform}:')}*")] if files.is_dir() else []
         return [files / name / escape_id(person.user_id) for name in (escape_id(person.platform), *sorted(bots))]
 

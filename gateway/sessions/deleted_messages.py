@@ -12,6 +12,8 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from typing import Any
 
+import msgspec
+
 from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record
 from gateway.errors import Conflict
@@ -25,21 +27,14 @@ OF_ONE_MESSAGE = ("message:received", "audio:before", "audio:after")  # events t
 log = logging.getLogger(__name__)
 
 
-class DeletedMessages:
+class DeletedMessages(msgspec.Struct, eq=False):
     """Finds what was taken back, and takes it out. `find` names conversations that were told a message, by its name,
     `list_open` those in which something waits."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        sessions: SessionRepository,
-        find: Callable[[MessageName], Awaitable[Iterable[str]]],
-        list_open: Callable[[], Awaitable[Iterable[str]]],
-    ) -> None:
-        self._engine = engine
-        self._sessions = sessions
-        self._find = find
-        self._list_open = list_open
+    engine: Engine
+    sessions: SessionRepository
+    find: Callable[[MessageName], Awaitable[Iterable[str]]]
+    list_open: Callable[[], Awaitable[Iterable[str]]]
 
     async def delete(self, name: MessageName, by: str = "") -> bool:
         """Somebody (`by`, as `slack:U1`, where the network says who) took it back; whether it had been taken in.
@@ -48,16 +43,16 @@ class DeletedMessages:
             EngineError: the journal takes nothing now.
         """
         found = False
-        for key in dict.fromkeys([*await self._find(name), *await self._list_open()]):
+        for key in dict.fromkeys([*await self.find(name), *await self.list_open()]):
             found |= await self._delete_from(key, name, by)
         return found
 
     async def _delete_from(self, key: str, name: MessageName, by: str) -> bool:
         while True:
-            session, past = await self._sessions.open(key), await self._sessions.read_all(key)
+            session, past = await self.sessions.open(key), await self.sessions.read_all(key)
             conv = record_subjects.token_of(key)
-            authors = {kept.message.sender async for _, kept in find_inbound(self._engine, conv, name)}
-            authors |= {kept.message.sender async for _, kept in find_heard(self._engine, conv, name)}
+            authors = {kept.message.sender async for _, kept in find_inbound(self.engine, conv, name)}
+            authors |= {kept.message.sender async for _, kept in find_heard(self.engine, conv, name)}
             authors |= {
                 piece.by for one in past.values() for turn in one.pieces for piece in turn if piece.name == name
             }
@@ -65,10 +60,10 @@ class DeletedMessages:
                 return False
             gone = records.MessageDeleted(session_key=key, name=name, person=min(authors))
             try:
-                await self._sessions.append(session, gone)
+                await self.sessions.append(session, gone)
             except Conflict:
                 continue  # the conversation goes on meanwhile
-            await purge_deleted(self._engine, gone)
+            await purge_deleted(self.engine, gone)
             log.info("a message of %s was taken back by its author", key)
             return True
 

@@ -76,27 +76,19 @@ class ShownFileQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     thread: Thread = ""
 
 
-class ChatRoom:
+class ChatRoom(msgspec.Struct, eq=False):
     """Answers what the page's chat asks for, for somebody whom the page has let in."""
 
-    def __init__(
-        self,
-        chat: PageChat,
-        stream: ChatStream,
-        streams: LiveStreams,
-        headers: Mapping[str, str],
-        redact: Callable[[str], str],
-    ) -> None:
-        self._chat = chat
-        self._stream = stream
-        self._streams = streams
-        self._headers = headers
-        self._redact = redact
+    chat: PageChat
+    stream: ChatStream
+    streams: LiveStreams
+    headers: Mapping[str, str]
+    redact: Callable[[str], str]
 
     async def answer(self, request: HttpRequest, login: Login) -> HttpResponse | HttpStream:
         """Raises WebRefusal."""
         person = login.person
-        if self._chat.find_role(person) is None:
+        if self.chat.find_role(person) is None:
             raise WebRefusal(HTTPStatus.FORBIDDEN, "you may not chat here")
         try:
             return await (self._take(request, person) if request.method == "POST" else self._show(request, login))
@@ -108,19 +100,19 @@ class ChatRoom:
             if error.retry_after:
                 what, pause = str(error), f"{error.retry_after:.0f}"
                 raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=pause) from None
-            raise WebRefusal(HTTPStatus.CONFLICT, self._redact(str(error))) from None
+            raise WebRefusal(HTTPStatus.CONFLICT, self.redact(str(error))) from None
         except EngineError as error:  # which names files: for whoever runs the gateway
             log.warning("the page's chat: %s", error)
             raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_NOW, Retry_After="2") from None
         except GatewayError as error:
-            raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, self._redact(str(error)), Retry_After="2") from None
+            raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, self.redact(str(error)), Retry_After="2") from None
 
     async def _take(self, request: HttpRequest, person: str) -> HttpResponse:
         match request.path:
             case "/chat/say":
-                return answer_receipt(await self._chat.say(person, await read_json(request, PageMessage)))
+                return answer_receipt(await self.chat.say(person, await read_json(request, PageMessage)))
             case "/chat/press":
-                return answer_receipt(await self._chat.press(person, await read_json(request, ButtonPress)))
+                return answer_receipt(await self.chat.press(person, await read_json(request, ButtonPress)))
             case "/chat/file":
                 return await self._keep_file(request, person)
         raise WebRefusal(HTTPStatus.NOT_FOUND, NOTHING)
@@ -135,15 +127,15 @@ class ChatRoom:
             case "/chat/file":
                 return await self._send_file(request, person)
             case "/chat/list":
-                return answer_json({"chats": await self._stream.list_chats(person)})
+                return answer_json({"chats": await self.stream.list_chats(person)})
             case "/chat/commands":
-                return answer_json({"commands": list(map(describe_command, self._chat.list_commands(person)))})
+                return answer_json({"commands": list(map(describe_command, self.chat.list_commands(person)))})
         raise WebRefusal(HTTPStatus.NOT_FOUND, NOTHING)
 
     async def _keep_file(self, request: HttpRequest, person: str) -> HttpResponse:
         about = read_query(request, NewFileQuery)
         async with aclosing(request.body.take(LARGEST_FILE)) as pieces:
-            kept = await self._chat.keep_file(person, about.id, about.name, about.type, pieces)
+            kept = await self.chat.keep_file(person, about.id, about.name, about.type, pieces)
         return answer_json({"file": kept.path.rpartition("/")[2], "name": kept.name, "type": kept.media_type})
 
     def _open_stream(self, request: HttpRequest, login: Login) -> HttpStream:
@@ -151,31 +143,31 @@ class ChatRoom:
         last = request.headers.get("last-event-id", "")
         seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else asked.seen
         tell = partial(self._tell, login.person, asked.thread, seen)
-        return self._streams.open(login, tell, lambda: self._chat.find_role(login.person) is not None, self._headers)
+        return self.streams.open(login, tell, lambda: self.chat.find_role(login.person) is not None, self.headers)
 
     async def _tell(self, person: str, thread: str, seen: int, send: SendPiece) -> None:
         await send(b"retry: 1000\n\n")
-        async with aclosing(self._stream.follow(address_of(person, thread), seen)) as told:
+        async with aclosing(self.stream.follow(address_of(person, thread), seen)) as told:
             async for news in told:
                 await send(b"".join(map(encode_update, news)))
 
     async def _show_past(self, request: HttpRequest, person: str) -> HttpResponse:
         asked = read_query(request, ChatQuery)
-        past = await self._stream.read_past(address_of(person, asked.thread), asked.before)
+        past = await self.stream.read_past(address_of(person, asked.thread), asked.before)
         shown = [{"number": one.number, **one.data} for one in past]
         return answer_json({"past": shown, "more": len(past) == MOST_SHOWN})
 
     async def _send_file(self, request: HttpRequest, person: str) -> HttpResponse:
         """A file of what is shown, known by its place there; what a browser would not merely show is saved."""
         asked = read_query(request, ShownFileQuery)
-        shown = await self._stream.find_shown(address_of(person, asked.thread), asked.message)
+        shown = await self.stream.find_shown(address_of(person, asked.thread), asked.message)
         if shown is None or asked.number >= len(shown.attachments):
             raise WebRefusal(HTTPStatus.NOT_FOUND, "there is no such file in this conversation")
-        (file,) = await self._chat.files.find_all([shown.attachments[asked.number]])
+        (file,) = await self.chat.files.find_all([shown.attachments[asked.number]])
         name, data = await read_attachment(file, LARGEST_SENT, "the page")
         kind = file.media_type if file.media_type in SHOWN_TYPES else SAVED_TYPE
         how = "inline" if kind != SAVED_TYPE else f"attachment; filename*=UTF-8''{quote(name, safe='')}"
-        return HttpResponse(body=data, content_type=kind, headers={**self._headers, "Content-Disposition": how})
+        return HttpResponse(body=data, content_type=kind, headers={**self.headers, "Content-Disposition": how})
 
 
 def describe_command(command: Command) -> dict[str, str]:

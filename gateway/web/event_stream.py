@@ -167,41 +167,32 @@ def cut_field(value: Any) -> Any:
     return value if len(written) <= LONGEST_TEXT else f"{written[:LONGEST_TEXT]}…"
 
 
-class EventRoom:
+class EventRoom(msgspec.Struct, eq=False):
     """Answers `/live` to those who have the role `lowest` or a higher one; whoever is no admin sees no words."""
 
-    def __init__(
-        self,
-        feed: EventStream,
-        streams: LiveStreams,
-        headers: Mapping[str, str],
-        lowest: Role,
-        activity: Activity,
-        find_role: FindRole,
-    ) -> None:
-        self._feed = feed
-        self._find_role = find_role
-        self._lowest = lowest
-        self._activity = activity
-        self._streams = streams
-        self._headers = headers
+    feed: EventStream
+    streams: LiveStreams
+    headers: Mapping[str, str]
+    lowest: Role
+    activity: Activity
+    find_role: FindRole
 
     async def answer(self, request: HttpRequest, login: Login) -> HttpStream:
         """Raises WebRefusal."""
-        if rank_of(login.role) < rank_of(self._lowest):
+        if rank_of(login.role) < rank_of(self.lowest):
             raise WebRefusal(HTTPStatus.FORBIDDEN, f"events are not for the role {login.role}")
         seen = request.headers.get("last-event-id") or parse_qs(request.query).get("seen", [""])[0]
-        await self._activity.write(ActivityRecord(what="events.tail"), is_look=True)
+        await self.activity.write(ActivityRecord(what="events.tail"), is_look=True)
         tell = partial(self._tell, seen, is_admin(login.role))
-        return self._streams.open(login, tell, partial(self._is_still, login), self._headers)
+        return self.streams.open(login, tell, partial(self._is_still, login), self.headers)
 
     def _is_still(self, login: Login) -> bool:
         """Whether they may see as much as when they began."""
-        role = self._find_role(login.person)
+        role = self.find_role(login.person)
         return role is not None and rank_of(role) >= rank_of(login.role)
 
     async def _tell(self, seen: str, is_whole: bool, send: SendPiece) -> None:
-        await send(b"retry: 1000\n" + encode_event("hello", json.dumps(self._feed.run_id).encode()))
-        async with aclosing(self._feed.follow(seen)) as events:
+        await send(b"retry: 1000\n" + encode_event("hello", json.dumps(self.feed.run_id).encode()))
+        async with aclosing(self.feed.follow(seen)) as events:
             async for told in events:
                 await send(b"".join(one.whole if is_whole else one.cut for one in told))

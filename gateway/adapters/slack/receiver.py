@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeAlias
 
+import msgspec
 from slack_bolt.async_app import AsyncAck, AsyncApp
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
@@ -34,24 +35,15 @@ EVERY = re.compile(".*", re.DOTALL)
 Body: TypeAlias = Mapping[str, Any]
 
 
-class SlackReceiver:
+class SlackReceiver(msgspec.Struct, eq=False):
     """Hears one bot's events."""
 
-    def __init__(
-        self,
-        context: AdapterContext,
-        presence: Presence,
-        reader: SlackReader,
-        inbox: Inbox[Event],
-        presses: SlackInteractions,
-        threads: SlackThreads,
-    ) -> None:
-        self._context = context
-        self._presence = presence
-        self._reader = reader
-        self._inbox = inbox
-        self._presses = presses
-        self._threads = threads
+    context: AdapterContext
+    presence: Presence
+    reader: SlackReader
+    inbox: Inbox[Event]
+    presses: SlackInteractions
+    threads: SlackThreads
 
     def listen(self, app: AsyncApp) -> None:
         """Have Bolt call us for everything."""
@@ -63,9 +55,9 @@ class SlackReceiver:
     async def read_again(self, web: AsyncWebClient, marks: ReadMarks, since: MarksSnapshot) -> None:
         """What was said while nobody listened; what comes meanwhile waits, but not for that for which Slack is ill."""
         begun, history = time.time(), SlackHistory(web)
-        with self._inbox.reading():
+        with self.inbox.reading():
             gone = await self._take_all(history.messages(since))
-            self._inbox.is_caught_up.set()
+            self.inbox.is_caught_up.set()
             for event in gone:
                 await self._delete(event)
             for event in await self._take_all(history.rest()):
@@ -76,8 +68,8 @@ class SlackReceiver:
         """Gives those by which something was taken back: that is done when what was said stands in the journal."""
         gone: list[Event] = []
         async for event in found:
-            with self._presence.skipping("message", lambda: event):  # noqa: B023 - asked within the loop
-                if self._reader.read_deleted(event):
+            with self.presence.skipping("message", lambda: event):  # noqa: B023 - asked within the loop
+                if self.reader.read_deleted(event):
                     gone.append(event)
                 else:
                     await self._take(event, is_new=False)
@@ -85,7 +77,7 @@ class SlackReceiver:
 
     async def _event(self, body: Body) -> None:
         event = body["event"]
-        self._presence.received()
+        self.presence.received()
         if await self._delete(event):
             return
         if event["type"] in ("message", "app_mention"):
@@ -100,33 +92,33 @@ class SlackReceiver:
 
     def _open(self, user: object, channel: object, thread: object = "") -> None:
         """A person has opened the app, or in the older view a thread with it. Strangers are offered nothing."""
-        address = Address(PLATFORM, str(channel), "dm", str(thread), self._context.served_as.partition(":")[2])
-        if self._context.parts.access.find_role(Message("", address, str(user), "")) is not None:
-            self._threads.begin(address)
+        address = Address(PLATFORM, str(channel), "dm", str(thread), self.context.served_as.partition(":")[2])
+        if self.context.parts.access.find_role(Message("", address, str(user), "")) is not None:
+            self.threads.begin(address)
 
     async def _take(self, event: Event, *, is_new: bool) -> None:
-        if (arrival := self._reader.read(event)) is not None:
+        if (arrival := self.reader.read(event)) is not None:
             check_message(arrival.message)
             if is_new:
-                await self._inbox.is_caught_up.wait()
-            await self._inbox.take(arrival, arrival.message.address.chat_id)
+                await self.inbox.is_caught_up.wait()
+            await self.inbox.take(arrival, arrival.message.address.chat_id)
 
     async def _delete(self, event: Event) -> bool:
         """Whether it tells that a message was taken back; then that is done when this returns."""
-        if (gone := self._reader.read_deleted(event)) is None:
+        if (gone := self.reader.read_deleted(event)) is None:
             return False
         name, by = gone
-        await self._inbox.delete(name, name.chat, by)
+        await self.inbox.delete(name, name.chat, by)
         return True
 
     async def _command(self, body: Body, ack: AsyncAck) -> None:
-        self._presence.received()
-        answer = await self._presses.called(body)
+        self.presence.received()
+        answer = await self.presses.called(body)
         await (ack(answer) if answer else ack())
 
     async def _action(self, body: Body, ack: AsyncAck) -> None:
-        self._presence.received()
-        await self._presses.pressed(body)
+        self.presence.received()
+        await self.presses.pressed(body)
         await ack()
 
     async def _fail(self, error: Exception, body: Body) -> BoltResponse:
@@ -134,13 +126,13 @@ class SlackReceiver:
         if isinstance(error, GatewayError | OSError):
             log.warning("an event is left to Slack: %s", error)
             return BoltResponse(status=500, body="")
-        self._presence.skip("event", lambda: body, error)
+        self.presence.skip("event", lambda: body, error)
         return BoltResponse(status=200, body="")
 
     async def _react(self, event: Mapping[str, Any]) -> None:
         item = event.get("item") or {}
-        if item.get("type") != "message" or event.get("user") == self._reader.user:
+        if item.get("type") != "message" or event.get("user") == self.reader.user:
             return
         emoji = [emoji_of(str(event["reaction"]))]
         change = {"added": emoji} if event["type"] == "reaction_added" else {"removed": emoji}
-        await self._context.receive(make_reaction(address_of(item), str(event["user"]), str(item["ts"]), **change))
+        await self.context.receive(make_reaction(address_of(item), str(event["user"]), str(item["ts"]), **change))
