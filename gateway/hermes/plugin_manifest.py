@@ -19,7 +19,7 @@ from gateway.hermes.override_source import find_overrides
 from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.plugin.open_calls import MIDDLEWARE
-from gateway.hermes.registration_source import RegistrationSource, read_registrations
+from gateway.hermes.registration_source import read_registrations
 from gateway.hermes.session_list import SESSIONS_FILE
 from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.manifest import (
@@ -128,14 +128,10 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     env = dict.fromkeys((*manifest.env, *find_environment_names(text)))
     code = select_imports(manifest.folder, manifest.entry, sources)
     seen = read_registrations(manifest.folder, manifest.entry, code)
-    rows = [
-        row
-        for name, row in HERMES_HOOKS.items()
-        if name in seen.names or re.search(rf"""["']{name}["']""".encode(), text)
-    ]
+    rows = [row for name, row in HERMES_HOOKS.items() if re.search(rf"""["']{name}["']""".encode(), text)]
     around = find_tool_callbacks(code)
     rows += around
-    guards = [*find_guards(manifest, code, seen), *around]
+    guards = [*find_guards(manifest, code), *around]
     shown = registered = _list_registrations(rows, guards)
     # A network or a model of Hermes's registers by names that it computes; it guards nothing unless it speaks of that.
     is_open = manifest.kind in SUPPORTED_KINDS or bool(guards)
@@ -174,13 +170,11 @@ def _list_registrations(rows: Iterable[HermesHook], guards: Sequence[HermesHook]
     return HookRegistrations(tuple(observes), tuple(sorted(decides)), tuple(guarded))
 
 
-def find_guards(manifest: Manifest, code: Mapping[str, bytes], seen: RegistrationSource) -> Sequence[HermesHook]:
+def find_guards(manifest: Manifest, code: Mapping[str, bytes]) -> Sequence[HermesHook]:
     """The names by which it stops or hides something, but for those whose callbacks can be seen only to look on."""
     text = join_python_files(code)
-    spoken = [row for row in _GUARDS if row.name in seen.names or re.search(rf"\b{row.name}\b".encode(), text)]
-    return [
-        row for row in _GUARDS if (row in spoken or row.name in manifest.declared_hooks) and can_guard(code, row.name)
-    ]
+    named = {row.name for row in _GUARDS if re.search(rf"\b{row.name}\b".encode(), text)} | {*manifest.declared_hooks}
+    return [row for row in _GUARDS if row.name in named and can_guard(code, row.name)]
 
 
 def find_tool_callbacks(code: Mapping[str, bytes]) -> list[HermesHook]:
