@@ -18,7 +18,7 @@ from gateway.access import Pairings
 from gateway.activity import Activity
 from gateway.agent.toolbox.memory import FileMemory
 from gateway.config.home import Home as GatewayHome
-from gateway.daemon.received_files import put_received_files
+from gateway.daemon.startup import put_received_files
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.engine.nats.file_names import FileNames

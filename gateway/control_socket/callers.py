@@ -98,10 +98,8 @@ def _is_hidden(pid: int) -> bool:
     """Whether it lives and belongs to somebody else, so that /proc may not show it."""
     try:
         os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return False
 
 

@@ -21,6 +21,12 @@ class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of a verb that takes none."""
 
 
+class NameParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The hook, the network or the key of this name."""
+
+    name: str
+
+
 def describe_params(params: Any) -> str:
     """In words: what there is, of which kind, and what may be left out."""
     found = inspect.type_info(params)

@@ -31,27 +31,19 @@ BY_USES: Mapping[str, str] = {"send": "chat.send"}
 
 
 def build_caller_check(hooks: FolderHooks) -> JudgeCaller:
-    return CallerRules(hooks).judge
+    return partial(find_caller, hooks, os.getpid())
 
 
-class CallerRules:
-    """Says of each connection what it may ask."""
+def find_caller(hooks: FolderHooks, daemon: int, connection: socket.socket) -> tuple[Caller, Judge]:
+    """Who it is, and what tells why a verb is refused to them ("": it is not). CallerEnded: nobody can say.
 
-    def __init__(self, hooks: FolderHooks) -> None:
-        self._hooks = hooks
-        self._daemon = os.getpid()
-
-    def judge(self, connection: socket.socket) -> tuple[Caller, Judge]:
-        """Who it is, and what tells why a verb is refused to them ("": it is not). CallerEnded: nobody can say.
-
-        Whoever reaches the socket has the owner's role; what a hook may ask with it is in the lists above.
-        """
-        ancestors = find_ancestors(connection)
-        if self._daemon not in ancestors[1:]:
-            return Caller(find_user(connection), "terminal", "owner"), refuse_nothing
-        below = ancestors[: ancestors.index(self._daemon)]
-        hook = self._hooks.find_by_process(below)
-        return Caller(describe_caller(hook), HOOK_PLACE, "owner"), partial(refuse_verb, hook)
+    Whoever reaches the socket has the owner's role; what a hook may ask with it is in the lists above.
+    """
+    ancestors = find_ancestors(connection)
+    if daemon not in ancestors[1:]:
+        return Caller(find_user(connection), "terminal", "owner"), refuse_nothing
+    hook = hooks.find_by_process(ancestors[: ancestors.index(daemon)])
+    return Caller(describe_caller(hook), HOOK_PLACE, "owner"), partial(refuse_verb, hook)
 
 
 def describe_caller(hook: HookVersion | None) -> str:

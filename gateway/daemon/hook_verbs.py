@@ -13,6 +13,7 @@ import msgspec
 from gateway import records
 from gateway.activity import CALLER, HOOK_PLACE, OWNER
 from gateway.config.settings import PLUGIN_PREFIX
+from gateway.control_socket.params import NameParams
 from gateway.control_socket.server import Notify
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.hooks import SettleLetter, settle_letters
@@ -41,12 +42,6 @@ RANKS: Mapping[HookState, int] = MappingProxyType(
     }
 )
 UNRANKED = 3
-
-
-class HookParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The hook of this name."""
-
-    name: str
 
 
 class HookListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,7 +124,7 @@ def has_text(hook: HookStatus, text: str, *, is_whole: bool) -> bool:
     return any(text in one.casefold() for one in said)
 
 
-async def _info(gateway: Gateway, params: HookParams) -> Any:
+async def _info(gateway: Gateway, params: NameParams) -> Any:
     return await _describe(gateway, params.name)
 
 
@@ -154,12 +149,12 @@ def _given_to_json(given: CallEvent) -> dict[str, Any]:
     }
 
 
-async def _steer(act: Callable[[FolderHooks, str], Awaitable[Any]], gateway: Gateway, params: HookParams) -> Any:
+async def _steer(act: Callable[[FolderHooks, str], Awaitable[Any]], gateway: Gateway, params: NameParams) -> Any:
     await act(gateway.folder_hooks, params.name)
     return await _describe(gateway, params.name)
 
 
-async def _forget(gateway: Gateway, params: HookParams) -> Any:
+async def _forget(gateway: Gateway, params: NameParams) -> Any:
     await gateway.folder_hooks.forget(params.name)
     try:
         return await _describe(gateway, params.name)
@@ -235,14 +230,14 @@ async def replay_events(gateway: Gateway, params: ReplayParams, notify: Notify) 
 
 HOOK_VERBS: Mapping[str, GatewayVerb[Any]] = {
     "hooks.list": GatewayVerb(HookListParams, _list),
-    "hooks.info": GatewayVerb(HookParams, _info),
+    "hooks.info": GatewayVerb(NameParams, _info),
     "hooks.logs": GatewayVerb(HookLogParams, _read_log),
-    "hooks.enable": GatewayVerb(HookParams, partial(_steer, partial(FolderHooks.switch, enabled=True))),
-    "hooks.disable": GatewayVerb(HookParams, partial(_steer, partial(FolderHooks.switch, enabled=False))),
+    "hooks.enable": GatewayVerb(NameParams, partial(_steer, partial(FolderHooks.switch, enabled=True))),
+    "hooks.disable": GatewayVerb(NameParams, partial(_steer, partial(FolderHooks.switch, enabled=False))),
     "hooks.reload": GatewayVerb(ListedHooksParams, _reload),
-    "hooks.reset": GatewayVerb(HookParams, partial(_steer, FolderHooks.reset)),
-    "hooks.trust": GatewayVerb(HookParams, partial(_steer, FolderHooks.trust)),
-    "hooks.forget": GatewayVerb(HookParams, _forget),
+    "hooks.reset": GatewayVerb(NameParams, partial(_steer, FolderHooks.reset)),
+    "hooks.trust": GatewayVerb(NameParams, partial(_steer, FolderHooks.trust)),
+    "hooks.forget": GatewayVerb(NameParams, _forget),
     "hooks.test": GatewayVerb(TrialParams, _test),
     "hooks.fire": GatewayVerb(FireParams, _fire),
     "hooks.dead_letters": GatewayVerb(ListedHooksParams, _list_letters),

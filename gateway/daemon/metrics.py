@@ -35,20 +35,13 @@ OF_PEOPLE = frozenset({"each_person", "people"})  # budgets whose further names 
 class MetricSources(Protocol):
     """The parts that are asked."""
 
-    @property
-    def since(self) -> float: ...
-    @property
-    def engine(self) -> Engine: ...
-    @property
-    def folder_hooks(self) -> FolderHooks: ...
-    @property
-    def lanes(self) -> Lanes: ...
-    @property
-    def outbox(self) -> Outbox: ...
-    @property
-    def platforms(self) -> Sequence[PlatformPart]: ...
-    @property
-    def usage(self) -> UsageJournal: ...
+    since: float
+    engine: Engine
+    folder_hooks: FolderHooks
+    lanes: Lanes
+    outbox: Outbox
+    platforms: list[PlatformPart]
+    usage: UsageJournal
 
 
 async def collect_metrics(

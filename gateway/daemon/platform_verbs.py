@@ -12,7 +12,7 @@ import msgspec
 from gateway import record_subjects, records
 from gateway.access.invitations import LIFETIME
 from gateway.activity import CALLER, OWNER
-from gateway.control_socket.params import NoParams
+from gateway.control_socket.params import NameParams, NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
@@ -55,12 +55,6 @@ class PlatformSteerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     """Pause, resume or restart a network."""
 
     verb: str
-    name: str
-
-
-class PlatformParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The network of this name."""
-
     name: str
 
 
@@ -126,7 +120,7 @@ async def _steer(gateway: Gateway, params: PlatformSteerParams) -> Any:
     return {"did": await gateway.steering.steer(params.verb, params.name)}
 
 
-async def _probe(gateway: Gateway, params: PlatformParams) -> Any:
+async def _probe(gateway: Gateway, params: NameParams) -> Any:
     return {"name": params.name, "seconds": await gateway.steering.probe(params.name)}
 
 
@@ -180,6 +174,6 @@ PLATFORM_VERBS: Mapping[str, GatewayVerb[Any]] = {
     "pairing.uninvite": GatewayVerb(InvitationIdParams, _uninvite),
     "platform.list": GatewayVerb(NoParams, _list_platforms),
     "platform.steer": GatewayVerb(PlatformSteerParams, _steer),
-    "platform.probe": GatewayVerb(PlatformParams, _probe),
+    "platform.probe": GatewayVerb(NameParams, _probe),
     "chat.send": GatewayVerb(ChatSendParams, _send),
 }

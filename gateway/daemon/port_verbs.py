@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.control_socket.params import NoParams
+from gateway.control_socket.params import NameParams, NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.web import make_page_link
 from gateway.errors import AccessError
@@ -26,12 +26,6 @@ class KeyCreateParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agent: str = ""
 
 
-class KeyParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The key of this name."""
-
-    name: str
-
-
 async def _create_key(gateway: Gateway, params: KeyCreateParams) -> Any:
     if params.agent and params.agent not in gateway.agents.names:
         names = ", ".join(sorted(gateway.agents.names))
@@ -45,7 +39,7 @@ async def _list_keys(gateway: Gateway, _params: NoParams) -> Any:
     return {"keys": [describe_key(one) for one in gateway.keys.keys]}
 
 
-async def _revoke_key(gateway: Gateway, params: KeyParams) -> Any:
+async def _revoke_key(gateway: Gateway, params: NameParams) -> Any:
     return describe_key(await gateway.keys.revoke(params.name))
 
 
@@ -79,7 +73,7 @@ async def _end_logins(gateway: Gateway, _params: NoParams) -> Any:
 PORT_VERBS: Mapping[str, GatewayVerb[Any]] = {
     "keys.create": GatewayVerb(KeyCreateParams, _create_key),
     "keys.list": GatewayVerb(NoParams, _list_keys),
-    "keys.revoke": GatewayVerb(KeyParams, _revoke_key),
+    "keys.revoke": GatewayVerb(NameParams, _revoke_key),
     "web.open": GatewayVerb(NoParams, _open_page),
     "web.end": GatewayVerb(NoParams, _end_logins),
 }

@@ -1,7 +1,8 @@
 """`open_gateway` starts all parts: read from top to bottom it is the start, from bottom to top the stop."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -22,7 +23,6 @@ from gateway.daemon.lease_part import LeasePart
 from gateway.daemon.node_files import find_files
 from gateway.daemon.nodes import SCHEDULE, TENDING
 from gateway.daemon.parts import Part
-from gateway.daemon.received_files import put_received_files
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.verb_activity import write_refusal
 from gateway.daemon.web import GatewayWeb
@@ -37,13 +37,16 @@ from gateway.logs.lines import bind_context
 from gateway.outbox.interface import JournalTransport
 from gateway.schedule import Scheduler
 from gateway.sessions.retention import FileRetention
-from gateway.shared_files import RemovalFollower
+from gateway.shared_files import RemovalFollower, SharedFiles
 from gateway.shared_folders import list_chat_folders
 from gateway.threads import run_in_thread
 from gateway.web.openai.calls import CallTransport
 from gateway.worker.process_marks import mark_of
 from gateway.worker.protocol import ForkServerSettings
 from gateway.worker.tool_names import TOOL_SERVERS
+from gateway.yaml_source.units import format_count
+
+log = logging.getLogger(__name__)
 
 BuildVerbs: TypeAlias = Callable[[Gateway], Mapping[str, Verb]]
 BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
@@ -153,6 +156,25 @@ async def keep_files(gateway: Gateway, *, task_status: anyio.abc.TaskStatus[None
         found = await run_in_thread(list_chat_folders, gateway.home.files)
         await gateway.shared_folders.sync(*gateway.agents.shared_roots, *found)
     await FileRetention(gateway.engine, (gateway.home.files, gateway.home.unreadable)).run()
+
+
+async def put_received_files(files: SharedFiles, home: Home) -> None:
+    """Share the files of this home with other gateways, once, if gateways share files.
+
+    It passes over files that others have, so the next start goes on with one that was cut off. If the journal of a home
+    was not taken along, its files stay here alone.
+
+    Raises:
+        EngineError: the files are not all stored.
+    """
+    if not files.is_shared or await run_in_thread(home.shared_files.exists):
+        return
+    since = 0.0
+    with suppress(OSError):
+        since = home.journal.stat().st_mtime
+    if count := await files.put_all(since):
+        log.info("other gateways can have what people had sent here before: %s", format_count(count, "file"))
+    await run_in_thread(home.shared_files.touch)
 
 
 def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:

@@ -1,6 +1,6 @@
 """The port as this gateway has it: what it listens on, when it is ready and what it is measured by."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Protocol
 
@@ -48,36 +48,23 @@ from gateway.yaml_source import Finding
 class WebSources(MetricSources, Protocol):
     """What the port tells of: all of the gateway that it sees."""
 
+    configuration: Configuration
+    home: Home
+    keys: ProgramKeys
+    logins: Logins
+    activity: Activity
+    nodes: Nodes
+    parts: list[Part]
+    sessions: SessionRepository
+    dispatcher: Dispatcher
+    agents: Agents
+    registry: HookRegistry
+    hook_requests: HookRequests
+    search: SessionSearch
+    adapter_context: AdapterContext
+
     @property
     def state(self) -> str: ...
-    @property
-    def configuration(self) -> Configuration: ...
-    @property
-    def home(self) -> Home: ...
-    @property
-    def keys(self) -> ProgramKeys: ...
-    @property
-    def logins(self) -> Logins: ...
-    @property
-    def activity(self) -> Activity: ...
-    @property
-    def nodes(self) -> Nodes: ...
-    @property
-    def parts(self) -> Sequence[Part]: ...
-    @property
-    def sessions(self) -> SessionRepository: ...
-    @property
-    def dispatcher(self) -> Dispatcher: ...
-    @property
-    def agents(self) -> Agents: ...
-    @property
-    def registry(self) -> HookRegistry: ...
-    @property
-    def hook_requests(self) -> HookRequests: ...
-    @property
-    def search(self) -> SessionSearch: ...
-    @property
-    def adapter_context(self) -> AdapterContext: ...
 
 
 class GatewayWeb:

@@ -22,12 +22,6 @@ from gateway.own_turns import OwnTurns
 from gateway.steps import turn_of
 from gateway.transcript import Usage
 
-PATTERNS = (
-    record_subjects.IN_SUBJECTS,
-    record_subjects.TURN_SUBJECTS,
-    record_subjects.OUT_SUBJECTS,
-    record_subjects.SEND_SUBJECTS,
-)
 MOST_OPEN = 10_000  # beginnings whose end is waited for; a turn that asks a person may take for ever
 WELL = ("ok", "ended", "denied", "interrupted", "command")  # how turns end that did not fail
 

@@ -66,10 +66,6 @@ class PageVerbs:
         self._redact = redact
         self._shared = SharedAnswers()
 
-    def role_of(self, name: str) -> Role:
-        """The lowest that may ask for this verb."""
-        return self._verbs[name].role
-
     def list_allowed(self, role: Role) -> list[str]:
         """Those of the page that somebody with this role may ask for."""
         names = sorted(SHOWN_VERBS | DONE_VERBS.keys())

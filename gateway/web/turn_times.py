@@ -22,12 +22,6 @@ STAGES = {
     "turn": "from its beginning to its end",
     "send": "from a reply to the network's word that it has it",
 }
-PATTERNS = (
-    record_subjects.IN_SUBJECTS,
-    record_subjects.TURN_SUBJECTS,
-    record_subjects.OUT_SUBJECTS,
-    record_subjects.SEND_SUBJECTS,
-)
 MOST_OPEN = 10_000  # beginnings whose end is waited for; a turn that asks a person may take for ever
 
 
@@ -67,7 +61,7 @@ class TurnTimes:
 
     async def run(self, engine: Engine, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. What a full queue loses is not counted: it is a figure, and no fact."""
-        tail = await engine.tail(*PATTERNS)
+        tail = await engine.tail(*record_subjects.MESSAGE_SUBJECTS)
         task_status.started()
         async for record in tail:
             self.note(record)

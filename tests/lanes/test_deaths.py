@@ -7,7 +7,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway import record_subjects
 from gateway.engine import open_sqlite
 from gateway.lanes.lanes import make_inbound_put
 from tests.audit import audit
@@ -52,7 +51,7 @@ async def test_the_one_that_kills_is_given_up_and_those_beside_it_are_answered(
         assert (await audit(engine)).faults == []
         assert [await replies(engine, chat) for chat in INNOCENT] == [["re hello"]] * len(INNOCENT)
         assert await replies(engine, "p") == [QUICK.apology]
-        (dead,) = await chain(engine, record_subjects.DEAD_TURN_SUBJECTS)
+        (dead,) = await chain(engine, "gw.dead.turns.*")
     assert (dead.attempts, dead.reason) == (4, "the gateway ended in the middle of it each time")
 
 

@@ -50,7 +50,7 @@ async def test_after_three_tries_an_apology_and_a_dead_letter(engine: Engine) ->
         session = await desk.answered(await desk.say("next"))
     assert [turn.open.attempt for turn in desk.work.runs] == [1, 2, 3, 1]
     assert await replies(engine) == ["so sorry", "re next"]
-    (dead,) = await chain(engine, record_subjects.DEAD_TURN_SUBJECTS)
+    (dead,) = await chain(engine, "gw.dead.turns.*")
     assert (dead.attempts, dead.reason, dead.seq) == (3, "RuntimeError: no luck", poison)
     inbound = records.decode(dead.data)
     assert isinstance(inbound, records.InboundMessage)
