@@ -118,7 +118,8 @@ async def _next_answer(state: TurnState, tools: Sequence[Tool]) -> tuple[Entry, 
         return known.entry, known.stop
     before = state.usage
     answer = await run_operation(ModelCall(state, _build_request(state, tools)))
-    if state.finish is None and _is_empty(answer):
+    is_empty = answer.stop in EMPTY_STOPS and not (answer.text.strip() or answer.tool_calls)
+    if state.finish is None and is_empty:
         answer = await run_operation(ModelCall(state, _build_request(state, tools)))
     if state.finish is not None:
         return None
@@ -130,10 +131,6 @@ async def _next_answer(state: TurnState, tools: Sequence[Tool]) -> tuple[Entry, 
     state.partial = ""
     state.resumed = False
     return entry, answer.stop
-
-
-def _is_empty(answer: Chunk) -> bool:
-    return answer.stop in EMPTY_STOPS and not (answer.text.strip() or answer.tool_calls)
 
 
 async def _use_tools(state: TurnState, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> None:

@@ -78,7 +78,6 @@ from gateway.dispatcher.attachments import HookFiles, ReplyFiles
 from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.dispatcher.turn_signs import TurnSigns
 from gateway.engine import Engine
-from gateway.engine.journal_clock import JournalClock
 from gateway.errors import AccessError, ExitCode
 from gateway.hermes.plugin_host import PluginGrants, Plugins
 from gateway.hermes.session_list import SessionList
@@ -164,8 +163,7 @@ class Gateway:
         self.backups = ScheduledBackups(home, lambda: self.settings.backup, find_servers(configuration))
         self.parts: list[Part] = []  # those that were started, in that order
         self._tasks, self._run_command, self._media = tasks, fork_server.run, MediaProcess(fork_server, home.logs)
-        settings, self.shared_folders = configuration.settings, build_shared_folders(self)
-
+        settings, self.shared_folders = configuration.settings, SharedFolders(engine, home.files, self.nodes.name)
         self.usage = UsageJournal(engine, RunningTotals(partial(find_time, engine.clock), settings))
         self.sessions = SessionRepository(
             engine, clock=engine.clock.stamp, ahead=engine.clock.calculate_stamp_difference
@@ -362,7 +360,7 @@ class Gateway:
                 platforms=lambda role: describe_parts(self.parts, [one.name for one in self.platforms], role),
                 models=lambda: self.agents.models,
                 restart=partial(restart_gateway, self),
-                steer=partial(steer_from_chat, self),
+                steer=lambda verb, name: self.steering.steer(verb, name),  # noqa: PLW0108 - it is not there yet
                 about=lambda: build_setup_info(self.home, self.settings),
                 open_page=lambda role, person: open_page_for(self, role, person),
                 ways_in=lambda: list_links(self.platforms),
@@ -386,8 +384,8 @@ class Gateway:
             chats=self.chats,
             heard=self.heard,
             find_limits=lambda hook: self.folder_hooks.find_limits(hook),  # noqa: PLW0108 - none runs yet
-            transcriber=build_transcriber(self),
-            speaker=build_speaker(self),
+            transcriber=Transcriber(lambda: self.settings, self.voice_programs, self.home.own_folder),
+            speaker=AnswerSpeaker(lambda: self.settings, self.voice_programs, self.home.voice),
         )
 
     def _build_lanes(self, run_turn: RunTurn, note: NoteClaim) -> Lanes:
@@ -448,16 +446,6 @@ def find_program_role(gateway: Gateway, user_id: str) -> Role | None:
     return key.role if key and key.agent in gateway.agents.names else None
 
 
-def build_transcriber(gateway: Gateway) -> Transcriber:
-    """It goes by the settings as they are when it is asked."""
-    return Transcriber(lambda: gateway.settings, gateway.voice_programs, gateway.home.own_folder)
-
-
-def build_speaker(gateway: Gateway) -> AnswerSpeaker:
-    """Likewise."""
-    return AnswerSpeaker(lambda: gateway.settings, gateway.voice_programs, gateway.home.voice)
-
-
 def build_voice_programs(environ: Mapping[str, str], home: Home, fork_server: ForkServerClient) -> VoicePrograms:
     """Programs that hear and speak get no secrets of ours."""
     env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
@@ -467,11 +455,6 @@ def build_voice_programs(environ: Mapping[str, str], home: Home, fork_server: Fo
 def build_event_relay(gateway: Gateway) -> EventRelay:
     """What is watched here is watched on all nodes."""
     return EventRelay(gateway.engine, gateway.registry, gateway.context.run_id, gateway.nodes.name)
-
-
-def build_shared_folders(gateway: Gateway) -> SharedFolders:
-    """What is put there from here is known by the node's name."""
-    return SharedFolders(gateway.engine, gateway.home.files, gateway.nodes.name)
 
 
 def build_traces(gateway: Gateway) -> "TraceSender":
@@ -534,8 +517,3 @@ async def open_page_for(gateway: Gateway, role: Role, person: str) -> str:
     if not is_elsewhere and (gateway.web is None or not gateway.web.port.url):
         raise AccessError("the port is not open")
     return make_page_link(web.url, await gateway.logins.open_link(role, person))
-
-
-async def steer_from_chat(gateway: Gateway, verb: str, name: str) -> str:
-    """Raises AdapterError: there is no such network or verb."""
-    return await gateway.steering.steer(verb, name)

@@ -9,7 +9,6 @@ import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import anyio.abc
@@ -253,7 +252,8 @@ class Dispatcher:
         is_unread = can_change(self._context.registry, AFTER_WRITING)  # what the model writes has yet to pass hooks
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
         folder = message_events.find_files(self._context.files, message, turn.session)
-        facts = {**view.fields, FOLDER: folder, READABLE: list_readable(self._context, message)}
+        readable = self._context.find_limits(find_hook(message.author)).reads or ()
+        facts = {**view.fields, FOLDER: folder, READABLE: readable}
         approvals = find_approvals(self._context, message, turn.session)
         parts = find_parts(self._context, turn, message)
         shown = None if is_held and parts.progress == "off" else show_answer(self._context, turn, message, parts)
@@ -371,11 +371,6 @@ async def run_in_folders(
     if is_resumed or result.questions or any(entry.tool_calls for entry in result.entries):
         await context.shared_folders.put(*folders)
     return result
-
-
-def list_readable(context: DispatcherContext, message: Message) -> Sequence[Path]:
-    """The files that a restricted hook reads, for the tools of a turn that it began."""
-    return context.find_limits(find_hook(message.author)).reads or ()
 
 
 def find_line_hooks(

@@ -18,7 +18,7 @@ from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import HooksSettings
-from gateway.hermes.config import HermesConfig, HermesHooks, read_hermes_config
+from gateway.hermes.config import HermesConfig, read_hermes_config
 from gateway.hermes.imports import MissingImport, find_missing_imports, select_imports
 from gateway.hermes.load_trial import LoadResult
 from gateway.hermes.missing_plugins import make_missing_source
@@ -277,7 +277,7 @@ def check_settings(home: Home, settings: HooksSettings) -> Iterator[Compatibilit
             )
         yield CompatibilityRow("config.yaml", key, verdict, (why,))
     yield from entries
-    for finding in (*tree.findings, *_read_hermes_hooks(home).findings):
+    for finding in (*tree.findings, *read_hermes_config(home.hermes_config).findings):
         yield CompatibilityRow("config.yaml", str(finding.place), BROKEN, (_format_finding(finding),))
 
 
@@ -308,10 +308,6 @@ def _find_consent(home: Home) -> str:
     tree = read_yaml(home.hermes_config, FILE_LIMIT, name=str(home.hermes_config))
     says = isinstance(tree.root, YamlMapping) and tree.root.get("hooks_auto_accept") is not None
     return "`hooks_auto_accept` is not taken over; " if says else ""
-
-
-def _read_hermes_hooks(home: Home) -> HermesHooks:
-    return read_hermes_config(home.hermes_config) if home.hermes_config.exists() else HermesHooks()
 
 
 def check_variables(schema: SettingsSchema, home: Home, environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:

@@ -37,7 +37,7 @@ class TelegramRoute:
     def __init__(self, held: PendingUpdates, presence: Presence, token: str) -> None:
         self._held = held
         self._presence = presence
-        self.secret = make_secret(token)
+        self.secret = hmac.new(token.encode(), b"hermes-gateway: calls to the port", hashlib.sha256).hexdigest()
 
     def why_not_heard(self, headers: Headers) -> str:
         shown = headers.get(SECRET_HEADER, "").encode("utf-8", "replace")
@@ -54,10 +54,6 @@ class TelegramRoute:
                 raise ValueError("it has no update_id")
             await self._held.hold(update)
         return RouteAnswer(HTTPStatus.OK)
-
-
-def make_secret(token: str) -> str:
-    return hmac.new(token.encode(), b"hermes-gateway: calls to the port", hashlib.sha256).hexdigest()
 
 
 class TelegramWebhook:

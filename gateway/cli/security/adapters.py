@@ -60,10 +60,6 @@ def _says(what: str) -> Callable[[Finding], bool]:
     return lambda finding: finding.what.startswith(what)
 
 
-def _is_of_rights(finding: Finding) -> bool:
-    return finding.remedy.startswith("run: chmod")
-
-
 ADAPTER_CHECKS = (
     AuditCheck(
         "adapters.other-owner",
@@ -75,7 +71,7 @@ ADAPTER_CHECKS = (
         "adapters.writable",
         "error",
         "whoever can write to an adapter has what they write run inside the gateway",
-        _find_in_folders(_is_of_rights, WRITERS),
+        _find_in_folders(lambda finding: finding.remedy.startswith("run: chmod"), WRITERS),
     ),
     AuditCheck(
         "adapters.leads-out",
