@@ -39,7 +39,7 @@ log = logging.getLogger("gateway.hooks")
 
 
 class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One hook at its last good load: `place` is the folder or the file that named it, on this `device`.
+    """One hook at its last good load: `place` is the folder or file that named it, on this `device`, as this `inode`.
 
     `key`: a hash of the circumstances in which it registered this. `held`: its change while a tool was at work.
     """
@@ -50,6 +50,7 @@ class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str = ""
     place: str = ""
     device: int = 0
+    inode: int = 0
     digest: str = ""
     stored_as: str = ""
     held: str = ""
@@ -59,7 +60,7 @@ class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
 class KeptHooks:
     """The kept hooks by name, in memory and in one file of the home.
 
-    `is_new`: there is no such file yet. `is_lost`: it does not say all that it should, so what is not well guards all.
+    `is_new`: the file may be missing. `is_lost`: it does not say all that it should, so a hook that is not well guards all.
     """
 
     def __init__(self, environment: HookEnvironment, *, is_new: bool) -> None:
@@ -69,7 +70,7 @@ class KeptHooks:
         self.is_lost = not is_whole and not (is_new and not self._path.exists())
         self._changed = anyio.Event()
         if self.is_lost:
-            log.warning("%s cannot be read: until a hook could be loaded again, it denies every tool", self._path)
+            log.warning("%s cannot be read: a hook that cannot be loaded denies every tool", self._path)
 
     def __iter__(self) -> Iterator[str]:
         return iter([name for name, kept in self._kept.items() if kept.manifest])
@@ -85,7 +86,7 @@ class KeptHooks:
         return kept.manifest if kept else None
 
     def assume(self, version: HookVersion) -> Manifest:
-        """Have it guard every tool from now on: nobody can say what it guarded."""
+        """Have it guard every tool from now on: it is not known which it guarded."""
         manifest = Manifest(folder=version.name, name=version.name, intercepts=("tool:before",), on_error="deny")
         self._put(version.name, KeptHook(manifest=manifest, path=str(version.path), place=str(version.source.path)))
         return manifest
@@ -112,7 +113,8 @@ class KeptHooks:
                 manifest=msgspec.structs.replace(manifest, unread="") if counts else None,
                 path=str(version.path),
                 place=str(place),
-                device=_device_of(place),
+                device=identify(place)[0],
+                inode=identify(place)[1],
                 digest=version.digest,
                 stored_as=version.stored_as,
                 held="",
@@ -211,16 +213,27 @@ def describe_missing(kept: KeptHook, sources: Iterable[Source]) -> str:
         return ""
     if trouble := next(filter(None, (source.trouble for source in around)), ""):
         return trouble
-    if _device_of(place) not in (0, kept.device):
-        return f"{place} is on another file system than before; mount the one that has the hook"
+    device, inode = identify(place)
+    if device not in (0, kept.device) or (inode != kept.inode and _is_empty(place)):
+        return f"{place} is another folder than before; mount the one that has the hook"
     return ""
 
 
-def _device_of(place: Path) -> int:
+def identify(place: Path) -> tuple[int, int]:
+    """Return its device and inode; zeros if it is missing."""
     try:
-        return os.stat(place).st_dev  # noqa: PTH116 - asked for every hook
+        found = os.stat(place)  # noqa: PTH116 - asked for every hook
     except OSError:
-        return 0
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
+def _is_empty(place: Path) -> bool:
+    """Tell if it is a folder with nothing in it, as one is in which something is to be mounted."""
+    try:
+        return next(place.iterdir(), None) is None
+    except OSError:
+        return False
 
 
 def _read_entries(path: Path) -> tuple[dict[str, KeptHook], bool]:

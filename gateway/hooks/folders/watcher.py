@@ -19,12 +19,14 @@ from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from gateway.hooks.folders.folder_source import is_ignored_name
 from gateway.hooks.folders.hook_files import is_ignored_file
+from gateway.hooks.folders.kept_hooks import identify
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.threads import is_thread_error, run_in_thread, wait_for_threads
 
 STEP = 100  # ms between two looks at what the system has noticed; a step without a write ends a burst
 BURST_LIMIT = 200  # ms that a burst may last
 POLL_INTERVAL = 0.4  # seconds between two looks for sources, or at the files where the system notices nothing
+MOUNT_INTERVAL = 10.0  # seconds between two looks if a place is another folder: no system tells of mounts and links
 
 is_folder = os.path.isdir  # false, and no error, for what cannot be looked at
 
@@ -60,6 +62,7 @@ class FolderWatcher:
 
     async def _watch(self) -> None:
         """Until a source comes or goes: then there is another set of places to watch."""
+        before = self._identify()
         present = [path for path in self._paths if is_folder(path)]
         missing = [path for path in self._paths if path not in present]
         stop = anyio.Event()
@@ -73,8 +76,8 @@ class FolderWatcher:
                     self._tell({*_folders_of(present), *self._paths})  # what happened while no watch stood
                 self.is_watching.set()
                 try:
-                    while not stop.is_set() and not any(map(is_folder, missing)):
-                        with anyio.move_on_after(POLL_INTERVAL if missing else None):
+                    while not stop.is_set() and self._identify() == before:
+                        with anyio.move_on_after(POLL_INTERVAL if missing else MOUNT_INTERVAL):
                             await stop.wait()
                 finally:
                     stop.set()  # the thread of the watch is not to be cancelled: it looks for this at each step
@@ -90,6 +93,9 @@ class FolderWatcher:
         except* RuntimeError as failed:
             if not is_thread_error(failed.exceptions[0]):
                 raise
+
+    def _identify(self) -> list[tuple[int, int]]:
+        return [identify(path) for path in self._paths if is_folder(path)]
 
     async def _poll(self) -> None:
         """Look at the files themselves."""

@@ -462,6 +462,21 @@ async def test_while_their_place_is_away_they_are_shut_and_they_come_back_with_i
         await guarded.until_told()
 
 
+async def test_where_their_place_is_another_folder_and_empty_they_are_shut(guarded: Guarded) -> None:
+    """It is one in which theirs was mounted."""
+    guarded.plant("one")
+    hooks = guarded.home.hooks
+    async with guarded.serving():
+        assert not await guarded.list_open()
+    hooks.rename(guarded.home.root / "aside")
+    hooks.mkdir()
+    async with guarded.serving():
+        assert not await guarded.list_open()
+        (hooks / "another").mkdir()
+    async with guarded.serving():
+        assert await guarded.list_open() == ["one"], "a person put another folder there"
+
+
 async def test_what_is_switched_off_is_neither_denied_for_nor_owed(guarded: Guarded) -> None:
     guarded.plant("off")
     async with guarded.serving():

@@ -144,6 +144,21 @@ async def test_a_source_may_come_go_and_come_again(tmp_path: Path) -> None:
             await seen.name("a")
 
 
+@pytest.mark.thorough  # ten seconds pass until it is noticed
+async def test_a_source_that_leads_to_another_folder_is_watched_there(tmp_path: Path) -> None:
+    """So it is where something was mounted."""
+    source, link = tmp_path / "hooks", tmp_path / "link"
+    for disk in ("first", "second"):
+        write(tmp_path / disk / f"of-{disk}" / "HOOK.yaml")
+    source.symlink_to("first")
+    async with watched(source) as (_, seen):
+        link.symlink_to("second")
+        link.rename(source)
+        await seen.name("of-second")
+        write(tmp_path / "second" / "later" / "HOOK.yaml")
+        await seen.name("later")
+
+
 async def test_one_source_may_be_there_and_another_not(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
