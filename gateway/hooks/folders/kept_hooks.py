@@ -60,7 +60,7 @@ class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
 class KeptHooks:
     """The kept hooks by name, in memory and in one file of the home.
 
-    `is_new`: the file may be missing. `is_lost`: it does not say all that it should, so a hook that is not well guards all.
+    `is_new`: the file may be missing. `is_lost`: it says less than it should, so a hook that is not well guards all.
     """
 
     def __init__(self, environment: HookEnvironment, *, is_new: bool) -> None:
@@ -113,8 +113,8 @@ class KeptHooks:
                 manifest=msgspec.structs.replace(manifest, unread="") if counts else None,
                 path=str(version.path),
                 place=str(place),
-                device=identify(place)[0],
-                inode=identify(place)[1],
+                device=find_inode(place)[0],
+                inode=find_inode(place)[1],
                 digest=version.digest,
                 stored_as=version.stored_as,
                 held="",
@@ -213,13 +213,13 @@ def describe_missing(kept: KeptHook, sources: Iterable[Source]) -> str:
         return ""
     if trouble := next(filter(None, (source.trouble for source in around)), ""):
         return trouble
-    device, inode = identify(place)
+    device, inode = find_inode(place)
     if device not in (0, kept.device) or (inode != kept.inode and _is_empty(place)):
         return f"{place} is another folder than before; mount the one that has the hook"
     return ""
 
 
-def identify(place: Path) -> tuple[int, int]:
+def find_inode(place: Path) -> tuple[int, int]:
     """Return its device and inode; zeros if it is missing."""
     try:
         found = os.stat(place)  # noqa: PTH116 - asked for every hook

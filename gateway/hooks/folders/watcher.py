@@ -19,7 +19,7 @@ from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from gateway.hooks.folders.folder_source import is_ignored_name
 from gateway.hooks.folders.hook_files import is_ignored_file
-from gateway.hooks.folders.kept_hooks import identify
+from gateway.hooks.folders.kept_hooks import find_inode
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.threads import is_thread_error, run_in_thread, wait_for_threads
 
@@ -62,7 +62,7 @@ class FolderWatcher:
 
     async def _watch(self) -> None:
         """Until a source comes or goes: then there is another set of places to watch."""
-        before = self._identify()
+        before = self._find_inodes()
         present = [path for path in self._paths if is_folder(path)]
         missing = [path for path in self._paths if path not in present]
         stop = anyio.Event()
@@ -76,7 +76,7 @@ class FolderWatcher:
                     self._tell({*_folders_of(present), *self._paths})  # what happened while no watch stood
                 self.is_watching.set()
                 try:
-                    while not stop.is_set() and self._identify() == before:
+                    while not stop.is_set() and self._find_inodes() == before:
                         with anyio.move_on_after(POLL_INTERVAL if missing else MOUNT_INTERVAL):
                             await stop.wait()
                 finally:
@@ -94,8 +94,8 @@ class FolderWatcher:
             if not is_thread_error(failed.exceptions[0]):
                 raise
 
-    def _identify(self) -> list[tuple[int, int]]:
-        return [identify(path) for path in self._paths if is_folder(path)]
+    def _find_inodes(self) -> list[tuple[int, int]]:
+        return [find_inode(path) for path in self._paths if is_folder(path)]
 
     async def _poll(self) -> None:
         """Look at the files themselves."""
