@@ -77,7 +77,7 @@ from gateway.dispatcher import (
 from gateway.dispatcher.attachments import HookFiles, ReplyFiles
 from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.dispatcher.turn_signs import TurnSigns
-from gateway.engine import Engine
+from gateway.engine import Engine, JournalClock
 from gateway.errors import AccessError, ExitCode
 from gateway.hermes.plugin_host import PluginGrants, Plugins
 from gateway.hermes.session_list import SessionList
