@@ -157,7 +157,7 @@ class LiveConsumer(ABC):
             event = self.signal.event
             taken, pause = await self.take(n)
             left = until - loop.time()
-            if taken or left <= 0 < pause:
+            if taken or n <= 0 or left <= 0 < pause:
                 return taken
             if pause > 0:
                 timer = loop.call_later(min(left, pause), self.signal.notify)

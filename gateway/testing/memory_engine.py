@@ -1,9 +1,7 @@
 """The journal in memory: the whole contract, nothing kept. For tests, and the plainest reading of what is promised."""
 
-import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import islice, takewhile
 from typing import BinaryIO
@@ -19,7 +17,8 @@ from gateway.engine.interface import (
     SettledRecords,
 )
 from gateway.engine.journal_clock import Clock, JournalClock
-from gateway.engine.live_messages import LiveConsumer, LiveDelivery, LiveMessages
+from gateway.engine.live_messages import LiveMessages
+from gateway.engine.sqlite.wakeup_consumer import WakeupConsumer
 from gateway.engine.subjects import (
     SubjectMatcher,
     check_consumer_spec,
@@ -28,7 +27,7 @@ from gateway.engine.subjects import (
     check_subject,
     compile_patterns,
 )
-from gateway.errors import Conflict, Duplicate, EngineError
+from gateway.errors import Conflict, Duplicate
 
 
 class MemoryEngine(LiveMessages):
@@ -45,7 +44,7 @@ class MemoryEngine(LiveMessages):
         self._consumers: dict[str, MemoryConsumer] = {}
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
-        self._expire()
+        self.expire()
         check_new_records(puts)
         ids = [put.msg_id for put in puts if put.msg_id is not None]
         if len(set(ids)) < len(ids) or not self._ids.keys().isdisjoint(ids):
@@ -58,7 +57,8 @@ class MemoryEngine(LiveMessages):
         records = [self._keep(put) for put in puts]
         self._spread(records)
         for consumer in self._consumers.values():
-            consumer.signal.notify()
+            if wanted := [record.seq for record in records if consumer.matches(record.subject)]:
+                consumer.add(wanted)
         return [record.seq for record in records]
 
     def _keep(self, put: NewRecord) -> Record:
@@ -79,7 +79,7 @@ class MemoryEngine(LiveMessages):
         self._limited.add(seq)
         heappush(self._expiring, (self._clock.wall() + ttl, seq))
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
         """Before each operation: removes the records whose time is over."""
         self._check_open()
         self.clock.look()
@@ -95,20 +95,20 @@ class MemoryEngine(LiveMessages):
         gone = {seq for seq in seqs if self._log.pop(seq, None) is not None}
         self._ids = {msg_id: seq for msg_id, seq in self._ids.items() if seq not in gone}
         for consumer in self._consumers.values():
-            consumer.owed = {seq: owed for seq, owed in consumer.owed.items() if seq not in gone}
+            consumer.drop(gone)
 
     def _last(self, subject: str) -> int:
         return next((seq for seq, record in reversed(self._log.items()) if record.subject == subject), 0)
 
     def waiting(self, reached: int, matches: SubjectMatcher) -> Iterator[Record]:
         """Returns what matches behind a sequence, in order."""
-        self._expire()
+        self.expire()
         records = (self._log.get(seq) for seq in range(reached + 1, self._end + 1))
         return (record for record in records if record is not None and matches(record.subject))
 
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:  # noqa: ARG002 - it always is
         check_subject(subject)
-        self._expire()
+        self.expire()
         return self._log.get(self._last(subject))
 
     async def read(
@@ -132,104 +132,66 @@ class MemoryEngine(LiveMessages):
 
     async def consumer(self, spec: ConsumerSpec) -> "MemoryConsumer":
         check_consumer_spec(spec)
-        self._expire()
+        self.expire()
         consumer = self._consumers.get(spec.name)
         if consumer is None:
-            start = self._end if spec.new_only else 0
-            consumer = self._consumers[spec.name] = MemoryConsumer(self, spec, start, self._clock)
-        else:
-            first = next(self.waiting(consumer.reached, consumer.matches), None)
-            consumer.follow(spec, first.seq - 1 if first else self._end)
+            consumer = self._consumers[spec.name] = MemoryConsumer(spec, self, self._clock)
+            consumer.begin(self._list_waiting(spec, self._end if spec.new_only else 0), self._end)
+        elif consumer.spec.patterns != spec.patterns:
+            floor = consumer.find_state(self._end).floor
+            consumer.change(spec)
+            consumer.begin(self._list_waiting(spec, floor), self._end)
+        consumer.spec = spec
         return consumer
 
+    def _list_waiting(self, spec: ConsumerSpec, floor: int) -> list[int]:
+        return [record.seq for record in self.waiting(floor, compile_patterns(spec.patterns))]
+
+    async def find(self, seqs: Sequence[int]) -> list[Record]:
+        return [self._log[seq] for seq in seqs if seq in self._log]
+
     async def consumers(self) -> list[str]:
-        self._expire()
+        self.expire()
         return list(self._consumers)
 
     async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
-        self._expire()
-        if (consumer := self._consumers.get(name)) is None:
-            return []
-        out = [self._log[seq] for seq in consumer.owed]
-        found = [*out, *self.waiting(consumer.reached, consumer.matches)]
+        self.expire()
+        found = [self._log[seq] for seq in self._consumers[name].waiting] if name in self._consumers else []
         old = [record for record in found if record.seq > after and record.ts < until]
         return sorted(old, key=lambda record: record.seq)[:limit]
 
     async def forget_consumer(self, name: str) -> None:
-        self._expire()
+        self.expire()
         consumer = self._consumers.pop(name, None)
         if consumer is not None:
             consumer.is_forgotten = True
             consumer.signal.notify()
 
     async def depth(self, name: str) -> int:
-        self._expire()
-        consumer = self._consumers.get(name)
-        if consumer is None:
-            return 0
-        return len(consumer.owed) + sum(1 for _ in self.waiting(consumer.reached, consumer.matches))
+        self.expire()
+        return len(self._consumers[name].waiting) if name in self._consumers else 0
 
     def failure(self) -> str:
         return ""
 
     async def health(self) -> EngineHealth:
-        self._expire()
+        self.expire()
         return EngineHealth(True, "well", len(self._log), sum(len(record.data) for record in self._log.values()))
 
 
-@dataclass(slots=True)
-class PendingRecord:
-    """A record that was handed out and not acknowledged."""
-
-    record: Record
-    attempt: int
-    due: float
-
-
-class MemoryConsumer(LiveConsumer):
-    def __init__(self, engine: MemoryEngine, spec: ConsumerSpec, reached: int, clock: Clock) -> None:
-        super().__init__(spec)
-        self.owed: dict[int, PendingRecord] = {}
-        self.is_forgotten = False
+class MemoryConsumer(WakeupConsumer):
+    def __init__(self, spec: ConsumerSpec, engine: MemoryEngine, clock: Clock) -> None:
+        super().__init__(spec, engine.find, clock)
         self._engine = engine
-        self._clock = clock
-        self.follow(spec, reached)
 
-    def follow(self, spec: ConsumerSpec, reached: int) -> None:
-        self.spec = spec
-        self.reached = reached
-        self.matches = compile_patterns(spec.patterns)
-        self.signal.notify()
+    def make_due(self) -> None:
+        """All that was handed out comes again, as after a restart."""
+        for one in self._out.values():
+            one.due = self._next_due = 0.0
 
     async def take(self, n: int) -> tuple[list[Delivery], float]:
-        waiting = self._engine.waiting(self.reached, self.matches)
-        if self.is_forgotten:
-            raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
-        now = self._clock.steady()
-        due = sorted(
-            (owed for owed in self.owed.values() if owed.due <= now), key=lambda owed: (owed.due, owed.record.seq)
-        )[:n]
-        free = min(n - len(due), self.spec.max_inflight - len(self.owed))
-        for record in islice(waiting, max(0, free)):
-            self.reached = record.seq
-            self.owed[record.seq] = PendingRecord(record, 0, now)
-            due.append(self.owed[record.seq])
-        for owed in due:
-            owed.attempt += 1
-            owed.due = now + self.spec.ack_wait
-        again = min((owed.due for owed in self.owed.values() if owed.due > now), default=math.inf)
-        return [LiveDelivery(owed.record, owed.attempt, self) for owed in due], again - now
-
-    async def acknowledge(self, seqs: Sequence[int]) -> None:
-        for seq in seqs:
-            self.owed.pop(seq, None)
-        self.signal.notify()
-
-    async def postpone(self, delivery: LiveDelivery, delay: float) -> None:
-        owed = self.owed.get(delivery.record.seq)
-        if owed is not None and owed.attempt == delivery.attempt:
-            owed.due = self._clock.steady() + delay
-            self.signal.notify()
+        self._engine.expire()
+        return await super().take(n)
 
 
 class MemoryFiles:

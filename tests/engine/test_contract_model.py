@@ -88,8 +88,7 @@ class Journals(JournalPair):
         self.run(self.engine.close())
         self.open()
         for consumer in self.model._consumers.values():
-            for owed in consumer.owed.values():
-                owed.due = 0
+            consumer.make_due()
         self.take_up_consumers()
 
     @rule()

@@ -137,7 +137,7 @@ class SqliteEngine(LiveMessages):
     async def depth(self, name: str) -> int:
         self._check_open()
         if wakeup := self._wakeups.by_name.get(name):
-            return wakeup.depth
+            return len(wakeup.waiting)
         while (position := self._writer.backlog.positions.get(name)) is not None:
             if position.depth is not None or self.failure():
                 return position.depth or 0

@@ -95,8 +95,9 @@ class WakeupConsumer(LiveConsumer):
         return ConsumerState(min(waiting) - 1 if waiting else max(self._reached, end), frozenset(self._out))
 
     @property
-    def depth(self) -> int:
-        return len(self._new) + len(self._out)
+    def waiting(self) -> list[int]:
+        """The sequences of what is not acknowledged."""
+        return [*self._out, *self._taking, *self._new]
 
     async def take(self, n: int) -> tuple[list[Delivery], float]:
         if self.is_forgotten:
