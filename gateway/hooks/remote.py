@@ -18,7 +18,7 @@ from gateway.events import Event, outcome_from
 from gateway.hooks.http_transport import HttpTransport
 from gateway.hooks.nats_transport import NatsTransport, is_nats_url
 from gateway.hooks.wires import sherma
-from gateway.hooks.wires.event_calls import intercept
+from gateway.hooks.wires.event_calls import CallTerms, intercept
 from gateway.hooks.wires.field_encoding import to_plain
 from gateway.hooks.wires.signing import sign
 from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed, Wire, answer_of, unused_part_of
@@ -203,6 +203,6 @@ def interceptor(wire: Wire, timeout: float = TIMEOUT) -> Callable[[Event], Await
     """
 
     async def call(event: Event) -> Any:
-        return await intercept(wire, event, timeout)
+        return await intercept(wire, event, CallTerms(timeout))
 
     return call

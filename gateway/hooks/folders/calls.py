@@ -21,7 +21,7 @@ from gateway.hooks.hook import Remark, RepeatFilter
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.codec import RpcMessage
-from gateway.hooks.wires.event_calls import report_answer
+from gateway.hooks.wires.event_calls import CallTerms, report_answer
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import BatchOutcome, WorkerHandle
 from gateway.worker.protocol import BatchTerms
@@ -218,9 +218,8 @@ class HookCalls:
         with self.outcomes.recorded(name, event) as begun:
             wire = await self._process.get_wire_alone()
             with self._process.using(wire), self._rights.handling(event):
-                timeout, left_out = self._manifest.observe_timeout, self._manifest.left_out
-                remark = remark or self.remarks.add
-                await notify_handlers(wire, self._targets(name), name, event, timeout, remark, left_out)
+                terms = CallTerms(self._manifest.observe_timeout, remark or self.remarks.add, self._manifest.left_out)
+                await notify_handlers(wire, self._targets(name), event, terms)
             self.outcomes.answered(name, time.perf_counter() - begun, "ok")
 
     @property

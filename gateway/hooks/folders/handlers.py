@@ -19,7 +19,7 @@ from gateway.hooks.hook import Remark
 from gateway.hooks.outcomes import change_fields
 from gateway.hooks.patterns import EventSelector, Patterns
 from gateway.hooks.registry import INTERCEPT_LIMIT
-from gateway.hooks.wires.event_calls import ignore, intercept, observe
+from gateway.hooks.wires.event_calls import CallTerms, intercept, observe
 from gateway.hooks.wires.wire import HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import LoadedHandlers
@@ -37,8 +37,10 @@ class HandlerTarget(msgspec.Struct, frozen=True):
     def applies(self, event: Event) -> bool:
         return self.matches is None or self.matches(event)
 
-    def limit(self, timeout: float) -> float:
-        return timeout if self.timeout is None else min(timeout, self.timeout)
+    def narrow(self, terms: CallTerms) -> CallTerms:
+        """Return the terms for a call of this function alone."""
+        timeout = terms.timeout if self.timeout is None else min(terms.timeout, self.timeout)
+        return msgspec.structs.replace(terms, timeout=timeout, target=self.name)
 
 
 WHOLE_HOOK = (HandlerTarget(),)
@@ -99,36 +101,27 @@ async def ask_version(
     Raises HookFailed where it could not answer, and TypeError or ValueError for an answer that means nothing.
     """
     assert version.manifest
-    limit = limit or limit_decision(version.manifest)
-    said = await ask_handlers(wire, targets, event, limit, remark, version.manifest.left_out)
+    terms = CallTerms(limit or limit_decision(version.manifest), remark, version.manifest.left_out)
+    said = await ask_handlers(wire, targets, event, terms)
     answer = version.source.read_answer(version.manifest, said)
     outcome_from(answer)
     return answer
 
 
-async def ask_handlers(
-    wire: Wire,
-    targets: Sequence[HandlerTarget],
-    event: Event,
-    timeout: float,
-    remark: Remark = ignore,
-    left_out: frozenset[str] = frozenset(),
-) -> Any:
+async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Event, terms: CallTerms) -> Any:
     """What the functions make of an event that they may change: the first decision, or None when all is in the event.
-
-    `remark` is told of what has no effect.
 
     Raises:
         HookFailed: one of them could not answer.
     """
     if len(targets) == 1 and targets[0] == WHOLE_HOOK[0]:
-        return await intercept(wire, event, timeout, remark=remark, left_out=left_out)
+        return await intercept(wire, event, terms)
     failures = []
     for target in targets:
         if not target.applies(event):
             continue
         try:
-            answer = await intercept(wire, event, target.limit(timeout), target.name, remark, left_out)
+            answer = await intercept(wire, event, target.narrow(terms))
         except HookFailed as failed:
             if target.guards:
                 why = "" if event.name.endswith(":after") else f": {failed}"  # it may hold what was to be hidden
@@ -138,28 +131,20 @@ async def ask_handlers(
         if isinstance(answer, OUTCOMES) or (isinstance(answer, Mapping) and "decision" in answer):
             return answer
         if isinstance(answer, Mapping):
-            change_fields(event, answer, remark)
+            change_fields(event, answer, terms.remark)
     if failures:
         raise failures[0]
     return None
 
 
-async def notify_handlers(
-    wire: Wire,
-    targets: Sequence[HandlerTarget],
-    name: str,
-    event: Event,
-    timeout: float,
-    remark: Remark = ignore,
-    left_out: frozenset[str] = frozenset(),
-) -> None:
+async def notify_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Event, terms: CallTerms) -> None:
     """Raises HookFailed when one of them failed; the others get the event even so."""
     failures = []
     for target in targets:
         if not target.applies(event):
             continue
         try:
-            await observe(wire, name, event, target.limit(timeout), target.name, remark, left_out)
+            await observe(wire, event, target.narrow(terms))
         except HookFailed as failed:
             failures.append(failed)
     if failures:

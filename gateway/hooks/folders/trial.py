@@ -23,6 +23,7 @@ from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.hook import Hook, Remark
 from gateway.hooks.outcomes import OutcomeCollector
 from gateway.hooks.patterns import EventSelector
+from gateway.hooks.wires.event_calls import CallTerms
 from gateway.hooks.wires.wire import HookFailed, Wire
 
 OUTPUT_DELAY = 0.03  # seconds that what a hook printed takes to its log
@@ -121,7 +122,7 @@ async def try_event(version: HookVersion, wire: Wire, event: Event, redact: Call
 
     async def call(remark: Remark) -> Any:
         if verb_of(manifest, event.name) == "observe":
-            return await notify_handlers(wire, targets, event.name, event, limit, remark)
+            return await notify_handlers(wire, targets, event, CallTerms(limit, remark))
         return await ask_version(version, wire, targets, event, remark)
 
     trial = await try_call(version, event, call, redact)

@@ -20,33 +20,37 @@ def ignore(_remark: str) -> None:
     """For whoever wants no remarks."""
 
 
-async def intercept(
-    wire: Wire,
-    event: Event,
-    timeout: float,
-    target: str = "",
-    remark: Remark = ignore,
-    left_out: frozenset[str] = frozenset(),
-) -> Any:
-    """The hook's answer as plain data; its changes are in the event then, and `remark` is told of those that are not.
-    It gets all fields but those that are `left_out`.
+class CallTerms(msgspec.Struct, frozen=True):
+    """How a hook is called: within `timeout` seconds, `target` of its functions, without the fields `left_out`.
+
+    `remark` hears what of its answer has no effect.
+    """
+
+    timeout: float
+    remark: Remark = ignore
+    left_out: frozenset[str] = frozenset()
+    target: str = ""
+
+
+async def intercept(wire: Wire, event: Event, terms: CallTerms) -> Any:
+    """Return the hook's answer as plain data; its changes are in the event then.
 
     Raises:
         HookFailed: it could not answer.
         Pause: it wants to know something from the person first.
     """
-    fields, fixed = encode_event(event.name, event, left_out)
+    fields, fixed = encode_event(event.name, event, terms.left_out)
     known = event.bags.answers
     writable = frozenset(event) if event.writable is None else event.writable
     meta = _build_meta(
         event,
-        target,
+        terms.target,
         decides=True,
         writable=None if event.writable is None and not fixed else tuple(writable - fixed),
         answers=None if known is None else dict(known),
     )
     while True:
-        answer = await wire.call(event.name, fields, meta, timeout)
+        answer = await wire.call(event.name, fields, meta, terms.timeout)
         asked = answer.ask
         if asked is None:
             break
@@ -61,7 +65,7 @@ async def intercept(
         raise HookFailed(wrong, kind="garbled")
     event.update(changed)
     if answer.refused:
-        remark(describe_refused_field(event.name, *sorted(answer.refused)))
+        terms.remark(describe_refused_field(event.name, *sorted(answer.refused)))
     return answer.result
 
 
@@ -71,23 +75,15 @@ def _changes_of(result: Any) -> Mapping[str, Any]:
     return result if is_change else {}
 
 
-async def observe(
-    wire: Wire,
-    name: str,
-    event: Event,
-    timeout: float,
-    target: str = "",
-    remark: Remark = ignore,
-    left_out: frozenset[str] = frozenset(),
-) -> None:
-    """Tell it, without the fields that are `left_out`; `remark` gets what in its answer would decide or change things.
+async def observe(wire: Wire, event: Event, terms: CallTerms) -> None:
+    """Notify it; what in its answer would decide or change things has no effect.
 
     Raises HookFailed: it could not be reached, or failed.
     """
-    fields, _ = encode_event(name, event, left_out)
-    answer = await wire.call(name, fields, _build_meta(event, target), timeout)
+    fields, _ = encode_event(event.name, event, terms.left_out)
+    answer = await wire.call(event.name, fields, _build_meta(event, terms.target), terms.timeout)
     _apply_bags(event, answer)
-    report_answer(answer, name, event, remark)
+    report_answer(answer, event.name, event, terms.remark)
 
 
 def report_answer(answer: HookAnswer | RpcMessage, name: str, fields: Mapping[str, Any], remark: Remark) -> None:
