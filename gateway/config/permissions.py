@@ -54,7 +54,8 @@ def _make_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.access(directory, os.W_OK | os.X_OK):
-            raise PermissionError(0, "no permission to write")
+            is_read_only = os.statvfs(directory).f_flag & os.ST_RDONLY
+            raise PermissionError(0, "its file system is read-only" if is_read_only else "no permission to write")
     except OSError as error:
         remedy = "make it writable for you, or choose another home with HERMES_HOME"
         raise ConfigError(f"the home cannot be written: {directory}: {error.strerror}\n{remedy}") from None

@@ -16,6 +16,7 @@ import msgspec
 
 from gateway.engine.interface import Record
 from gateway.engine.sqlite import journal_file
+from gateway.engine.sqlite.damage_check import is_damage
 from gateway.engine.sqlite.faults import describe_error
 from gateway.engine.sqlite.log_table import read, read_last, to_record
 from gateway.engine.sqlite.schema import check_kind, get_used_bytes
@@ -176,4 +177,5 @@ def _open_for_reading(path: Path) -> Iterator[sqlite3.Connection]:
             check_kind(db, path)
             yield db
     except sqlite3.Error as error:
-        raise EngineError(describe_error(error, path)) from error
+        remedy = "" if is_damage(error) else "\nsee that the disk answers, and that the folder can be written"
+        raise EngineError(f"{describe_error(error, path)}{remedy}") from error
