@@ -6,11 +6,14 @@ daemon makes, drawn by a seed, while somebody says ten things, each until it is 
 """
 
 import random
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
 
@@ -23,10 +26,13 @@ from tests.proof_table import ROOT, Row, Trial, make_row
 COLUMNS = ("what fails once", "promised", "came")
 WIDEST = 44
 PROMISED = "0 lost, 0 twice"
+AT_ONCE = 4
 MESSAGES = 10
 SEED = 39
 ANSWER = "I hear you."
 KEY = "agent:main:terminal:dm:main"
+Found: TypeAlias = dict[int, str]
+"""What is wrong after each of these calls has failed; "" where nothing is."""
 
 
 def prove(trial: Trial) -> Iterator[Row]:
@@ -40,25 +46,37 @@ def prove(trial: Trial) -> Iterator[Row]:
     calls = range(1, disk.calls + 1)
     for kind in KINDS:
         tried = chance.sample(calls, trial.amount(len(calls), 10))
-        with ForkedScripts(disk) as scripts:
-            found = {at: anyio.run(find_fault, scripts, make_folder(trial) / "journal.db", at, kind) for at in tried}
-        yield row(kind, found)
+        yield row(kind, try_at_once(partial(try_scripts, trial, disk, kind), tried))
     made = count_calls(make_folder(trial), disk)
     runs = chance.sample([*product(range(1, made + 1), KINDS)], trial.amount(60, 3))
     for kind in KINDS:
         tried = [at for at, how in runs if how == kind]
-        yield row(f"{kind}, in the daemon", {at: try_daemon(make_folder(trial), disk, at, kind) for at in tried})
+        yield row(f"{kind}, in the daemon", try_at_once(partial(try_daemons, trial, disk, kind), tried))
 
 
-def row(what: str, found: Mapping[int, str]) -> Row:
+def try_at_once(try_some: Callable[[Sequence[int]], Found], tried: Sequence[int]) -> Found:
+    """Some of them beside each other: each waits most of its time, for a start or for the disk to be well again."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        parts = pool.map(try_some, [tried[first::AT_ONCE] for first in range(AT_ONCE)])
+        return {at: fault for part in parts for at, fault in part.items()}
+
+
+def try_scripts(trial: Trial, disk: FaultyDisk, kind: str, tried: Sequence[int]) -> Found:
+    with ForkedScripts(disk) as scripts:
+        return {at: anyio.run(find_fault, scripts, make_folder(trial) / "journal.db", at, kind) for at in tried}
+
+
+def try_daemons(trial: Trial, disk: FaultyDisk, kind: str, tried: Sequence[int]) -> Found:
+    return {at: try_daemon(make_folder(trial), disk, at, kind) for at in tried}
+
+
+def row(what: str, found: Found) -> Row:
     faults = tuple(f"{what}, call {at}: {fault}" for at, fault in found.items() if fault)
     return Row((what, PROMISED, f"{len(faults)} of {len(found)}"), faults)
 
 
 def make_folder(trial: Trial) -> Path:
-    folder = trial.folder / str(len([*trial.folder.iterdir()]))
-    folder.mkdir()
-    return folder
+    return Path(tempfile.mkdtemp(dir=trial.folder))
 
 
 def make_gateway(folder: Path) -> GatewayProcess:
