@@ -4,6 +4,7 @@ Neither the token nor an address that holds it gets into a word of ours.
 """
 
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -37,6 +38,8 @@ WAIT = 20.0  # for an answer; a poll has its own time on top
 CONNECT = 10.0
 CALLS = 32  # at a time
 LAST_MOMENTS = ("send_request_headers.started", "send_request_body.started")  # as the HTTP library names them
+
+LIBRARY_ERROR = re.compile(r"^httpx\.\w+: (?=.)")
 
 
 def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambda: None) -> Bot:
@@ -105,7 +108,7 @@ def as_adapter_error(error: TelegramError) -> AdapterError:
             return AdapterError("Telegram did not answer in time")
         case NetworkError():
             what, _, _page = str(error).partition(". Parsing the server response")  # which the library shows whole
-            return AdapterError(f"Telegram cannot be reached: {what}")
+            return AdapterError(f"Telegram cannot be reached: {LIBRARY_ERROR.sub('', what)}")
     return AdapterError(f"Telegram: {error}")
 
 
