@@ -59,6 +59,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]
         gateway.start()
         gateway.call("keys.create", {"name": PROGRAM, "role": "operator"})
         gateway.say("how does the gateway that serves all of this house fare today, and who may know that?")
+        gateway.until(lambda: "attempts failed" in str(gateway.call("platform.list")))
         yield gateway
 
 
@@ -137,4 +138,4 @@ def test_nothing_of_a_screen_is_cut(served: GatewayProcess, words: str, width: i
     assert [line for line in lines if len(line) > width and not is_copied(line, width)] == []
     assert [sign for sign in ("…", "\x1b", "\\x1b") if sign in text] == []
     shown = " ".join(map(str.strip, lines))
-    assert [one for one in wanted if one not in shown] == []
+    assert [one for one in wanted if one not in shown] == [], shown
