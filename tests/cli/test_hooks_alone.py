@@ -58,7 +58,7 @@ def test_new_makes_a_hook_that_is_fine_and_works_at_once(gateway: GatewayProcess
     folder = gateway.home.hooks / "greet"
     assert (made.returncode, made.stdout) == (0, f"{folder}\n")
     assert "hermes-gateway hooks test greet" in made.stderr
-    assert {"HOOK.yaml", "sample.json", "test_hook.py"} < {path.name for path in folder.iterdir()}
+    assert {"HOOK.yaml", "sample.json", "test_greet.py"} < {path.name for path in folder.iterdir()}
     assert not any(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) for path in folder.iterdir())
     checked = gateway.cli("hooks", "check", "greet")
     assert checked.returncode == 0
@@ -71,13 +71,12 @@ def test_new_makes_a_hook_that_is_fine_and_works_at_once(gateway: GatewayProcess
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("lang", ["python", "sh"])
-def test_the_test_that_new_writes_passes(gateway: GatewayProcess, lang: str) -> None:
-    gateway.cli("hooks", "new", "greet", "--lang", lang, "--intercept", "message:received")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_hook.py"]
-    where = gateway.home.hooks / "greet"
+def test_the_tests_that_new_writes_pass_together(gateway: GatewayProcess) -> None:
+    for lang in ("python", "sh"):
+        gateway.cli("hooks", "new", f"greet-{lang}", "--lang", lang, "--intercept", "message:received")
+    command, where = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], gateway.home.hooks
     done = subprocess.run(command, cwd=where, env={**os.environ, **gateway.environ}, capture_output=True, text=True)
-    assert "2 passed" in done.stdout, done.stdout
+    assert "4 passed" in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize(
