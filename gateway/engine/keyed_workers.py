@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 FETCH_COUNT = 256
 FETCH_SECONDS = 60.0  # a delivery is handed out at once, however long is waited for one
+BACKLOG_SECONDS = 5.0  # what comes later has not waited since before
 RETRY_SECONDS = 1.0
 RELEASE_SECONDS = 1.0
 BACKLOG_WORKERS = 32  # of what waited before, that are begun at a time
@@ -251,8 +252,9 @@ class KeyedWorkers(Generic[WorkerT]):
         self._backlog.left = backlog if self._group_of else 0
         with self._scope:
             while True:
+                wait = BACKLOG_SECONDS if self._backlog.left else FETCH_SECONDS
                 try:
-                    deliveries = await consumer.fetch(FETCH_COUNT, FETCH_SECONDS)
+                    deliveries = await consumer.fetch(FETCH_COUNT, wait)
                 except EngineError as error:
                     log.warning("nothing comes from the journal now: %s", error)
                     await anyio.sleep(RETRY_SECONDS)
