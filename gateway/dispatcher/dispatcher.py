@@ -257,7 +257,6 @@ class Dispatcher:
         approvals = find_approvals(self._context, message, turn.session)
         parts = find_parts(self._context, turn, message)
         shown = None if is_held and parts.progress == "off" else show_answer(self._context, turn, message, parts)
-        budget = self._make_budget_port(turn.session, message, role, view)
         async with LiveAnswer(
             self._context.engine, turn.session.key, turn.open, self._tasks, shown, is_held=is_held
         ) as live:
@@ -290,7 +289,7 @@ class Dispatcher:
                 session=view.bags.session,
                 facts=facts,
                 redact=self._context.redact,
-                usage=CallUsage(self._context.usage.totals, turn.usage, budget),
+                usage=self._make_usage(turn, message, role, view),
             )
             sign = TurnSign(turn.turn_id, message.address, message.id, "working", turn.resumed)
             history = await self._context.shared_files.find_of_entries(turn.session.entries, folder)
@@ -328,11 +327,12 @@ class Dispatcher:
     def _is_spoken(self, session: Session, message: Message) -> bool:
         return bool(session.settings.get(SPOKEN)) and self.voice_answers.can_reach(message)
 
-    def _make_budget_port(self, session: Session, message: Message, role: Role, view: HookScope) -> BudgetPort:
+    def _make_usage(self, turn: LaneTurn, message: Message, role: Role, view: HookScope) -> CallUsage:
         """Who is warned of a budget: whoever wrote, where a chat shows it, and of everybody's those who steer it."""
         is_told = message.kind != "internal" and message.address.platform not in (INTERNAL, API)
         place = message.address if is_told else None
-        return BudgetPort(role, view.run, view.emit, place, self._context.list_admins, session.key)
+        budget = BudgetPort(role, view.run, view.emit, place, self._context.list_admins, turn.session.key)
+        return CallUsage(self._context.usage.totals, turn.usage, budget)
 
     def _find_answers(self, turn: OpenTurn) -> dict[str, Any]:
         return answers_of_turn(turn, self._context.engine.clock.latest_possible())
