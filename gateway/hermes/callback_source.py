@@ -8,7 +8,7 @@ worst.
 import ast
 from collections.abc import Iterator, Mapping
 
-from gateway.hermes.handler_source import Function, HandlerSource, find_nodes
+from gateway.hermes.handler_source import Function, HandlerSource, find_nodes, is_word
 from gateway.hermes.patches import call_name_of
 
 REGISTER = "register_hook"
@@ -26,7 +26,7 @@ def can_guard(files: Mapping[str, bytes], hook: str) -> bool:
     if source.unreadable:
         return True
     calls = [node for node in source.nodes if isinstance(node, ast.Call) and call_name_of(node) == REGISTER]
-    if len(calls) != sum(is_hook_call_name(node) for node in source.nodes):  # it is handed on under another name
+    if len(calls) != sum(is_word(node, REGISTER) for node in source.nodes):  # it is handed on under another name
         return True
     meant = [call for call in calls if _hook_of(call) in (hook, None)]
     if not meant:
@@ -35,14 +35,6 @@ def can_guard(files: Mapping[str, bytes], hook: str) -> bool:
         functions = _find_functions(_callback_of(call), source)
         if functions is None or any(_DecisionSearch(source).decides(function) for function in functions):
             return True
-    return False
-
-
-def is_hook_call_name(node: ast.AST) -> bool:
-    """Whether it says the name by which hooks are registered."""
-    match node:
-        case ast.Attribute(attr=name) | ast.Constant(value=name) | ast.Name(id=name):
-            return name == REGISTER
     return False
 
 

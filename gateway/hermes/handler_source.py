@@ -148,6 +148,14 @@ class HandlerSource:
         return (module or "").partition(".")[0] in self._own_modules
 
 
+def is_word(node: ast.AST, word: str) -> bool:
+    """Tell if this is a name, an attribute or a text of that word."""
+    match node:
+        case ast.Attribute(attr=said) | ast.Constant(value=said) | ast.Name(id=said):
+            return said == word
+    return False
+
+
 def _binds(node: ast.AST, name: str) -> bool:
     match node:
         case ast.Name(id=bound, ctx=ast.Store()) | ast.arg(arg=bound):

@@ -8,7 +8,7 @@ nothing of this counts.
 import ast
 from collections.abc import Mapping
 
-from gateway.hermes.handler_source import HandlerSource
+from gateway.hermes.handler_source import HandlerSource, is_word
 from gateway.hermes.patches import call_name_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
 
@@ -21,7 +21,7 @@ def find_overrides(files: Mapping[str, bytes]) -> tuple[str, ...]:
     """The names, ours or Hermes's, under which it registers tools with `override`."""
     source = HandlerSource(files)
     calls = [node for node in source.nodes if isinstance(node, ast.Call) and call_name_of(node) == REGISTER]
-    if source.unreadable or not calls or len(calls) != sum(map(_names_register, source.nodes)):
+    if source.unreadable or not calls or len(calls) != sum(is_word(node, REGISTER) for node in source.nodes):
         return (ANY_TOOL,)
     names = [_name_of(call, source) for call in calls if _overrides(call)]
     return tuple(dict.fromkeys(names))
@@ -30,13 +30,6 @@ def find_overrides(files: Mapping[str, bytes]) -> tuple[str, ...]:
 def is_same_tool(tool: str, name: str) -> bool:
     """Whether this tool of ours is what a plugin means by that name."""
     return name in (tool, ANY_TOOL, HERMES_TOOLS.describe_name(tool))
-
-
-def _names_register(node: ast.AST) -> bool:
-    match node:
-        case ast.Attribute(attr=name) | ast.Constant(value=name) | ast.Name(id=name):
-            return name == REGISTER
-    return False
 
 
 def _overrides(call: ast.Call) -> bool:
