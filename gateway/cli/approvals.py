@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from gateway.cli.output import apply_style, fold_for, format_duration, print_text, show_json, show_result
+from gateway.cli.output import apply_style, fold_for, format_duration, print_text, show_answer, show_result
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.logs.signs import show_signs
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> None:
     if args.verb in (None, "list"):
-        show_approvals(call_gateway(home.socket, "approvals.list", PATIENCE), as_json=args.json)
+        show_answer(call_gateway(home.socket, "approvals.list", PATIENCE), show_approvals, as_json=args.json)
         return
     if args.verb == "say":
         did = call_gateway(home.socket, "questions.answer", PATIENCE, id=args.id, text=" ".join(args.text))
@@ -46,11 +46,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
     show_result(did, f"{to_one_line(did['id'])} is {'allowed' if did['allowed'] else 'refused'}", as_json=args.json)
 
 
-def show_approvals(found: dict[str, Any], *, as_json: bool) -> None:
+def show_approvals(found: dict[str, Any]) -> None:
     """Each with its arguments whole, however long they are: what is shown is what runs; then all else that is asked."""
-    if as_json:
-        show_json(found)
-        return
     for one in found["approvals"]:
         show_question(one)
         for call in one["calls"]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from gateway.cli.logs import parse_moment
-from gateway.cli.output import apply_style, fold_log, print_note, show_json, show_table
+from gateway.cli.output import apply_style, fold_log, print_note, show_answer, show_json, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
 from gateway.errors import ExitCode
@@ -72,16 +72,13 @@ def tail_events(home: Home, names: list[str], number: int, *, as_json: bool) -> 
     with ControlClient(home.socket, timeout=None) as client, suppress(KeyboardInterrupt):
         client.start("events.tail", {"names": names})
         for seen, message in enumerate((one for one in client.messages() if "method" in one), start=1):
-            show_event(message["params"], as_json=as_json)
+            show_answer(message["params"], show_event, as_json=as_json)
             if seen == number:
                 break
     return int(ExitCode.OK)
 
 
-def show_event(event: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        show_json(event)
-        return
+def show_event(event: dict[str, Any]) -> None:
     fields = {key: value for key, value in event["fields"].items() if key not in HIDDEN_FIELDS and value}
     at = time.strftime("%H:%M:%S", time.localtime(event["fields"].get("time")))
     where = event["fields"].get("session_key", "")

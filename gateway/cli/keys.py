@@ -3,7 +3,7 @@
 import argparse
 from typing import Any, get_args
 
-from gateway.cli.output import format_ago, print_note, show_json, show_result, show_table
+from gateway.cli.output import format_ago, print_note, show_answer, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.logs.text import to_one_line
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> None:
     match args.verb:
         case "list":
-            show_keys(call_gateway(home.socket, "keys.list", PATIENCE), as_json=args.json)
+            show_answer(call_gateway(home.socket, "keys.list", PATIENCE), show_keys, as_json=args.json)
         case "new":
             made = call_gateway(home.socket, "keys.create", PATIENCE, name=args.name, role=args.role, agent=args.agent)
             show_result(made, made["key"], as_json=args.json)
@@ -40,9 +40,6 @@ def run(args: argparse.Namespace, home: Home) -> None:
             show_result(gone, to_one_line(f"nobody is let in by the key {gone['name']} any more"), as_json=args.json)
 
 
-def show_keys(found: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        show_json(found)
-        return
+def show_keys(found: dict[str, Any]) -> None:
     rows = [(one["name"], one["role"], one["agent"] or "-", format_ago(one["at"])) for one in found["keys"]]
     show_table(("key", "as", "agent", "made"), rows, "there is no key: hermes-gateway keys new NAME --as operator")

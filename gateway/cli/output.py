@@ -41,6 +41,14 @@ def show_result(data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
         print_text(escape_text(text))
 
 
+def show_answer(data: dict[str, Any], show_text: Callable[[dict[str, Any]], None], *, as_json: bool) -> None:
+    """Show what the gateway answered: the one object to a program, or what `show_text` makes of it to a person."""
+    if as_json:
+        show_json(data)
+    else:
+        show_text(data)
+
+
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing to show") -> None:
     """Columns as wide as they need to be. On a terminal without room for that nothing is cut: long cells are folded."""
     cells = [[to_one_line("" if cell is None else str(cell), LONGEST_CELL) for cell in row] for row in rows]

@@ -10,7 +10,7 @@ from gateway.cli.output import (
     format_duration,
     join_choices,
     print_text,
-    show_json,
+    show_answer,
     show_result,
     show_table,
 )
@@ -48,13 +48,13 @@ def add_arguments(parser: CommandParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> None:
     match args.verb:
         case "list":
-            show_people(call_gateway(home.socket, "pairing.list", PATIENCE), as_json=args.json)
+            show_answer(call_gateway(home.socket, "pairing.list", PATIENCE), show_people, as_json=args.json)
         case "approve":
             guest = call_gateway(home.socket, "pairing.approve", PATIENCE, code=args.code, role=args.role)
             show_person(guest, f"may speak now, as {guest['role']}", as_json=args.json)
         case "invite":
             made = call_gateway(home.socket, "pairing.invite", PATIENCE, role=args.role, lifetime=args.lifetime)
-            show_invitation(made, as_json=args.json)
+            show_answer(made, show_invitation, as_json=args.json)
         case "uninvite":
             gone = call_gateway(home.socket, "pairing.uninvite", PATIENCE, number=args.number)
             show_result(gone, f"invitation #{args.number} is good no more", as_json=args.json)
@@ -77,10 +77,7 @@ def parse_invitation(written: str) -> int:
     return int(numbered[1])
 
 
-def show_invitation(made: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        show_json(made)
-        return
+def show_invitation(made: dict[str, Any]) -> None:
     left = format_duration(made["left"])
     print(f"invitation #{made['number']}: whoever opens it first is let in as {made['role']}; good once, for {left}\n")
     for way in made["ways"]:
@@ -88,10 +85,7 @@ def show_invitation(made: dict[str, Any], *, as_json: bool) -> None:
     print_text(f"\ntake it back: hermes-gateway pairing uninvite '#{made['number']}'")
 
 
-def show_people(found: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        show_json(found)
-        return
+def show_people(found: dict[str, Any]) -> None:
     rows = [
         (_number_of(one), one["platform"], one["user_id"], one["user_name"], what.format(**one), format_ago(one["at"]))
         for what, people in (("asks", found["asking"]), ("was let in as {role}", found["people"]))

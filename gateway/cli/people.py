@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import print_note, print_text, show_fields, show_json, show_table, wait_for_yes
+from gateway.cli.output import print_note, print_text, show_answer, show_fields, show_json, show_table, wait_for_yes
 from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient, call_gateway
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int:
     match args.verb:
         case "list":
-            show_list(call_gateway(home.socket, "people.list"), as_json=args.json)
+            show_answer(call_gateway(home.socket, "people.list"), show_list, as_json=args.json)
         case "show":
             show_people(
                 [call_gateway(home.socket, "people.show", person=one) for one in args.people], as_json=args.json
@@ -47,10 +47,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     return int(ExitCode.OK)
 
 
-def show_list(found: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        show_json(found)
-        return
+def show_list(found: dict[str, Any]) -> None:
     rows = [
         (one["person"], one["role"] or "none", one["sessions"] or "", format_moment(one["last_active"]), one["name"])
         for one in found["people"]

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from gateway.cli import CommandParser
-from gateway.cli.output import format_ago, join_choices, print_lines, show_json, show_result, show_table
+from gateway.cli.output import format_ago, join_choices, print_lines, show_answer, show_result, show_table
 from gateway.cli.program import apply_program_name
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
@@ -32,7 +32,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> None:
     if args.verb == "list":
-        show_platforms(call_gateway(home.socket, "platform.list", PATIENCE), as_json=args.json)
+        show_answer(call_gateway(home.socket, "platform.list", PATIENCE), show_platforms, as_json=args.json)
     elif args.verb == "probe":
         done = call_gateway(home.socket, "platform.probe", name=args.name)
         show_result(done, f"{done['name']} has answered within {done['seconds'] * 1000:.0f} ms", as_json=args.json)
@@ -41,10 +41,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         show_result(did, did["did"], as_json=args.json)
 
 
-def show_platforms(found: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        show_json(found)
-        return
+def show_platforms(found: dict[str, Any]) -> None:
     show_table(*table_of(found["platforms"]), "no chat network is served; see: hermes-gateway setup --help")
     for name, reason in found["off"].items():
         print_lines(to_one_line(f"off: {name} ({reason})", 2000), "")

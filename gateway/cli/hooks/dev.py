@@ -168,7 +168,7 @@ def begin_thread(function: Callable[[], object]) -> threading.Thread:
 def show_events(tail: ControlClient, hook: DevHook) -> None:
     for message in tail.messages():
         if "method" in message and hook.wants(message["params"]["event"], message["params"]["fields"]):
-            show_event(message["params"], as_json=False)
+            show_event(message["params"])
 
 
 def show_log(home: Home, hook: DevHook, stop: threading.Event) -> None:
