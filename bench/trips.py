@@ -3,7 +3,8 @@
 `.venv/bin/python -m bench.trips [TREE...] [--scene NAME] [--functions ROW] [--lower]`. Each scene is a real gateway of
 its own, whose model answers at once; see `bench/peers/counted_gateway.py` for what each count is. `bench/bounds.toml`
 has the most that each row may be and, where that is not reached yet, its goal; `tests/test_trips.py` holds the bounds.
-`--functions alone.entries` lists what a row is made of. `--lower` writes the bounds that can be lower.
+`--functions alone.entries` lists what a row is made of. `--lower` writes the bounds that can be lower. Below the counts
+stands how many functions, files and rooms of `gateway/` a message, a verb and a folder cross.
 
 `alone` is the median of 15 messages, each counted until a moment after its answer; `brisk` is 15 of one person without
 a pause, from turn 10 of a conversation on, `long` the same from turn 300 on, beside that; `many` is 16 people at a
@@ -50,6 +51,7 @@ ROUNDS, TURNS_EACH = 3, 8
 SETTLE = 0.2  # seconds after an answer, in which the rest of its message is done
 IDLE, LONG_IDLE = 2.0, 10.0
 HOOKS = 1000
+VERBS = ("hooks.list", "status", "keys.list")
 SDKS = ("openai", "httpx2", "pydantic", "mcp", "anthropic")
 COUNTS = (
     *("calls", "entries", "appends", "records", "commits", "statements"),
@@ -122,8 +124,18 @@ class Functions(dict[str, Counter[str]]):
     def note(self, row: str, found: Sequence[Mapping[str, Any]]) -> None:
         self[row] = Counter(found[len(found) // 2].get("functions", {}))
 
+    def list_crossed(self) -> Iterator[tuple[str, int, int, int]]:
+        """Yield each row, with how many functions, files and rooms are entered for it."""
+        for row, found in self.items():
+            yield row, len(found), len({name.partition(":")[0] for name in found}), len({*map(room_of, found)})
+
 
 FUNCTIONS = Functions()
+
+
+def room_of(function: str) -> str:
+    """Return the folder directly in `gateway/` that a function is in, or its module."""
+    return function.partition(":")[0].partition("/")[0].removesuffix(".py")
 
 
 def count_alone(tree: Path) -> Found:
@@ -137,7 +149,7 @@ def count_alone(tree: Path) -> Found:
             alone = [counted.during(speak) for _ in range(MESSAGES)]
             found = rows_of("alone", alone, (*COUNTS, "written"))
             FUNCTIONS.note("alone.entries", alone)
-            for verb in ("hooks.list", "status"):
+            for verb in VERBS:
                 asked = [counted.during(partial(counted.gateway.call, verb)) for _ in range(ASKED)]
                 found |= rows_of(verb.replace(".", "_"), asked, ("entries",))
                 FUNCTIONS.note(f"{verb.replace('.', '_')}.entries", asked)
@@ -373,6 +385,14 @@ def show(trees: Sequence[Path], found: Sequence[Found], bounds: Mapping[str, Bou
         cells = "".join(f"{one[row]:>24,g}" if row in one else f"{'-':>24}" for one in found)
         bound = bounds.get(row, Bound(0))
         print(f"{row:24}{cells}{bound.most:>12,g}" + (f"{bound.goal:>12,g}" if bound.goal is not None else ""))
+    if FUNCTIONS:
+        show_crossed(trees[-1])
+
+
+def show_crossed(tree: Path) -> None:
+    print(f"\ncrossed in {whole.name_of(tree):13}{'functions':>24}{'files':>12}{'rooms':>12}")
+    for row, functions, files, rooms in FUNCTIONS.list_crossed():
+        print(f"{row:24}{functions:>24,}{files:>12,}{rooms:>12,}")
 
 
 def main() -> None:

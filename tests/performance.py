@@ -109,7 +109,7 @@ def list_stages(_bench: Bench) -> Iterator[Row]:
     trips.count(ROOT, ["many"])
     rooms = Counter[str]()
     for name, times in trips.FUNCTIONS["many.entries"].items():
-        rooms[name.partition("/")[0].partition(".py")[0]] += times
+        rooms[trips.room_of(name)] += times
     messages = whole.MANY * trips.TURNS_EACH
     for room, times in rooms.most_common(MOST_ROOMS):
         yield Row(f"`gateway/{room}`", f"{times / messages:,.0f}")
