@@ -8,6 +8,7 @@ a dot is ours alone.
 It knows nothing else of the gateway: workers import it too.
 """
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -96,6 +97,18 @@ def open_plain_file(path: Path) -> BufferedReader:
         file.close()
         raise FileNotFoundError(path)
     return file
+
+
+def read_plain_file(path: Path, most: int = -1) -> bytes:
+    """Return the content of a plain file, also where a link leads to it; no more than so many bytes.
+
+    Raises:
+        OSError: it cannot be read, or is another thing, such as a named pipe, which would hold us up for ever.
+    """
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        return file.read(most)
 
 
 def read_whole(file: BinaryIO, largest: int) -> bytes:

@@ -28,7 +28,7 @@ from gateway import records
 from gateway.engine.folder_files import is_key
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError
-from gateway.file_folders import INSTRUCTIONS, RECEIVED_NAME, STEERING_FOLDERS, write_file
+from gateway.file_folders import INSTRUCTIONS, RECEIVED_NAME, STEERING_FOLDERS, read_plain_file, write_file
 from gateway.folder_contents import (
     EXECUTABLE,
     FileMark,
@@ -271,7 +271,7 @@ class SharedFolders:
             folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         place = _find_place(folder.root)
         with suppress(OSError, msgspec.MsgspecError):
-            base = msgspec.json.decode(find_known_place(self._kept, folder.name).read_bytes(), type=KnownFolder)
+            base = msgspec.json.decode(read_plain_file(find_known_place(self._kept, folder.name)), type=KnownFolder)
             is_met = folder.name in self._met
             if base.place == place and (is_met or any(find_file(folder.root, path) for path in base.files)):
                 return base

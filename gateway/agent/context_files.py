@@ -33,6 +33,7 @@ import msgspec
 from anyio import CancelScope
 
 from gateway.errors import AgentError
+from gateway.file_folders import read_plain_file
 from gateway.threads import run_in_thread
 
 log = logging.getLogger(__name__)
@@ -204,7 +205,7 @@ class ContextFiles:
         """What an earlier life of the gateway has kept, which may have ended while a command ran."""
         for place in self._folder.glob("*.json"):
             with suppress(OSError, msgspec.DecodeError):
-                kept = msgspec.json.decode(place.read_bytes(), type=StoredFile)
+                kept = msgspec.json.decode(read_plain_file(place), type=StoredFile)
                 self._files[Path(kept.path)] = kept
         if (self._folder / RUNNING).exists():
             for path in self._files:
@@ -225,11 +226,9 @@ def join_context_files(paths: Iterable[Path], files: ContextFiles | None) -> str
 
 def read_context_file(path: Path) -> bytes:
     """No more than a bit more than is shown; nothing where there is no plain file, which could hold us up."""
-    try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return file.read(LONGEST_FILE + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
-    except OSError:
-        return b""
+    with suppress(OSError):
+        return read_plain_file(path, LONGEST_FILE + 1)
+    return b""
 
 
 def _show_file(path: Path, data: bytes) -> str:

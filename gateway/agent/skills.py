@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.errors import AgentError
+from gateway.file_folders import read_plain_file
 from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlScalar, parse_yaml
 
 FILE = "SKILL.md"
@@ -119,8 +120,7 @@ def _files(folder: Path) -> Iterable[str]:
 def _split_front_matter(path: Path) -> tuple[bytes, bytes]:
     """Front matter and body of a file."""
     try:
-        with path.open("rb") as file:
-            data = file.read(LONGEST_FILE + 1)
+        data = read_plain_file(path, LONGEST_FILE + 1)
     except OSError as error:
         raise AgentError(f"the skill cannot be read: {error.strerror}") from None
     if len(data) > LONGEST_FILE:

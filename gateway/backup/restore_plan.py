@@ -17,7 +17,7 @@ from pathlib import Path
 from gateway.backup.contents import JOURNAL, BackupError
 from gateway.config.home import OWN_FOLDER, Home
 from gateway.engine.sqlite.journal_file import COMPANION_SUFFIXES, FileLock, connect, sync
-from gateway.file_folders import write_file
+from gateway.file_folders import read_plain_file, write_file
 
 NEW, PLAN = "new", "plan.json"
 
@@ -59,7 +59,7 @@ def _describe_halt(home: Home, error: OSError) -> str:
 def apply_plan(home: Home) -> Path | None:
     """The lock of the journal is held. Where that is now which was replaced; None: nothing was."""
     try:
-        plan = json.loads((home.restore / PLAN).read_bytes())
+        plan = json.loads(read_plain_file(home.restore / PLAN))
     except FileNotFoundError:  # the last step was cut off
         shutil.rmtree(home.restore)
         return None

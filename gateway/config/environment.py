@@ -13,6 +13,7 @@ from urllib.parse import SplitResult
 
 from dotenv.parser import parse_stream
 
+from gateway.file_folders import read_plain_file
 from gateway.yaml_source import Finding, SourceLocation
 
 ENV_FILE_LIMIT = 1_000_000
@@ -88,8 +89,7 @@ def _read_credentials(directory: Path, findings: list[Finding]) -> Iterator[tupl
     try:
         for path in sorted(directory.iterdir()):
             if _NAME.match(path.name) and stat.S_ISREG(path.stat().st_mode):
-                with path.open("rb") as file:
-                    text = file.read(CREDENTIAL_LIMIT + 1).decode().rstrip("\r\n")
+                text = read_plain_file(path, CREDENTIAL_LIMIT + 1).decode().rstrip("\r\n")
                 if text and len(text) <= CREDENTIAL_LIMIT:
                     place = SourceLocation(f"the credential {path.name}")
                     yield path.name.upper(), SourcedValue(text, place, "credential")
@@ -119,8 +119,7 @@ def _read_env_file(
 
 def _read_env_text(path: Path, findings: list[Finding]) -> str:
     try:
-        with path.open("rb") as file:
-            data = file.read(ENV_FILE_LIMIT + 1)
+        data = read_plain_file(path, ENV_FILE_LIMIT + 1)
         if len(data) <= ENV_FILE_LIMIT:
             return data.decode("utf-8-sig")
         what, remedy = "too large for a file of secrets", "keep secrets alone in it"

@@ -28,6 +28,7 @@ from gateway.daemon.journal_lock import (
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.sqlite.journal_end import note_missing_end
 from gateway.errors import EngineError
+from gateway.file_folders import read_plain_file
 from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.hooks.folders.switches import write_atomically
 from gateway.sessions.search_index import read_index_end
@@ -114,7 +115,7 @@ def keep_name(path: Path, home: Path, engine: str, name: str) -> None:
 def _read_kept(path: Path, home: Path) -> dict[str, str]:
     """Nothing where that is of another home."""
     try:
-        kept = dict(json.loads(path.read_text()))
+        kept = dict(json.loads(read_plain_file(path)))
     except (OSError, ValueError, TypeError):
         return {}
     return kept if kept.get("home") == str(home.resolve()) else {}

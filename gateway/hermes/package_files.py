@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gateway.file_folders import read_plain_file
 from gateway.hermes.modules import NEVER_INSTALLED
 from gateway.hooks.folders.manifest import label_of
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages
@@ -73,8 +74,7 @@ class PackageFiles:
 def read_text(path: Path) -> str:
     """Its text, as far as such files go; nothing where there is none."""
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES).decode("utf-8", "replace")
+        return read_plain_file(path, MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 

@@ -21,6 +21,7 @@ from gateway.config.home import Home
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
 from gateway.events import Event
+from gateway.file_folders import read_plain_file
 from gateway.messages import Message
 from gateway.sessions import Session, SessionRepository, platform_of
 from gateway.threads import run_in_thread
@@ -171,7 +172,7 @@ def write_entries(path: Path, content: Mapping[str, Any]) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_plain_file(path))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from gateway.file_folders import read_plain_file
 from gateway.hermes.config import ShellEntry
 from gateway.hooks.folders.inspection import quote_path
 from gateway.yaml_source import Finding, SourceLocation
@@ -50,7 +51,7 @@ def shell_digest_of(entry: ShellEntry, home: Path) -> str:
 def is_approved_in_hermes(entry: ShellEntry, home: Path) -> bool:
     """Tell if Hermes's own list approves this command, and its script is as it was then."""
     try:
-        said = msgspec.json.decode((home / ALLOWLIST_FILE).read_bytes(), type=ShellApprovals)
+        said = msgspec.json.decode(read_plain_file(home / ALLOWLIST_FILE), type=ShellApprovals)
     except (OSError, msgspec.MsgspecError, ValueError):
         return False
     changed = _describe_change(entry.command)
@@ -116,7 +117,6 @@ def read_command_files(command: str, home: Path) -> list[bytes]:
 def _read_script(path: Path) -> bytes | None:
     """None where it cannot be read."""
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_SCRIPT_BYTES)
+        return read_plain_file(path, MAX_SCRIPT_BYTES)
     except OSError:
         return None

@@ -25,6 +25,7 @@ from gateway.config.loading import Configuration
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.events import Event
+from gateway.file_folders import read_plain_file
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
 from gateway.hermes.environment_source import find_unknown_variables
 from gateway.hermes.handler_source import find_answer, has_answers
@@ -180,7 +181,7 @@ class PluginSource(FolderSource):
         if version is None or any(file.name in PLUGIN_MANIFEST_FILES for file in version.files):
             return version
         try:
-            is_meant = b"def register(" in (version.path / PLUGIN_ENTRY_FILE).read_bytes()
+            is_meant = b"def register(" in read_plain_file(version.path / PLUGIN_ENTRY_FILE)
         except OSError:
             is_meant = False
         return version if is_meant else None

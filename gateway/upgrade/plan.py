@@ -16,7 +16,7 @@ from typing import Literal, Self, TypeAlias
 from gateway.config.home import Home
 from gateway.engine.sqlite.journal_file import sync
 from gateway.errors import GatewayError
-from gateway.file_folders import lock_path, write_file
+from gateway.file_folders import lock_path, read_plain_file, write_file
 
 PLAN, LOCK = "plan.json", "lock"
 MARK = "hermes-gateway-upgrade"  # in the new environment: whose plan it is of
@@ -96,7 +96,7 @@ def read_mark(folder: Path) -> ProgramMark | None:
     """That of an environment; None: it has none. UpgradeError: it cannot be read."""
     path = folder / MARK
     try:
-        said = path.read_bytes().decode("utf-8", "surrogateescape").split("\0")
+        said = read_plain_file(path).decode("utf-8", "surrogateescape").split("\0")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -117,7 +117,7 @@ def read_plan(home: Home) -> UpgradePlan | None:
     """
     path = home.upgrade / PLAN
     try:
-        said = json.loads(path.read_bytes())
+        said = json.loads(read_plain_file(path))
         said = {**said, "platforms": tuple(said["platforms"]), "hooks": tuple(said["hooks"])}
         known = {one.name for one in fields(UpgradePlan)}  # a later version may have written more
         plan = UpgradePlan(**{name: value for name, value in said.items() if name in known})

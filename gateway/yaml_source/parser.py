@@ -5,15 +5,14 @@ than one document, deep nesting, over-long files, characters that no text has. R
 all are reported together; only what breaks YAML's own grammar ends it.
 """
 
-import os
 import re
-import stat
 from pathlib import Path
 from typing import Any
 
 import yaml
 from msgspec import Struct
 
+from gateway.file_folders import read_plain_file
 from gateway.yaml_source.tree import (
     Finding,
     SourceLocation,
@@ -41,7 +40,7 @@ def read_yaml(path: Path, limit: int = 1_000_000, name: str = "") -> YamlDocumen
     """
     source = name or str(path)
     try:
-        data = _read_bytes(path, limit)
+        data = read_plain_file(path, limit + 1)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         return _empty_document(
@@ -65,14 +64,6 @@ def parse_yaml(data: bytes, source: str) -> YamlDocument:
         builder.found(_describe_syntax_error(error, text, source))
         root = None
     return YamlDocument(root or YamlMapping(SourceLocation(source, 1, 1)), tuple(builder.findings))
-
-
-def _read_bytes(path: Path, limit: int) -> bytes:
-    # O_NONBLOCK: a named pipe in a file's place must not hold us up.
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(0, "it is not a regular file")
-        return file.read(limit + 1)
 
 
 def _decode_text(data: bytes, source: str) -> tuple[str, Finding | None]:

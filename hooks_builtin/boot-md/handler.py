@@ -8,6 +8,7 @@ came of each run is kept too: `hermes-gateway hooks info boot-md` shows it, and 
 import asyncio
 import hashlib
 import logging
+import os
 import time
 import unicodedata
 from pathlib import Path
@@ -76,9 +77,13 @@ async def can_make_up(store, options, last, attempts):
     return True
 
 
+def open_at_once(path, flags):
+    return os.open(path, flags | os.O_NONBLOCK)  # a named pipe would hold the gateway up
+
+
 def read(path):
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8", errors="replace", opener=open_at_once) as file:
             text = file.read(LONGEST + 1).strip()
     except FileNotFoundError:
         return ""

@@ -17,6 +17,7 @@ import anyio
 import msgspec
 
 from gateway.agent.tools import Tool, ToolContext, tool_from
+from gateway.file_folders import read_plain_file
 from gateway.threads import run_in_thread
 
 LONGEST = 2000
@@ -92,7 +93,7 @@ class FileMemory:
 
     def _read(self, digest: str) -> list[str]:
         try:
-            lines = self._path(digest).read_bytes().splitlines()
+            lines = read_plain_file(self._path(digest)).splitlines()
         except FileNotFoundError:
             return []
         texts = []

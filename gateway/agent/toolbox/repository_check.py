@@ -7,6 +7,8 @@ option reaches them. A repository whose settings are all known to run nothing is
 import re
 from pathlib import Path
 
+from gateway.file_folders import read_plain_file
+
 MOST_CONFIG_BYTES = 64_000
 SECTION = re.compile(
     r"""\s*\[(core|user|branch|remote|submodule|init|pull|push)(?:[ ]"[^"\\\n]*")?\]\s*""", re.IGNORECASE
@@ -36,8 +38,7 @@ def is_harmless_repository(folder: Path) -> bool:
 
 def _is_harmless(git: Path) -> bool:
     try:
-        with (git / "config").open("rb") as file:
-            data = file.read(MOST_CONFIG_BYTES + 1)
+        data = read_plain_file(git / "config", MOST_CONFIG_BYTES + 1)
         lines = data.decode("utf-8").split("\n")
     except FileNotFoundError:
         return True

@@ -19,6 +19,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from gateway.engine.sqlite.schema import is_blank
+from gateway.file_folders import read_plain_file
 from gateway.yaml_source.units import format_count
 
 WIDTH = 48  # bytes of a note
@@ -52,7 +53,7 @@ class JournalEnd:
 def read_end(path: Path) -> tuple[int, float]:
     """Return the last sequence that was written, and when; zeros where that is not known."""
     try:
-        seq, at = Path(f"{path}-end").read_text("ascii").split()
+        seq, at = read_plain_file(Path(f"{path}-end")).split()
         return int(seq), float(at)
     except (OSError, ValueError):
         return 0, 0.0
@@ -94,7 +95,7 @@ def read_fault(path: Path) -> str:
     """Return what a start found missing, in words, until a person removes the file; else ""."""
     file = Path(f"{path}{LOSS_SUFFIX}")
     try:
-        return f"{file.read_text().strip()}; when you have seen to it, remove {file}"
+        return f"{read_plain_file(file).decode('utf-8', 'replace').strip()}; when you have seen to it, remove {file}"
     except OSError:
         return ""
 

@@ -9,6 +9,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from gateway.file_folders import read_plain_file
+
 HISTORY = frozenset({".git", ".hg", ".svn"})
 ENVIRONMENTS = frozenset({".venv", "venv", ".tox", ".nox"})
 CACHES = frozenset(
@@ -61,9 +63,7 @@ def list_hook_files(
 def _needs_packages(folder: Path) -> bool:
     """Whether what lies in its node_modules is there for more than building and testing."""
     try:
-        descriptor = os.open(folder / "package.json", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # it may be a pipe
-        with os.fdopen(descriptor, "rb") as file:
-            said = json.loads(file.read(MAX_PACKAGE_FILE) or b"")
+        said = json.loads(read_plain_file(folder / "package.json", MAX_PACKAGE_FILE))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(said, dict) and bool(said.get("dependencies"))

@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from gateway.file_folders import read_plain_file
 from gateway.hooks.folders.handler_inspection import check_effects
 from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, label_of
 from gateway.hooks.folders.manifest_keys import WrittenFor
@@ -153,8 +154,7 @@ def read_code(version: HookVersion, command: Iterable[str] = ()) -> HookCode:
     total = hashlib.sha256()
     files: dict[str, bytes] = {}
     for name in sorted(names):
-        with (version.path / name).open("rb") as file:
-            data = files[name] = file.read(MAX_CODE_BYTES)
+        data = files[name] = read_plain_file(version.path / name, MAX_CODE_BYTES)
         total.update(b"%d %s %d\n" % (len(name), name.encode("utf-8", "surrogateescape"), len(data)))
         total.update(data)
     return HookCode(total.hexdigest(), files)

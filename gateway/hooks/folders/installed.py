@@ -16,6 +16,7 @@ import msgspec
 from gateway.config.webhooks import WebhookKeys
 from gateway.errors import HookError
 from gateway.events import OnError
+from gateway.file_folders import read_plain_file
 from gateway.hooks.folders.manifest import Manifest, expand_path
 from gateway.hooks.folders.manifest_keys import Net
 from gateway.hooks.folders.reach import describe_network
@@ -228,7 +229,7 @@ class HooksLock:
 
 
 def _read_file(path: Path) -> LockFile:
-    file = msgspec.json.decode(path.read_bytes(), type=LockFile)
+    file = msgspec.json.decode(read_plain_file(path), type=LockFile)
     if file.version != LOCK_VERSION:
         raise ValueError(f"it is of version {file.version}, and this gateway knows version {LOCK_VERSION}")
     return file

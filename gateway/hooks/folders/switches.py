@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from gateway.file_folders import read_plain_file
+
 SWITCHES_FILE = "hooks.json"
 
 Read = TypeVar("Read")
@@ -79,7 +81,7 @@ class HookSwitches:
 
 def _read_decisions(path: Path) -> HookDecisions:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=HookDecisions)
+        return msgspec.json.decode(read_plain_file(path), type=HookDecisions)
     except FileNotFoundError:
         return HookDecisions()
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -94,7 +96,7 @@ def _read_decisions(path: Path) -> HookDecisions:
 def read_json(path: Path, wanted: type[Read], otherwise: Read) -> Read:
     """What stands in a file that can be made anew: when it cannot be read, nothing is lost."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=wanted)
+        return msgspec.json.decode(read_plain_file(path), type=wanted)
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return otherwise
 
