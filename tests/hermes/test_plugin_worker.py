@@ -13,6 +13,7 @@ from gateway.hermes.plugin_manifest import apply_registrations
 from gateway.hermes.sources import PluginSource
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers
 from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.wires.event_calls import CallTerms
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
@@ -81,7 +82,7 @@ async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(
     worker = await started(fork_server, plant(tmp_path, source))
     event = Event("tool:before", {"tool": "x", "args": {}})
     with pytest.raises(HookFailed, match="ValueError: ill"):
-        await ask_handlers(worker, HandlerTargets(worker).of("tool:before"), event, 5)
+        await ask_handlers(worker, HandlerTargets(worker).of("tool:before"), event, CallTerms(5))
     await worker.stop()
 
 
@@ -233,5 +234,5 @@ async def test_a_decorator_that_takes_everything_gets_everything(
     targets = HandlerTargets(worker).of("tool:before")
     for command, is_denied in (("boom", True), ("ls", False)):
         event = Event("tool:before", {"tool": "shell", "args": {"command": command}, "call_id": "c"})
-        assert isinstance(outcome_from(await ask_handlers(worker, targets, event, 5.0)), Deny) is is_denied
+        assert isinstance(outcome_from(await ask_handlers(worker, targets, event, CallTerms(5.0))), Deny) is is_denied
     await worker.stop(1.0)

@@ -11,6 +11,7 @@ import hooks_builtin
 from gateway.agent import Tool
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers, notify_handlers
 from gateway.hooks.folders.manifest import read_manifest
+from gateway.hooks.wires.event_calls import CallTerms
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from tests.agent.endpoint import Endpoint, serving
@@ -74,7 +75,7 @@ async def enable(stage: Stage, fork_server: ForkServerClient, tmp_path: Path) ->
         if manifest.intercepts:
 
             async def ask(event: Any) -> Any:
-                return await ask_handlers(worker, targets.of(event.name), event, manifest.decide_timeout)
+                return await ask_handlers(worker, targets.of(event.name), event, CallTerms(manifest.decide_timeout))
 
             ask.__name__ = name
             stage.hooks.on(
@@ -91,4 +92,4 @@ async def enable(stage: Stage, fork_server: ForkServerClient, tmp_path: Path) ->
 
 
 async def tell_one(worker: WorkerHandle, targets: HandlerTargets, timeout: float, name: str, event: Any) -> None:
-    await notify_handlers(worker, targets.of(name), name, event, timeout)
+    await notify_handlers(worker, targets.of(name), event, CallTerms(timeout))
