@@ -58,16 +58,16 @@ def show_approvals(found: dict[str, Any]) -> None:
     for one in found["questions"]:
         print()
         show_question(one)
-        for line in show_signs(one["question"]).split("\n"):
-            print(f"  {line}")
     if found["questions"]:
         print_text(SAY_REMEDY)
 
 
 def show_question(one: dict[str, Any]) -> None:
-    """Who is meant, where, and how long it is open."""
+    """Who is meant, where, how long it is open, and what a hook or a tool asks."""
     name = f"{one['user_name']} " if one["user_name"] else ""
     place = f"{one['platform']} {one['chat_id']}"
     left = format_duration(max(one["until"] - time.time(), 0))
     who = to_one_line(f"{name}({one['platform']} {one['user_id']}) in {place}, for {left} yet")
     print(fold_for(sys.stdout, f"{apply_style(one['id'], 'bold')}  {who}", "  "))
+    for line in show_signs(one["question"]).split("\n") if one["question"] else ():
+        print(f"  {line}")
