@@ -120,7 +120,7 @@ class ChatScreen:
         printed = len(self._shown) - len(self.line)
         if known and text.startswith(known):
             rest = [text[min(printed, len(known)) :].strip("\n")]
-        elif known.endswith(text):  # it said something else before
+        elif known.endswith(text.rstrip()):  # it said something else before
             rest = [self.line]
         else:
             rest = [self.line, text]

@@ -87,6 +87,7 @@ class LiveAnswer:
         self._tasks = tasks
         self._waiting = deque[LiveEntry]()
         self._news = asyncio.Event()
+        self._lock = anyio.Lock(fast_acquire=True)
         self._is_begun = self._is_over = False
 
     def delta(self, text: str) -> None:
@@ -119,11 +120,13 @@ class LiveAnswer:
     ) -> None:
         self._is_over = True
         self._news.set()
+        if kind is None and self._answer is None:  # a reply of our own chats arrives with the end of its turn
+            await self._publish_waiting()
 
     async def _publish(self) -> None:
         while self._waiting or not self._is_over:
             if self._waiting:
-                await self._publish_piece(self._gather())
+                await self._publish_waiting()
                 if not self._is_over:  # else all that is left is here already
                     await anyio.sleep(PAUSE)
                 continue
@@ -137,6 +140,11 @@ class LiveAnswer:
                 await self._answer.repeat()
         if self._answer:
             await self._answer.rest()
+
+    async def _publish_waiting(self) -> None:
+        async with self._lock:  # the end waits for the piece that is on its way
+            if self._waiting:
+                await self._publish_piece(self._gather())
 
     def _gather(self) -> LivePiece:
         pieces, is_void, line = list[str](), False, None

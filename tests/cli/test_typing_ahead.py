@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def name_words(name: str) -> list[str]:
     return [f"{name}-{number}" for number in range(WORDS)]
 
 
-def script_answer(name: str) -> dict[str, object]:
+def script_answer(name: str) -> dict[str, Any]:
     chunks = [word + (" " if number % LINE else "\n") for number, word in enumerate(name_words(name))]
     return {"user": f"say {name}!", "answers": [{"chunks": chunks, "delay": "15ms"}]}
 
@@ -48,3 +49,25 @@ def test_what_is_typed_ahead_doubles_no_word(tmp_path: Path, runs: int) -> None:
             assert person.leaves() == 0
     shown = Counter(re.findall(r"(?:first|second)\d+-\d+|terminal user owner", person.screen.text))
     assert shown == {word: 1 for name in names for word in name_words(name)} | {"terminal user owner": runs}
+
+
+@pytest.mark.parametrize("runs", [5, pytest.param(40, marks=pytest.mark.thorough)])
+def test_words_before_a_tool_and_the_answer_stand_there_once(tmp_path: Path, runs: int) -> None:
+    call = {"name": "calculate", "args": {"expression": "6 * 7"}}
+    names = [f"{who}{number}" for number in range(runs) for who in ("first", "second")]
+    with GatewayProcess(tmp_path / "home") as gateway:
+        turns = list[dict[str, Any]]()
+        for number in range(runs):
+            words = {"chunks": [f"{word} " for word in name_words(f"first{number}")], "tool_calls": [call]}
+            turns.append({"user": f"say {number}!", "answers": [words, *script_answer(f"second{number}")["answers"]]})
+        gateway.script(*turns)
+        gateway.start()
+        with Typist(gateway, "chat") as person:
+            person.finds("Ctrl-D leaves")
+            for number in range(runs):
+                person.type(f"say {number}!\r")
+                person.finds(f"second{number}-{WORDS - 1}")
+            person.type("\x04")
+            assert person.leaves() == 0
+    shown = Counter(re.findall(r"(?:first|second)\d+-\d+", person.screen.text))
+    assert shown == {word: 1 for name in names for word in name_words(name)}
