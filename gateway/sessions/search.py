@@ -26,7 +26,7 @@ from gateway.threads import run_in_thread
 log = logging.getLogger(__name__)
 
 PAGE = 500
-GATHER_SECONDS, MOST_GATHERED = 600.0, 250  # what comes meanwhile is read in one go, where nobody asks before
+GATHER_SECONDS, MOST_GATHERED = 60.0, 250  # what comes meanwhile is read in one go, where nobody asks before
 ERROR_PAUSE = 5.0
 BEHIND = 5000  # records: less is read in a moment
 REST_SECONDS = 0.06  # between two slices of what takes long
