@@ -11,7 +11,7 @@ does not know, and says None. The floor only rises: what has left memory never c
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 
 from gateway.engine.interface import Record
@@ -23,9 +23,10 @@ MAX_EMPTY_RANGES = 2048
 
 
 class RecordCache:
-    """The records behind `floor`; each answer is None where it is not known here."""
+    """The records behind `floor`; each answer is None where it is not known here. `now`: by which records are over."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
         self.end = 0
         self._floor: int | None = None
         self._size = 0
@@ -50,23 +51,23 @@ class RecordCache:
             self._floor = next(iter(self._records))
             self._drop(self._floor)
 
-    def last(self, subject: str, now: float) -> Record | None:
-        return next(self._alive(reversed(self._seqs.get(subject, ())), now), None)
+    def last(self, subject: str) -> Record | None:
+        return next(self._alive(reversed(self._seqs.get(subject, ()))), None)
 
-    def get(self, seqs: Sequence[int], now: float) -> list[Record] | None:
+    def get(self, seqs: Sequence[int]) -> list[Record] | None:
         """Find some, in ascending order, that are still there; None: not all are known here."""
         if self._floor is None or seqs[0] <= self._floor:
             return None
-        return list(self._alive((seq for seq in seqs if seq in self._records), now))
+        return list(self._alive(seq for seq in seqs if seq in self._records))
 
-    def read(self, pattern: str, after: int, limit: int, now: float) -> list[Record] | None:
+    def read(self, pattern: str, after: int, limit: int) -> list[Record] | None:
         name, empty_until = _index_key_of(pattern), self._empty_ranges.get((pattern, after), after)
         if self._floor is None or empty_until < self._floor or not name:
             return None
         seqs, answer = self._seqs.get(name), list[Record]()
         if seqs and seqs[-1] > empty_until:
             newer = takewhile(lambda seq: seq > empty_until, reversed(seqs))
-            found = self._alive(reversed(list(newer)), now)
+            found = self._alive(reversed(list(newer)))
             if name.startswith("*."):
                 found = (record for record in found if matches(pattern, record.subject))
             answer = list(islice(found, limit))
@@ -93,12 +94,13 @@ class RecordCache:
         seqs = self._seqs.get(name, ()) if name else self._records
         return [seq for seq in seqs if seq <= upto and matches(pattern, self._records[seq].subject)]
 
-    def list_alive(self, pattern: str, after: int, now: float) -> list[int]:
+    def list_alive(self, pattern: str, after: int) -> list[int]:
         """The same behind a sequence, but for those whose time is over."""
         found = (seq for seq in self.list_under(pattern, self.end) if seq > after)
-        return [record.seq for record in self._alive(found, now)]
+        return [record.seq for record in self._alive(found)]
 
-    def _alive(self, seqs: Iterable[int], now: float) -> Iterator[Record]:
+    def _alive(self, seqs: Iterable[int]) -> Iterator[Record]:
+        now = self._now()
         return (self._records[seq] for seq in seqs if seq not in self._expiries or self._expiries[seq] > now)
 
     def _keep(self, record: Record) -> None:

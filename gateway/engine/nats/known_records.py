@@ -60,7 +60,7 @@ class KnownRecords:
         self.node = uuid.uuid4().hex
         self._names = names
         self._news = Signal()
-        self._cache = RecordCache()
+        self._cache = RecordCache(time.monotonic)
         self._waiting: list[Msg] = []  # for the rest of their append
 
     def note(self, seq: int) -> None:
@@ -69,7 +69,7 @@ class KnownRecords:
 
     def forget(self) -> None:
         """Something may have been missed."""
-        self._cache = RecordCache()
+        self._cache = RecordCache(time.monotonic)
         self._waiting = []
 
     def begin(self, end: int) -> None:
@@ -79,7 +79,7 @@ class KnownRecords:
             self._begin_anew(end)
 
     def _begin_anew(self, end: int) -> None:
-        self._cache = RecordCache()
+        self._cache = RecordCache(time.monotonic)
         self._cache.begin(end)
 
     @property
@@ -123,8 +123,7 @@ class KnownRecords:
 
     def count(self, patterns: Sequence[str], after: int) -> int:
         """So many that match are known here behind a sequence; there may be more."""
-        now = time.monotonic()
-        return len({seq for one in patterns for seq in self._cache.list_alive(one, after, now)})
+        return len({seq for one in patterns for seq in self._cache.list_alive(one, after)})
 
     async def catch_up(self) -> None:
         """Wait a moment for what we have heard of."""
@@ -137,10 +136,10 @@ class KnownRecords:
                 await asyncio.wait_for(self._news.event.wait(), left)
 
     def read(self, pattern: str, after: int, limit: int) -> list[Record] | None:
-        return self._cache.read(pattern, after, limit, time.monotonic()) if self.end else None
+        return self._cache.read(pattern, after, limit) if self.end else None
 
     def last(self, subject: str) -> Record | None:
-        return self._cache.last(subject, time.monotonic()) if self.end else None
+        return self._cache.last(subject) if self.end else None
 
     def note_empty_range(self, pattern: str, after: int, end: int) -> None:
         """The servers say that nothing of it is between these two."""

@@ -65,7 +65,7 @@ class SqliteEngine(LiveMessages):
         self._writer = JournalWriter(path, self.clock, clock.steady, self._condition, max_bytes, self._announce)
         self._writing = JobThread("journal-writer", self._writer)
         self._reading = JobThread("journal-reader", JournalReader(path, self._condition))
-        self._recent = RecordCache()
+        self._recent = RecordCache(self.clock.read)
         self._consumers: dict[str, SqliteConsumer | WakeupConsumer] = {}
         self._wakeups = WakeupConsumers(
             self._writer, self._writing, self._reading, self._recent, self._condition, self._clock
@@ -83,7 +83,7 @@ class SqliteEngine(LiveMessages):
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:  # noqa: ARG002 - it always is
         check_subject(subject)
         self._check_open()
-        known = self._recent.last(subject, self._clock.wall())
+        known = self._recent.last(subject)
         return known or await self._reading.submit(lambda db: log_table.read_last(db, subject, self._clock.wall()))
 
     async def read(
@@ -96,7 +96,7 @@ class SqliteEngine(LiveMessages):
     ) -> list[Record]:
         check_pattern(pattern)
         self._check_open()
-        found = self._recent.read(pattern, after, limit, self._clock.wall())
+        found = self._recent.read(pattern, after, limit)
         if found is None:
             end = self._recent.end
             found = await self._reading.submit(lambda db: log_table.read(db, pattern, after, limit, self._clock.wall()))

@@ -245,7 +245,7 @@ class WakeupConsumers:
         self._on_disk[name] = out
 
     async def _read_records(self, seqs: Sequence[int]) -> list[Record]:
-        now, note_damage = self._clock.wall(), self._condition.note_damage
-        if (known := self._recent.get(seqs, now)) is not None:
+        if (known := self._recent.get(seqs)) is not None:
             return known
+        now, note_damage = self._clock.wall(), self._condition.note_damage
         return await self._reading.submit(lambda db: read_records(db, seqs, now, note_damage))
