@@ -214,6 +214,10 @@ def default_of(made: type, name: str) -> Any:
         one = next(each for each in dataclasses.fields(made) if each.name == name)
         if one.default_factory is not dataclasses.MISSING:
             return one.default_factory()
+    if issubclass(made, msgspec.Struct):
+        known = zip(reversed(made.__struct_fields__), reversed(made.__struct_defaults__), strict=False)
+        default = dict(known).get(name, msgspec.NODEFAULT)
+        return None if default is msgspec.NODEFAULT else getattr(default, "factory", lambda: default)()
     default = inspect.signature(made).parameters[name].default
     return None if default is inspect.Parameter.empty else default
 
@@ -232,7 +236,7 @@ def is_part(made: Any) -> TypeGuard[type]:
 
 def arguments_of(call: ast.Call, made: type) -> Iterator[tuple[str, ast.expr]]:
     """What is passed, by the names of the parameters."""
-    names = list(inspect.signature(made).parameters)
+    names = list(getattr(made, "__struct_fields__", None) or inspect.signature(made).parameters)
     yield from zip(names, (each for each in call.args if not isinstance(each, ast.Starred)), strict=False)
     yield from ((each.arg, each.value) for each in call.keywords if each.arg and each.arg in names)
 

@@ -12,9 +12,8 @@ another one. The first row that fits decides:
 """
 
 import logging
+from dataclasses import replace
 from typing import Any
-
-from msgspec.structs import replace
 
 from gateway.agent.ports import Ports
 from gateway.agent.tools import Tool

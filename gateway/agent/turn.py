@@ -32,7 +32,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 from msgspec import structs
 
 from gateway.agent.agent import Agent
@@ -143,7 +142,7 @@ class QuestionVisit(Operation[tuple[Question, Any]]):
         if isinstance(result.outcome, Deny):
             return self.denied(result.outcome.text)
         prompt = str(result.before_event.get("value") or self.question.prompt)
-        return msgspec.structs.replace(self.question, prompt=prompt), None
+        return replace(self.question, prompt=prompt), None
 
     def to_fields(self, value: tuple[Question, Any]) -> Any:
         return value[1]

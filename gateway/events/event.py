@@ -10,11 +10,10 @@ that hooks run in, where it is the only part of the gateway that a handler sees.
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypeVar
-
-import msgspec
 
 OnError: TypeAlias = Literal["skip", "raise", "deny"]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -65,7 +64,8 @@ class Retry(Exception):
         self.delay = delay
 
 
-class AskedCall(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class AskedCall:
     """A tool's call that a question is about, as it would run now.
 
     `digest` stands for tool and arguments: a yes is one to this call, and to no other that bears the same id.
@@ -79,7 +79,8 @@ class AskedCall(msgspec.Struct, frozen=True):
     changed_by: tuple[str, ...] = ()
 
 
-class Question(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Question:
     """What a hook wants to know from the person.
 
     `id` is made of the event's id, hook and name. A turn that runs again gives its events the same ids: so a hook then
@@ -263,7 +264,8 @@ class Event(dict[str, Any]):
         return f"Event({self.name!r}, {dict.__repr__(self)})"
 
 
-class HookMark(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class HookMark:
     """What `@on` notes on a function."""
 
     names: tuple[str, ...]

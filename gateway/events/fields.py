@@ -1,16 +1,16 @@
 """What the catalogue says of one event, and the fields that many events share."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
-
-import msgspec
 
 SHORT_FORMS: Mapping[str, str] = MappingProxyType({"message_full": "message", "response_full": "response"})
 SHORT_LENGTH = 500  # characters, as handlers written for Hermes expect
 
 
-class EventField(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class EventField:
     """One field: `type` is a JSON type (`string[]` an array of them, `?` after it: or null).
 
     A `live` field holds an object of the gateway's own process, and is not there for hooks in other processes.
@@ -23,7 +23,8 @@ class EventField(msgspec.Struct, frozen=True):
     live: bool = False
 
 
-class EventSpec(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class EventSpec:
     """One event, or a family of events when its name ends in `*`. In a turn, it has the fields `TURN_FIELDS` too."""
 
     name: str

@@ -2,9 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any
-
-from msgspec.structs import replace
 
 from gateway.events import AskedCall, Event, Pause
 from gateway.events.asked_calls import find_asked_calls

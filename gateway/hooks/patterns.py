@@ -8,10 +8,9 @@ matched as `fnmatch` does, over the whole name; what stands before its first spe
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import Generic, TypeVar
-
-import msgspec
 
 Item = TypeVar("Item")
 
@@ -29,12 +28,13 @@ def has_whole_segments(pattern: str) -> bool:
     return all(segment == "*" or is_exact(segment) for segment in pattern.split(":"))
 
 
-class _PatternNode(msgspec.Struct, Generic[Item]):
+@dataclass(slots=True)
+class _PatternNode(Generic[Item]):
     """What is subscribed below one prefix: `here` ends here, `rest` takes whatever follows; the child `*` is any."""
 
-    here: list[Item] = msgspec.field(default_factory=list)
-    rest: list[Item] = msgspec.field(default_factory=list)
-    children: "dict[str, _PatternNode[Item]]" = msgspec.field(default_factory=dict)
+    here: list[Item] = field(default_factory=list)
+    rest: list[Item] = field(default_factory=list)
+    children: "dict[str, _PatternNode[Item]]" = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
