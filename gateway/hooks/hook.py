@@ -18,6 +18,7 @@ Remark: TypeAlias = Callable[[str], object]
 log = logging.getLogger("gateway.hooks")
 
 REPEAT_INTERVAL = 60.0  # seconds for which the same error again is only counted
+_ON_ERRORS = get_args(OnError)
 
 
 class RepeatFilter:
@@ -74,8 +75,8 @@ class Hook:
             raise TypeError(f"a hook is something that can be called, not {self.fn!r}")
         if isinstance(self.order, bool) or not isinstance(self.order, int | float) or self.order != self.order:
             raise TypeError(f"order is a number, low first, not {self.order!r}")
-        if self.on_error not in get_args(OnError):
-            raise ValueError(f"on_error is {' or '.join(get_args(OnError))}, not {self.on_error!r}")
+        if self.on_error not in _ON_ERRORS:
+            raise ValueError(f"on_error is {' or '.join(_ON_ERRORS)}, not {self.on_error!r}")
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"timeout is a number of seconds above 0, not {self.timeout!r}")
         self.call = self.fn if self.timeout is None else _with_timeout(self.fn, self.timeout)

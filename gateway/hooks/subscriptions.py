@@ -217,7 +217,7 @@ class Subscriptions:
         """Find the plans anew, here and in the scopes within: a hook has changed."""
         self.known.clear()
         self._plans.clear()
-        for inner in self.inner:
+        for inner in self.inner if len(self.inner) else ():
             inner.forget()
 
     def _make_plan(self, hooks: tuple[Hook, ...], known: EventSpec | None) -> EventPlan:

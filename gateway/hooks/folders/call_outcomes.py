@@ -9,7 +9,7 @@ from typing import Any
 from gateway.events import Event, Pause
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.stats import Breaker, CallEvent, HookCall, HookStats
+from gateway.hooks.folders.stats import MAX_GIVEN, Breaker, CallEvent, HookCall, HookStats
 from gateway.hooks.wires.wire import HookFailed
 
 log = logging.getLogger("gateway.hooks")
@@ -51,7 +51,8 @@ class CallOutcomes:
                 self.show(name, given)
 
     def show(self, name: str, given: Mapping[str, Any]) -> None:
-        self.record.given.append(CallEvent(self.record.last_fired, name, given))
+        shown = CallEvent(self.record.last_fired, name, given)
+        self.record.given = (*self.record.given, shown)[-MAX_GIVEN:]
         if follow := self._services.environment.follow_call:
             follow(HookCall(self._name, name, given, self.record.traces[-1]))
 

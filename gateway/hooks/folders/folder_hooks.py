@@ -257,8 +257,8 @@ class FolderHooks:
         called, offered = group_by_label(self._set.hooks), group_by_content(self._set.plugins)
         found = _status_of(hook, await _read_owed(hook), dead, called, offered)
         (weighed,) = await add_memory([found])
-        given = tuple(hook.calls.record.given)
-        return HookInfo(**msgspec.structs.asdict(weighed), stored_as=hook.store_name, given=given)
+        known = msgspec.structs.asdict(weighed)
+        return HookInfo(**known, stored_as=hook.store_name, given=hook.calls.record.given)
 
     async def kept(self, name: str) -> dict[str, Any]:
         """What this hook keeps in its store."""
@@ -496,7 +496,7 @@ def build_status(
         breaker_opens_in=round(breaker.remaining, 1),
         last_error=record.last_error,
         undecided=undecided,
-        traces=tuple(record.traces),
+        traces=record.traces,
         pid=pid,
         hangs=hangs,
         **hook.reach_facts._asdict(),

@@ -300,7 +300,7 @@ def _stat_code_file(
     found = entry.stat(follow_symlinks=False)
     place = f"{label}/{to_printable(name)}"
     if stat.S_ISLNK(found.st_mode):
-        findings += _check_owner(place, path / name, found)
+        findings += _check_owner(place, f"{path}/{name}", found)
         if not is_inside_folder(path, name):
             remedy = "put the file itself into the folder"
             findings.append(
@@ -312,11 +312,11 @@ def _stat_code_file(
         if is_meant:
             findings.append(Finding(SourceLocation(place), "is no file", "put a readable file in its place"))
         return None
-    findings += _check_permissions(place, path / name, found)
+    findings += _check_permissions(place, f"{path}/{name}", found)
     return CodeFile(name, found.st_size, found.st_ctime_ns, found.st_ino)
 
 
-def _check_permissions(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
+def _check_permissions(label: str, path: Path | str, found: os.stat_result) -> Iterator[Finding]:
     yield from _check_owner(label, path, found)
     if found.st_mode & stat.S_IWOTH:
         yield Finding(SourceLocation(label), WORLD_WRITABLE, f"run: chmod o-w {quote_path(path)}")
@@ -324,7 +324,7 @@ def _check_permissions(label: str, path: Path, found: os.stat_result) -> Iterato
         yield Finding(SourceLocation(label), GROUP_WRITABLE, f"run: chmod g-w {quote_path(path)}", "warning")
 
 
-def _check_owner(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
+def _check_owner(label: str, path: Path | str, found: os.stat_result) -> Iterator[Finding]:
     if found.st_uid not in (os.geteuid(), 0):
         what = f"{OTHER_OWNER} (uid {found.st_uid})"
         yield Finding(

@@ -228,7 +228,7 @@ def is_inside_folder(folder: Path, name: str) -> bool:
         return False
 
 
-def quote_path(path: Path) -> str:
+def quote_path(path: Path | str) -> str:
     """As a shell wants it, wherever the person stands."""
     return shlex.quote(to_printable(str(path), 4096))
 

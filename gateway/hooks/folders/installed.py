@@ -110,6 +110,7 @@ class HooksLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._installed = f"{path.parent / INSTALLED_FOLDER}/"
         self._seen: tuple[int, int, int] | None = None
         self._entries: Mapping[str, InstalledHook | UnreadableEntry] = {}
         self._skills: Mapping[str, InstalledSkill | UnreadableEntry] = {}
@@ -136,7 +137,7 @@ class HooksLock:
 
     def list_files(self, folder: Path) -> list[Path]:
         """The file, if the hook in this folder was installed, and so counts by it."""
-        return [self._path] if folder.is_relative_to(self.folder / INSTALLED_FOLDER) else []
+        return [self._path] if f"{folder}/".startswith(self._installed) else []
 
     @property
     def trouble(self) -> str:
@@ -189,7 +190,7 @@ class HooksLock:
     def find(self, folder: Path, name: str) -> InstalledHook | None:
         """What was agreed to when the hook in this folder was installed; None: it was placed. HookError: who knows."""
         self._follow()
-        lies_there = folder.is_relative_to(self._path.parent / INSTALLED_FOLDER)
+        lies_there = f"{folder}/".startswith(self._installed)
         if self._wrong and lies_there:
             raise HookError(self._wrong)
         if not (lies_there or self._entries or self._skills):

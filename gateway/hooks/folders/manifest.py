@@ -347,7 +347,8 @@ def _check_foreign_keys(root: YamlMapping, is_foreign: bool) -> Iterator[Finding
 
 def _check_keys(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
     yield from _check_subscriptions(root, keys)
-    yield from _check_conditions(root, keys)
+    if keys.when:
+        yield from _check_conditions(root, keys)
     yield from _check_delivery(root, keys)
     yield from _check_wire(root, keys)
     yield from _check_environment(root)

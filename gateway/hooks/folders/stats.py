@@ -4,7 +4,6 @@ Who fails too often is left alone for a while: the breaker decides that.
 """
 
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
@@ -165,10 +164,10 @@ class HookStats:
     def __init__(self, clean: Callable[[str], str]) -> None:
         self._clean = clean
         self.histogram = Histogram()  # of all calls
-        self._durations: deque[float] = deque(maxlen=SAMPLES)
+        self._durations: list[float] = []  # of the last calls, in no order; an empty deque would take 0.8 kB
         self._repeats = RepeatFilter()
-        self.traces: deque[CallTrace] = deque(maxlen=MAX_TRACES)
-        self.given: deque[CallEvent] = deque(maxlen=MAX_GIVEN)
+        self.traces: tuple[CallTrace, ...] = ()
+        self.given: tuple[CallEvent, ...] = ()
         self.calls = 0
         self.failures = 0
         self.skipped = 0
@@ -177,7 +176,7 @@ class HookStats:
 
     def answered(self, event: str, seconds: float, outcome: str) -> None:
         self._called(seconds)
-        self.traces.append(CallTrace(self.last_fired, event, seconds, outcome))
+        self.traces = (*self.traces, CallTrace(self.last_fired, event, seconds, outcome))[-MAX_TRACES:]
 
     def failed(self, event: str, seconds: float, error: Exception) -> bool:
         """Count a failed call. Returns True when that is news: the same failure again within a minute is not."""
@@ -186,13 +185,15 @@ class HookStats:
         message = self._clean(str(error)) or type(error).__name__
         kind, traceback = (error.kind, error.traceback) if isinstance(error, HookFailed) else ("raised", "")
         self.last_error = LastError(self.last_fired, event, message, self._clean(traceback))
-        self.traces.append(CallTrace(self.last_fired, event, seconds, kind, message[:500]))
+        trace = CallTrace(self.last_fired, event, seconds, kind, message[:500])
+        self.traces = (*self.traces, trace)[-MAX_TRACES:]
         return self._repeats.is_news(message, self.last_fired)
 
     def _called(self, seconds: float) -> None:
         self.calls += 1
         self.last_fired = time.time()
-        self._durations.append(seconds)
+        place = self.calls % SAMPLES
+        self._durations[place : place + 1] = [seconds]
         self.histogram.observe(seconds)
 
     def percentile(self, percent: float) -> float:
