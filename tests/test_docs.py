@@ -15,6 +15,7 @@ TRIED = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [*TRIED, *sorted(path for path in ROOT.glob("*.md") if path not in TRIED)]
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 # What somebody new reads before anything else.
+LONGEST_CHANGE, MOST_OF_0_1_0 = 130, 60
 MOST_WORDS = {"README.md": 700, "docs/tutorial.md": 700, "docs/installing.md": 1000, "docs/troubleshooting.md": 1500}
 FENCE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$", re.MULTILINE | re.DOTALL)
 
@@ -65,6 +66,25 @@ def test_every_setting_event_and_command_is_listed(listed: str) -> None:
 @pytest.mark.parametrize(("page", "most"), MOST_WORDS.items())
 def test_the_first_pages_are_short(page: str, most: int) -> None:
     assert len((ROOT / page).read_text("utf-8").split()) <= most
+
+
+def faults_of_changes(text: str) -> list[str]:
+    """Return the lines that are no heading and no entry of one line, and the first release where it is too long."""
+    body = text[text.index("## [Unreleased]") :]
+    lines = [line for line in body.splitlines() if line and not line.startswith(("## ", "### "))]
+    first = body[body.index("## [0.1.0]") :].splitlines()
+    long = [f"0.1.0 has {len(first)} lines"] if len(first) > MOST_OF_0_1_0 else []
+    return [line for line in lines if not line.startswith("- ") or len(line) > LONGEST_CHANGE] + long
+
+
+def test_a_change_is_one_line_of_the_changelog() -> None:
+    assert faults_of_changes((ROOT / "CHANGELOG.md").read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("line", ["- An entry that goes\n  on below itself.", "- An entry that is " + "long " * 30])
+def test_a_longer_entry_is_found(line: str) -> None:
+    faults = faults_of_changes(f"## [Unreleased]\n\n### Added\n\n- One.\n{line}\n\n## [0.1.0]\n\n- All.\n")
+    assert faults == line.splitlines()[-1:]
 
 
 def test_the_picture_of_the_floors_is_what_the_imports_are_held_to() -> None:
