@@ -26,7 +26,7 @@ from gateway.daemon.journal_lock import (
     join_journal,
 )
 from gateway.engine import Engine, open_sqlite
-from gateway.engine.sqlite.journal_end import note_missing_end
+from gateway.engine.sqlite.journal_end import write_missing_end
 from gateway.errors import EngineError
 from gateway.file_folders import read_plain_file
 from gateway.hooks.folders.other_hooks import OtherHooks
@@ -53,7 +53,7 @@ async def open_journal(
     settings = configuration.settings
     servers = find_servers(configuration)
     if servers is None:
-        note_missing_end(home.journal, partial(read_index_end, home.search))
+        write_missing_end(home.journal, partial(read_index_end, home.search))
         async with await open_sqlite(home.journal, max_bytes=settings.journal.max_size or None) as engine:
             yield engine
         return

@@ -59,7 +59,7 @@ def read_end(path: Path) -> tuple[int, float]:
         return 0, 0.0
 
 
-def note_missing_end(path: Path, find_end: Callable[[], tuple[int, float]]) -> None:
+def write_missing_end(path: Path, find_end: Callable[[], tuple[int, float]]) -> None:
     """Write the note of a journal that has none, by who else knows how far the journal was written."""
     if path.exists() and not Path(f"{path}-end").exists():
         with closing(JournalEnd(path)) as end:
