@@ -84,14 +84,14 @@ class SourceSet:
 
     def hold_removed(self, name: str) -> None:
         """Hold a hook that went while a tool was at work; forget one that a person took away."""
-        kept = self.kept.get(name)
-        if kept is None or self._find(name) is not None:
+        kept, found = self.kept.get(name), self._find(name)
+        if kept is None or kept.held or not _is_missing(found):
             return
         # The folder around it, or the file that named it.
         places = [Path(kept.place), Path(kept.path).parent, *self._services.lock.list_files(Path(kept.path))]
         if any(map(self._is_tools_doing, map(_find_change_time, places))):
             self.kept.hold(name, GONE)
-        else:
+        elif found is None:
             log.warning("guard %s is gone; nothing is denied for it", name)
             self.kept.forget(name)
 
@@ -230,6 +230,10 @@ def _find_change_time(path: Path) -> float:
         return time.time()
 
 
+def _is_missing(version: HookVersion | None) -> bool:
+    return version is None or isinstance(version.source, KeptSource)
+
+
 def _find_stamp(path: Path) -> int:
     try:
         return path.stat().st_ctime_ns
@@ -281,7 +285,7 @@ class FolderSet:
                     self._services.fork_server.begin()  # beside the rest of the start, also for one that starts later
                 await self._hook(version.name).take(checked, eager=False)
         for name in self.sources.kept:
-            if name not in found:
+            if _is_missing(found.get(name)):
                 self.sources.hold_removed(name)
         if tools := self._services.environment.tools:
             _list_named(self.hooks, changed := dict[Path, int]())
@@ -307,7 +311,7 @@ class FolderSet:
     async def refresh(self, name: str) -> None:
         """Look at this one again, now. Many that come at once may not start all at once."""
         version = self.sources.check(name)
-        if version is None:
+        if _is_missing(version):
             self.sources.hold_removed(name)
             version = self.sources.check(name)
         if version is None:
