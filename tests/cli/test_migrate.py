@@ -212,7 +212,7 @@ async def test_what_is_not_whole_is_used_by_nobody(home: Home) -> None:
     assert home.migrate("nats")["records"] == 0
     await anyio.to_thread.run_sync(kept.rename, path)
     refused = gateway.cli("migrate", "--to", "nats")
-    assert refused.stderr.startswith("hermes-gateway: the journal at ")
+    assert "hermes-gateway: the journal at " in refused.stderr  # a slow machine shows how far it is, first
     assert "is not empty" in refused.stderr
     assert "Traceback" not in refused.stderr
     refused = gateway.cli("migrate", "--to", "sqlite")
