@@ -91,6 +91,9 @@ IMPORTED_LATE = {
     ("gateway/cli/status.py", "gateway"): "a gateway that runs is asked how it is without what is known of upgrades",
     ("gateway/adapters/shared/adapter_finder.py", "importlib"): "the metadata of packages costs each start 10 ms",
     ("gateway/backup/shared_journal.py", "gateway"): "the library of NATS is an extra",
+    ("gateway/config/checks.py", "zoneinfo"): "six modules, and few name a time zone",
+    ("gateway/usage/totals.py", "zoneinfo"): "likewise",
+    ("gateway/web/http_request.py", "email"): "nine modules for one date, which an idle gateway does without",
     ("gateway/daemon/gateway.py", "gateway"): "traces are sent where a collector is named, and hardly one is",
     ("gateway/traces/trace_sender.py", "gateway"): "the library of traces is an extra",
 }

