@@ -1,6 +1,7 @@
-"""How long to wait before something that failed is tried again: longer each time, up to a limit."""
+"""How long to wait: before something that failed is tried again, longer each time, and between two looks."""
 
 import random
+import time
 from math import log2
 
 import msgspec
@@ -47,3 +48,8 @@ class Attempts:
     def reset(self) -> None:
         """It works."""
         self.failures = 0
+
+
+def find_pause(seconds: float) -> float:
+    """The seconds until the clock is at a multiple of so many: all who look as often wake the processor together."""
+    return seconds - time.monotonic() % seconds

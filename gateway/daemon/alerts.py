@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import anyio.abc
 
+from gateway.backoff import find_pause
 from gateway.daemon.platforms import PAUSED_REASON, PlatformPart
 from gateway.engine import Engine
 from gateway.errors import describe_error
@@ -116,7 +117,7 @@ class JournalAlerts:
         async with anyio.create_task_group() as tasks:
             task_status.started()
             while True:
-                await anyio.sleep(LOOK_SECONDS)
+                await anyio.sleep(find_pause(LOOK_SECONDS))
                 waiting = {one.address for one in self._list_waiting()}
                 if waiting:
                     await self._engine.health()  # it notices what has become of the disk

@@ -14,6 +14,7 @@ import anyio
 
 from gateway import __version__
 from gateway.activity import CALLER, Caller
+from gateway.backoff import find_pause
 from gateway.config.loading import Configuration
 from gateway.config.reference import list_differences
 from gateway.config.schema import PREFIX
@@ -200,7 +201,7 @@ async def report_status(gateway: Gateway, notifier: Notifier, watchdog: float) -
     pause = min(watchdog / 3, STATUS_PAUSE) if watchdog else STATUS_PAUSE
     while True:
         due = time.monotonic() + pause
-        await anyio.sleep(pause)
+        await anyio.sleep(find_pause(pause))
         late = time.monotonic() - due
         if late < SLOW_LOOP:
             notifier.alive()

@@ -16,6 +16,7 @@ import anyio
 import anyio.abc
 
 import gateway
+from gateway.backoff import find_pause
 from gateway.backup.backup_folder import list_own
 from gateway.backup.shared_journal import PASSWORD, USER, JournalServers
 from gateway.config.home import Home
@@ -52,7 +53,7 @@ class ScheduledBackups:
                 await self._make(settings)
             if not settings.every:
                 self.trouble = ""
-            await anyio.sleep(min(LOOK_PAUSE, settings.every or LOOK_PAUSE))
+            await anyio.sleep(find_pause(min(LOOK_PAUSE, settings.every or LOOK_PAUSE)))
 
     def describe(self) -> dict[str, Any]:
         """For `status`: how often, how many are kept, and the last one; a moment of 0: there is none."""

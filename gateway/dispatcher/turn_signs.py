@@ -16,6 +16,7 @@ from msgspec import structs
 
 from gateway import record_subjects
 from gateway.agent.ports import TurnResult
+from gateway.backoff import find_pause
 from gateway.dispatcher.context import OWN_PLATFORMS
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
@@ -78,7 +79,7 @@ class TurnSigns:
         """Until cancelled."""
         task_status.started()
         while True:
-            await anyio.sleep(self._repeat)
+            await anyio.sleep(find_pause(self._repeat))
             now = anyio.current_time()
             self._ended = {turn: (sign, until) for turn, (sign, until) in self._ended.items() if until > now}
             ended = (sign for turn, (sign, _) in self._ended.items() if turn not in self._working)

@@ -17,6 +17,7 @@ import anyio
 import anyio.abc
 
 from gateway import record_subjects, records
+from gateway.backoff import find_pause
 from gateway.config.home import Home
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
@@ -74,7 +75,7 @@ class SessionList:
             self._is_running = True
             task_status.started()
             while True:
-                await anyio.sleep(WRITE_PAUSE)
+                await anyio.sleep(find_pause(WRITE_PAUSE))
                 if self._changed and self.is_ours():
                     await self._write()
 

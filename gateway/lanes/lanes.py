@@ -16,6 +16,7 @@ import anyio.abc
 import msgspec
 
 from gateway import record_subjects, records
+from gateway.backoff import find_pause
 from gateway.engine.interface import Consumer, ConsumerSpec, Engine, Lease, NewRecord, Record, Tail, append_new
 from gateway.engine.keyed_workers import KeyedWorkers, TooNewRecords
 from gateway.errors import Conflict, Duplicate, EngineError
@@ -265,7 +266,7 @@ class Lanes:
         """Renew the lease of this node, and say of the doorbells that lanes hold that they are in good hands."""
         settings, is_told = self._context.settings, False  # of an outage: that it lasts is no news
         while True:
-            await anyio.sleep(min(settings.lease, settings.ack_wait) / 3)
+            await anyio.sleep(find_pause(min(settings.lease, settings.ack_wait) / 3))
             try:
                 if lease is None or not await lease.renew():
                     lease = await take_lease(self._context)

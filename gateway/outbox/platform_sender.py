@@ -11,7 +11,7 @@ import anyio
 import anyio.abc
 
 from gateway import record_subjects, records
-from gateway.backoff import Backoff
+from gateway.backoff import Backoff, find_pause
 from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, Tail
 from gateway.engine.keyed_workers import KeyedWorker, KeyedWorkers
 from gateway.errors import EngineError
@@ -94,7 +94,7 @@ class PlatformSender:
 
     async def _report_progress(self) -> None:
         while True:
-            await anyio.sleep(self.settings.ack_wait / 3)
+            await anyio.sleep(find_pause(self.settings.ack_wait / 3))
             with suppress(EngineError):  # an ill journal says so itself, and hands out nothing anew
                 await self._workers.progress()
 

@@ -17,6 +17,7 @@ import anyio.lowlevel
 from watchfiles import Change, awatch
 from watchfiles._rust_notify import WatchfilesRustInternalError
 
+from gateway.backoff import find_pause
 from gateway.hooks.folders.folder_source import is_ignored_name
 from gateway.hooks.folders.hook_files import is_ignored_file
 from gateway.hooks.folders.kept_hooks import find_inode
@@ -25,7 +26,8 @@ from gateway.threads import is_thread_error, run_in_thread, wait_for_threads
 
 STEP = 100  # ms between two looks at what the system has noticed; a step without a write ends a burst
 BURST_LIMIT = 200  # ms that a burst may last
-POLL_INTERVAL = 0.4  # seconds between two looks for sources, or at the files where the system notices nothing
+POLL_INTERVAL = 0.4  # seconds between two looks at the files, where the system notices nothing
+MISSING_INTERVAL = 1.0  # seconds between two looks for sources that are not there
 MOUNT_INTERVAL = 10.0  # seconds between two looks if a place is another folder: no system tells of mounts and links
 
 is_folder = os.path.isdir  # false, and no error, for what cannot be looked at
@@ -77,7 +79,7 @@ class FolderWatcher:
                 self.is_watching.set()
                 try:
                     while not stop.is_set() and self._find_inodes() == before:
-                        with anyio.move_on_after(POLL_INTERVAL if missing else MOUNT_INTERVAL):
+                        with anyio.move_on_after(find_pause(MISSING_INTERVAL if missing else MOUNT_INTERVAL)):
                             await stop.wait()
                 finally:
                     stop.set()  # the thread of the watch is not to be cancelled: it looks for this at each step
