@@ -55,7 +55,7 @@ def measure_messages(count: int) -> Iterator[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=600.0, metavar="S", help="how long it is watched doing nothing")
+    parser.add_argument("--seconds", type=float, default=600.0, metavar="S", help="how long nothing happens")
     parser.add_argument("--messages", type=int, default=700, metavar="N", help="how many one person says")
     options = parse_options(parser, seconds=3.0, messages=30)
     for count in COUNTS:

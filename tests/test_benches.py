@@ -23,6 +23,7 @@ ROWS = {
     "code_lines": 3,
     "folders": 16,
     "hooks": 23,
+    "idle": 11,
     "journal": 4,
     "large_journal": 12,
     "owed_events": 3,
