@@ -52,7 +52,7 @@ class PluginPackage(NamedTuple):
 
 
 def read_text(path: Path) -> str:
-    """Its text, as far as such files go; nothing where there is none."""
+    """Return the text of a file; "" if it cannot be read."""
     try:
         return read_plain_file(path, MAX_BYTES).decode("utf-8", "replace")
     except OSError:
