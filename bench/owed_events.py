@@ -3,9 +3,9 @@
 `.venv/bin/python -m bench.owed_events [--seconds S] [--rounds N] [--pace TURNS]`. The same people as in `bench.spine`,
 as fast as the gateway answers them, or so many turns a second. What counts is the processor time of all processes for a
 turn, from the first message until the hooks have been told of everything: `times` is that beside no hook in the same
-round. `behind` are the events that were not told when the people stopped, `after` the seconds until they were; `event`
-is the processor time of each of them in that while. A machine that does other things too changes from minute to minute,
-so each round has all three.
+round. `late` is the most seconds that the hook was behind meanwhile, looked at once a second. `behind` are the events
+that were not told when the people stopped, `after` the seconds until they were; `event` is the processor time of each
+of them in that while. A machine that does other things too changes from minute to minute, so each round has all three.
 """
 
 import argparse
@@ -13,8 +13,10 @@ import asyncio
 import json
 import os
 import tempfile
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +36,7 @@ class Measured(NamedTuple):
     turns: int
     seconds: float
     cpu: float
+    late: float
     behind: int
     after: float
     cpu_after: float
@@ -88,12 +91,31 @@ def run_once(wanted: str, seconds: float, pace: float) -> Measured:
         gateway.say("hello", session="first")
         wait_until_told(gateway)
         begun, before = time.perf_counter(), tree_cpu_seconds(gateway.process.pid)
-        turns = asyncio.run(measure(gateway.home.socket, seconds, pace))
+        with watching(gateway) as late:
+            turns = asyncio.run(measure(gateway.home.socket, seconds, pace))
         ended, then = time.perf_counter(), tree_cpu_seconds(gateway.process.pid)
         behind = count_owed(gateway)
         wait_until_told(gateway)
         told, used = time.perf_counter(), tree_cpu_seconds(gateway.process.pid)
-        return Measured(turns, ended - begun, used - before, behind, told - ended, used - then)
+        return Measured(turns, ended - begun, used - before, max(late, default=0.0), behind, told - ended, used - then)
+
+
+@contextmanager
+def watching(gateway: GatewayProcess) -> Iterator[list[float]]:
+    """Note once a second by how many seconds a hook is behind."""
+    found, is_over = list[float](), threading.Event()
+
+    def look() -> None:
+        while not is_over.wait(1.0):
+            found.extend(hook["behind"] for hook in gateway.call("hooks.list")["hooks"])
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield found
+    finally:
+        is_over.set()
+        looking.join()
 
 
 def count_owed(gateway: GatewayProcess) -> int:
@@ -108,7 +130,7 @@ def wait_until_told(gateway: GatewayProcess) -> None:
 def line(wanted: str, found: Measured, without: float, pace: float) -> str:
     each = found.cpu / found.turns
     text = f"{wanted or 'none':>12}{found.turns / found.seconds:>9.1f}{each * 1e3:>9.2f}{each / without:>7.2f}"
-    text += f"{found.behind:>8}{found.after:>8.1f}"
+    text += f"{found.late:>8.1f}{found.behind:>8}{found.after:>8.1f}"
     if found.behind >= 100:
         text += f"{found.cpu_after / found.behind * 1e3:>9.2f}"
     if wanted != "*" or pace != GOAL_PACE:
@@ -122,7 +144,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pace", type=float, default=0.0, metavar="TURNS", help="a second; 0: as many as it makes")
     options = parse_options(parser, seconds=1.0, rounds=1)
-    print(f"{'durable hook':>12}{'turns/s':>9}{'cpu ms':>9}{'times':>7}{'behind':>8}{'after s':>8}{'event ms':>9}")
+    print(f"{'durable hook':>12}{'turns/s':>9}{'cpu ms':>9}{'times':>7}", end="")
+    print(f"{'late s':>8}{'behind':>8}{'after s':>8}{'event ms':>9}")
     for _ in range(options.rounds):
         without = 0.0
         for wanted in WANTED:
