@@ -76,7 +76,7 @@ stop
 """
 IN_LINES = ("status", "doctor", "hooks list", "hooks stats", "hooks check", "platform", "pairing", "sessions list")
 SILENT = ("logs --hook {bad}", "stop")
-UNWALKED = {"run", "setup", "demo", "upgrade", "uninstall"}  # they ask, or speak before anybody else has said a word
+UNWALKED = {"run", "restart", "setup", "demo", "upgrade", "uninstall"}  # they ask, or hear nobody
 
 
 class BadWire(TelegramWire):

@@ -142,10 +142,11 @@ class SourceSet:
             missing = replace(checked, state="missing", reason=trouble, manifest=kept.manifest, digest="")
             return replace(missing, denied=kept.manifest.guard)
         is_off = checked.state == "disabled" and checked.reason == checked.source.why_disabled(checked)
-        if kept is None or kept.manifest is None or not (is_off or (checked.is_ready and checked.digest)):
+        manifest = kept.manifest if kept else None
+        if kept is None or manifest is None or not (is_off or (checked.is_ready and checked.digest)):
             return checked
         is_known = checked.digest == kept.digest and not is_off
-        if not (is_known or kept.held) and kept.manifest.guard and self._is_tools_doing(_latest_change(checked)):
+        if not (is_known or kept.held) and manifest.guard and self._is_tools_doing(_latest_change(checked)):
             kept = self.kept.hold(version.name, OFF if is_off else CHANGED)
         elif is_known or not kept.held:
             self.kept.forget(version.name) if is_off else self.kept.accept(version.name, checked.digest)
@@ -155,7 +156,7 @@ class SourceSet:
             f"{'enable' if is_off else 'trust'} {checked.called}, or, to go on without it: "
             f"hermes-gateway hooks forget {checked.called}"
         )
-        return replace(checked, state="pending", reason=why, manifest=kept.manifest, denied=kept.manifest.guard)
+        return replace(checked, state="pending", reason=why, manifest=manifest, denied=manifest.guard)
 
     def _judge_here(self, version: HookVersion) -> HookVersion:
         """Judge it; the word of other gateways counts until it is whole, and may run here."""

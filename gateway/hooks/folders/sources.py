@@ -150,6 +150,11 @@ class HookPlace(Protocol):
         """The hook of this name, by `stat` alone; None if it is not there. OSError: the place cannot be read."""
 
     @property
+    def switch_file(self) -> Path | None:
+        """Return another program's file that switches its hooks on and off."""
+        return None
+
+    @property
     def trouble(self) -> str:
         """Say why it may list too few hooks."""
         try:
@@ -172,7 +177,6 @@ class Source(HookPlace, Protocol):
 
     conversations: frozenset[str] | None = None  # its hooks get the events of these sessions alone
     is_ours: bool = False  # its hooks come with the gateway: off at first, and what they say of isolation counts
-    switch_file: Path | None = None  # of another program, in which its hooks are on or off
     off_at_first: str = ""  # how `why_disabled` begins where nobody has said whether it is to be on
     needs_trust: bool = False  # its hooks run only as they were trusted, whatever the settings say
     is_named: bool = False  # the owner's own configuration names each of its hooks
