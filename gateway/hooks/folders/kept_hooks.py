@@ -105,8 +105,6 @@ class KeptHooks:
         if not version.digest or version.source.conversations is not None:
             return
         counts = bool(manifest.guard or manifest.delivery == "durable")
-        if not counts and version.name not in self._kept:
-            return
         place = version.source.path
         self._put(
             version.name,
