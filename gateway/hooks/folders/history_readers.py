@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from gateway.hooks.folders.inspection import MAX_CHECKED_BYTES
 from gateway.hooks.folders.manifest import HANDLER_FILE, Manifest
 from gateway.hooks.patterns import EventSelector
+from gateway.hooks.wires.field_encoding import LARGE_FIELDS
 
-LARGE_FIELDS = ("messages", "tools")
-_EVENTS = ("agent:start", "llm:before")
 _READS_ONE_FIELD = frozenset({"get", "pop", "setdefault"})
 _READS_NO_FIELD = frozenset({"ask", "name", "outcome", "own", "session", "turn"})
 
@@ -22,10 +21,11 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 def find_unused_fields(manifest: Manifest, files: Mapping[str, bytes]) -> frozenset[str]:
     """The fields that a hook with this manifest and these files does not read."""
     selector = EventSelector(manifest.subscriptions)
-    if not any(name in selector for name in _EVENTS) or _reads_all(manifest, files):
+    large = frozenset[str]().union(*(fields for name, fields in LARGE_FIELDS.items() if name in selector))
+    if not large or _reads_all(manifest, files):
         return frozenset()
-    named = {field for field in LARGE_FIELDS if any(field.encode() in data for data in files.values())}
-    return frozenset(LARGE_FIELDS) - named - frozenset(manifest.when or ())
+    named = {field for field in large if any(field.encode() in data for data in files.values())}
+    return large - named - frozenset(manifest.when or ())
 
 
 def _reads_all(manifest: Manifest, files: Mapping[str, bytes]) -> bool:

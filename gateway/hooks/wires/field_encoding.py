@@ -19,6 +19,12 @@ _LIVE_FIELDS: Mapping[str, frozenset[str]] = {
     name: live for name, known in EVENT_SPECS.items() if (live := frozenset(f.name for f in known.fields if f.live))
 }
 
+# The fields that are nearly all of an event: only hooks that read them get them.
+LARGE_FIELDS: Mapping[str, frozenset[str]] = {
+    "agent:start": frozenset({"messages"}),
+    "llm:before": frozenset({"messages", "tools"}),
+}
+
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "string": str,
     "object": Mapping,
@@ -52,9 +58,9 @@ def _is_of_type(value: Any, kind: str) -> bool:
 def encode_event(
     name: str, fields: Mapping[str, Any], left_out: frozenset[str] = frozenset()
 ) -> tuple[bytes, frozenset[str]]:
-    """The fields as one JSON object, but for those `left_out`; and which of all cannot be changed from there."""
+    """The fields as one JSON object, but for large ones `left_out`; and which of all cannot be changed from there."""
     live = _LIVE_FIELDS.get(name, frozenset())
-    without = live | left_out
+    without = live | (left_out & LARGE_FIELDS.get(name, frozenset()))
     is_whole = without.isdisjoint(fields)
     shown = fields if is_whole else {field: value for field, value in fields.items() if field not in without}
     try:
