@@ -33,7 +33,7 @@ ROWS = {
     "sandbox": 6,
     "sessions": 7,
     "shell": 5,
-    "spine": 3,
+    "spine": 4,
     "start": 7,
     "trips": 3,
     "turn": 9,
