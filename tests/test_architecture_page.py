@@ -83,7 +83,8 @@ async def test_a_message_and_its_reply_pass_the_stops_in_the_order_of_the_page(t
     async with gateway_in(tmp_path / "home", {"user": "weather", "text": "sunny"}) as gateway:
         sent = anyio.Event()
         gateway.registry.watch("message:sent", lambda _name, _fields: sent.set())
-        gateway.registry.watch("message:sending", lambda _name, _fields: None)  # without a listener some stops fall out
+        # Without an interceptor some stops fall out.
+        gateway.registry.on("message:sending", lambda _event: None)
         with recorded_calls() as calls:
             assert (await gateway.say("weather"))["reply"] == "sunny"
             await sent.wait()

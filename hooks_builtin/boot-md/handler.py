@@ -77,13 +77,11 @@ async def can_make_up(store, options, last, attempts):
     return True
 
 
-def open_at_once(path, flags):
-    return os.open(path, flags | os.O_NONBLOCK)  # a named pipe would hold the gateway up
-
-
 def read(path):
     try:
-        with open(path, encoding="utf-8", errors="replace", opener=open_at_once) as file:
+        with open(  # at once: a named pipe would hold the gateway up
+            path, encoding="utf-8", errors="replace", opener=lambda at, flags: os.open(at, flags | os.O_NONBLOCK)
+        ) as file:
             text = file.read(LONGEST + 1).strip()
     except FileNotFoundError:
         return ""
