@@ -365,7 +365,7 @@ class AnswerWatcher:
         found = records.read_all(self._engine, replies, records.OwedReply, self.seq)
         owed = [(record.seq, one.reply.id) async for record, one in found if one.turn_id == end.turn_id]
         place = record_subjects.place_of(address_of_call(self.call))
-        while owed and not (await read_position(self._engine, place)).upto >= owed[-1][0]:
+        while owed and (await read_position(self._engine, place)).upto < owed[-1][0]:
             await self._hear()
         where = record_subjects.session_subject_of("shown", key)
         kept = records.read_all(self._engine, where, records.ShownReply, self.seq)
