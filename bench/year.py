@@ -10,20 +10,17 @@ to a year, what each day since the sixteenth has added.
 
 import argparse
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from bench.options import parse_options
 from bench.owed_events import HANDLER, LOOK_SECONDS, wait_until_told
 from gateway.control_socket.client import ControlClient
-from gateway.testing import GatewayProcess
-from tests.chaos.machine import set_clock
+from tests.chaos.moved_gateway import MovedGateway
 
 PEOPLE, A_DAY, QUARTERS = 4, 100, 4
 LENGTH = 200  # messages of a conversation
@@ -41,26 +38,6 @@ SUM = {"tool_calls": [{"name": "calculate", "args": {"expression": "12 * 7"}}]}
 TURNS = ({"user": "sum", "answers": [SUM, {"text": ANSWER}]}, {"user": "Could", "text": ANSWER})
 KINDS = {"turn": "conversations", "owed": "events", "ev": "events"}  # by the second word of a subject
 COLUMNS = ("conversations", "events", "others")
-
-
-class MovedGateway(GatewayProcess):
-    """A gateway whose clocks are set ahead, all of them."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root, forks=False)
-        self._clock, self._passed = root.parent / "clock", 0.0
-        set_clock(self._clock, 0.0)
-
-    def spawn(self, *args: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "tests.chaos.machine", str(self._clock), *args]
-        none = subprocess.DEVNULL
-        return subprocess.Popen(command, env={**self.environ, **(environ or {})}, stdout=none, stderr=none, text=True)
-
-    def pass_time(self, seconds: float) -> None:
-        """Move the clock on: work that is due by then has begun when this returns, and is done a little later."""
-        self._passed += seconds
-        set_clock(self._clock, 0.0, self._passed)
-        self.say("hello")
 
 
 def list_texts(first: int, count: int) -> list[tuple[int, str]]:

@@ -176,4 +176,4 @@ def test_tests_in_a_repository_of_somebody_else_have_the_fixtures(tmp_path):
 def test_whoever_runs_pytest_for_something_else_loads_nothing_of_the_gateway():
     script = "import sys, gateway.testing.plugin; print([name for name in sys.modules if name.startswith('gateway.')])"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "['gateway.public', 'gateway.testing', 'gateway.testing.plugin']"
+    assert ran.stdout.strip() == "['gateway.testing', 'gateway.testing.plugin']"

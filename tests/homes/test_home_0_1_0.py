@@ -1,6 +1,6 @@
 """A home that version 0.1.0 left, killed in the midst of its work: the gateway of today reads it, and goes on.
 
-`make_0_1_0.py` made it. Its clock goes on where it was; the bot is told no later time.
+`make_0_1_0.py` made it. All clocks go on where they were: questions and requests would be over by now.
 """
 
 import itertools
@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from gateway.testing import GatewayProcess
+from gateway.config.home import Home
 from gateway.testing.networks.wire import ANN, BEN, Shown
 from tests.adapters.telegram_wire import TelegramWire
+from tests.chaos.moved_gateway import MovedGateway
 from tests.spine import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
@@ -35,15 +36,15 @@ class Grown:
     def __init__(self, folder: Path, wire: TelegramWire) -> None:
         with tarfile.open(ARCHIVE) as archive:
             archive.extractall(folder, filter="data")
-        self.wire, self.gateway = wire, GatewayProcess(folder / "home")
-        self.gateway.environ |= wire.environ
-        self.home = self.gateway.home
+        self.home = Home(folder / "home")
         self.about: dict[str, Any] = json.loads((self.home.own_folder / "ABOUT.json").read_text())
+        wire.ago = time.time() - self.about["made"]
+        self.wire, self.gateway = wire, MovedGateway(self.home.root, -wire.ago)
+        self.gateway.environ |= wire.environ
         (self.data,) = self.home.hook_data.glob("clerk@*")
         (self.data / "away").unlink()
         script = self.home.own_folder / "script.yaml"
         script.write_text(script.read_text().replace('"1h"', '"0s"'))
-        wire.ago = time.time() - self.about["made"]
 
     async def start(self) -> None:
         await to_thread.run_sync(self.gateway.start)
