@@ -98,6 +98,7 @@ async def test_in_a_home_with_groups_nobody_is_guessed_to_be_the_owner() -> None
     await access.apply_rules(access.rules)
     assert access.find_role(message("net", "7")) == "user"
     assert "access: {owners: {net" in access.suggest_owner()
+    assert access.has_others()
 
 
 def test_an_admin_of_a_group_is_asked_for_their_yes() -> None:

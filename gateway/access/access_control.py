@@ -16,10 +16,11 @@ from gateway.agent import Tool
 from gateway.errors import AccessError, EngineError
 from gateway.messages import Message, address_of
 from gateway.records import PairingUser
-from gateway.roles import Role, rank_of
+from gateway.roles import Role, is_admin, rank_of
 
 log = logging.getLogger(__name__)
 
+NOBODY: frozenset[str] = frozenset()
 MOST_WAITING = 200  # messages of one person that are beyond their pace, and are answered later
 INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
 WEB = "web"  # the platform of the page; who came by a link that a network was given is `NETWORK:ID` there
@@ -84,6 +85,24 @@ class AccessControl:
     def fit_tool(self, tool: Tool, role: Role) -> Tool | None:
         """The tool as an agent has it when it works for somebody of this role; None: it does not. An owner has all."""
         return tool if role == "owner" else self.rules.fit_tool(tool, role)
+
+    def has_others(self) -> bool:
+        """May anybody speak who is neither owner nor admin?"""
+        rules = self.rules
+        if rules.everybody or rules.chats or any(rules.roles.values()):
+            return True
+        roles = [*rules.named.values(), *(one.role for one in self.pairings.people)]
+        roles += [one.role for one in rules.groups.values()]
+        if not all(map(is_admin, roles)):
+            return True
+        return any(
+            users
+            - rules.owners.get(platform, NOBODY)
+            - rules.admins.get(platform, NOBODY)
+            - {self.owners.get(platform)}
+            for listed in (rules.users, rules.group_users)
+            for platform, users in listed.items()
+        )
 
     def is_too_fast(self, message: Message, role: Role) -> bool:
         """Returns True when this person has used up the messages of the last minute; else this counts as one."""

@@ -43,10 +43,15 @@ from gateway.daemon.event_relay import EventRelay
 from gateway.daemon.journal import find_node, forget_last_name
 from gateway.daemon.nodes import Nodes
 from gateway.daemon.notices import (
+    FEWER,
+    OTHER_FOLDERS,
     VOICE_NETWORK,
+    has_changed_tools,
     has_voice_network,
+    is_new_home,
     is_new_journal,
     list_notices,
+    needs_word_of_folders,
     needs_word_of_voice,
 )
 from gateway.daemon.part_settings import (
@@ -143,6 +148,7 @@ class Gateway:
 
     disk: DiskConfiguration | None = None  # where the configuration was read from one
     web: GatewayWeb | None = None  # from the start on, where the settings want a port
+    is_new = True  # whether nothing was done in this home before tools were given by role
 
     def __init__(
         self,
@@ -224,14 +230,20 @@ class Gateway:
     async def find_owners(self) -> None:
         """Who owns this home, from the journal and the rules, and what its people lost by an upgrade: both are said."""
         is_empty = await is_new_journal(self.engine)
+        self.is_new = await is_new_home(self.engine, is_empty)
+        is_changed = await needs_word_of_folders(self.engine, is_empty)
         await self.access.apply_rules(self.access.rules)
+        if has_changed_tools(self.access, self.configuration, self.is_new):
+            log.warning("%s", FEWER)
+        if is_changed and self.access.has_others():
+            log.warning("%s", OTHER_FOLDERS)
         self.voice_programs.has_network = await has_voice_network(self.engine, is_empty)
         if needs_word_of_voice(self.configuration, self.voice_programs.has_network):
             log.warning("%s", VOICE_NETWORK)
 
     def notices(self) -> list[str]:
         """What somebody may want to know though nothing is wrong."""
-        known = list_notices(self.access, self.configuration, self.voice_programs.has_network)
+        known = list_notices(self.access, self.configuration, self.is_new, self.voice_programs.has_network)
         held = [*map(self.context_files.describe, self.context_files.list_held())]
         folders = [*self.shared_folders.left_out.values(), *self.shared_folders.absent.values()]
         no_port = [self.web.port.trouble] if self.web and self.web.port.trouble else []
@@ -275,7 +287,7 @@ class Gateway:
     async def load_tool_servers(self) -> None:
         """Go by what is kept of the servers of tools."""
         self._report_unknown_names()
-        await self.tool_journal.load(self.settings.mcp_servers)
+        await self.tool_journal.load(self.settings.mcp_servers, is_new=self.is_new)
         if self.tool_journal.inherited:
             inherited = self.tool_journal.inherited
             self.tool_servers.update(mcp_specs_from(self.settings, self.home, self.parser, inherited))

@@ -1,4 +1,8 @@
-"""What somebody may want to know of their home though nothing is wrong: who asks to be let in, and what is new."""
+"""List the notices of a home in which nothing is wrong: people who ask to be let in, and changes by an upgrade.
+
+Users and guests lost tools when roles came to decide about tools. A home from before says so at each start and in
+`status`, until its configuration says which tools it gives.
+"""
 
 import logging
 
@@ -11,15 +15,23 @@ from gateway.errors import EngineError, RecordDamage
 log = logging.getLogger(__name__)
 
 OWNER = "gateway/notices"  # no hook has such a name: a folder's name has no slash in it
+FEWER_TOOLS = "tools by role"
+OWN_FOLDERS = "files by conversation"
 HELD_VOICE = "voice programs in a sandbox"
+TOOLS_LINE = "access: {tools: {user: all, guest: all}}"
+FEWER = f"agents have fewer tools for users and guests than before, and no shell; to give all back: {TOOLS_LINE}"
 VOICE_NETWORK = (
     "programs under `voice` read only themselves and what their arguments and `read` name now, and have the network "
     "still; to take it: voice: {transcribe: {network: false}, speak: {network: false}}"
 )
+OTHER_FOLDERS = (
+    "agents work for each user in a folder of their own now, below hermes-gateway/files, and no longer in tools.roots, "
+    "which owners and admins have; the files there stay there: docs/people.md in the sources"
+)
 
 
 async def is_new_journal(engine: Engine) -> bool:
-    """As long as nothing is written, be it damaged by now; that no answer comes is no empty journal.
+    """Tell if nothing was ever written to the journal. A damaged record counts as written.
 
     Raises:
         EngineError: the journal cannot be read.
@@ -30,8 +42,19 @@ async def is_new_journal(engine: Engine) -> bool:
         return False
 
 
+async def is_new_home(engine: Engine, is_empty: bool) -> bool:
+    """Tell if this home began after roles decided about tools, and keep the answer; `is_empty` is the journal now."""
+    kept = await _keep_once(engine, FEWER_TOOLS, is_empty)
+    return is_empty if kept is None else kept
+
+
+async def needs_word_of_folders(engine: Engine, is_empty: bool) -> bool:
+    """Tell if an older home starts for the first time since users have folders of their own, and keep that it did."""
+    return await _keep_once(engine, OWN_FOLDERS, is_empty) is None and not is_empty
+
+
 async def has_voice_network(engine: Engine, is_empty: bool) -> bool:
-    """Was anything done in this home before voice programs were held? Then they keep the network. It is kept."""
+    """Tell if this home is older than the sandbox of voice programs, which then keep the network. Keep the answer."""
     kept = await _keep_once(engine, HELD_VOICE, is_empty)
     return not (is_empty if kept is None else kept)
 
@@ -43,7 +66,7 @@ def needs_word_of_voice(configuration: Configuration, has_network: bool) -> bool
 
 
 async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
-    """What an earlier start has kept under this key; None: no start has, and now this is kept."""
+    """Return the answer of an earlier start. If no start kept one, keep this one and return None."""
     where = record_subjects.hook_store_subject_of(OWNER, key)
     _, kept = await records.read_last(engine, where, records.StoredValue)
     if kept is not None:
@@ -56,12 +79,21 @@ async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
     return None
 
 
-def list_notices(access: AccessControl, configuration: Configuration, has_voice_network: bool) -> list[str]:
+def has_changed_tools(access: AccessControl, configuration: Configuration, is_new: bool) -> bool:
+    """Is there anybody for whom the upgrade changed something, and nothing written down about it?"""
+    is_said = any(name.startswith("access.tools.") for name in configuration.origins)
+    return not (is_new or is_said) and access.has_others()
+
+
+def list_notices(
+    access: AccessControl, configuration: Configuration, is_new: bool, has_voice_network: bool
+) -> list[str]:
     """For `status`."""
     return [
         *(
             f"{one.served_as} user {one.user_id} asks to be let in: hermes-gateway pairing list"
             for one in access.pairings.asking
         ),
+        *([FEWER] if has_changed_tools(access, configuration, is_new) else []),
         *([VOICE_NETWORK] if needs_word_of_voice(configuration, has_voice_network) else []),
     ]

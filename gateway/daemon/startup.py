@@ -23,6 +23,7 @@ from gateway.daemon.lease_part import LeasePart
 from gateway.daemon.node_files import find_files
 from gateway.daemon.nodes import SCHEDULE, TENDING
 from gateway.daemon.parts import Part
+from gateway.daemon.received_files import move_received_files
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.verb_activity import write_refusal
 from gateway.daemon.web import GatewayWeb
@@ -101,6 +102,7 @@ async def open_gateway_on(
         await facts.load()  # until then only the rules count
         await gateway.find_owners()
         await gateway.memory.take_along()
+        await move_received_files(engine, home.files)
         await gateway.load_tool_servers()
         await open_turns_consumer(engine)
         async with gateway.serving_hooks():

@@ -35,12 +35,15 @@ class ToolServerJournal:
         self._engine = engine
         self.inherited: Collection[str] = ()
 
-    async def load(self, configured: Collection[str]) -> None:
-        """Read which servers are of the early time."""
+    async def load(self, configured: Collection[str], *, is_new: bool) -> None:
+        """Find out which servers are of the early time: those of the first start, unless the home `is_new` itself."""
         kept = await self._read(KEPT_UNDER)
         if SERVERS_KEY in kept:
             self.inherited = msgspec.convert(kept[SERVERS_KEY], InheritedServers).names
             await self.keep_only(configured)
+            return
+        self.inherited = () if is_new else tuple(sorted(configured))
+        await self._write(KEPT_UNDER, {SERVERS_KEY: InheritedServers(tuple(self.inherited))})
 
     async def keep_only(self, configured: Collection[str]) -> None:
         """A server that was taken out is a new one when it comes again."""

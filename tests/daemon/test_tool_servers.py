@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway import record_subjects, records
-from gateway.engine import NewRecord, open_sqlite
+from gateway import record_subjects
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.testing import GatewayProcess
 from tests.hooks.wires.workshop import is_alive
 
@@ -65,17 +65,15 @@ def test_what_a_server_detached_from_itself_ends_with_the_next_start_after_a_cra
                 os.kill(left, signal.SIGKILL)
 
 
-def keep_server(gateway, name):
-    """As version 0.1.0 kept a server of the time before anybody could say how far it is trusted."""
+def forget_servers(gateway):
+    """As the journal was before anybody could say how far a server is trusted."""
 
-    async def keep():
+    async def forget():
         async with await open_sqlite(gateway.home.journal) as engine:
-            kept = records.StoredValue(hook="mcp", key="servers", value={"names": [name]})
-            await engine.append(
-                NewRecord(record_subjects.hook_store_subject_of("mcp", "servers"), records.encode(kept))
-            )
+            for kept in ("mcp", "gateway/notices"):
+                await engine.purge(record_subjects.hook_store_subject_of(kept))
 
-    anyio.run(keep)
+    anyio.run(forget)
 
 
 def test_a_server_that_is_older_than_the_question_of_trust_may_read_and_one_that_is_added_asks(tmp_path):
@@ -86,7 +84,7 @@ def test_a_server_that_is_older_than_the_question_of_trust_may_read_and_one_that
         gateway.start()
         gateway.say("hello")
         gateway.stop()
-        keep_server(gateway, "shop")
+        forget_servers(gateway)
         gateway.script(turn, settings=early)
         gateway.start()
         assert gateway.say("how much is tea")["reply"] == "ready"

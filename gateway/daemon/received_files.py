@@ -1,0 +1,88 @@
+"""Move received files into the folder of their conversation, which earlier versions did not have.
+
+Older files lay in one folder, and every agent could reach it. A start moves each of them to its conversation, by the
+journal, and leaves a link in its place, since hooks and commands may know the old path; an agent that names the path
+finds the file in its own folder. Several conversations get a copy each. A folder
+for owners takes files without a conversation.
+
+Each step can be done again: a file gets its new name before the link takes its old one. So the next start finishes
+the work of one that was killed.
+"""
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from gateway import record_subjects, records
+from gateway.engine import Engine
+from gateway.file_folders import UNCLAIMED
+from gateway.threads import run_in_thread
+from gateway.yaml_source.units import format_count
+
+log = logging.getLogger(__name__)
+
+
+async def move_received_files(engine: Engine, files: Path) -> None:
+    """Move the files of the old place, if it has any."""
+    found = await run_in_thread(lambda: [*_list_in_old_place(files)])
+    if not found:
+        return
+    folders: dict[tuple[str, ...], dict[Path, None]] = {}  # by network and name: the home may have lain elsewhere
+    async for _, kept in records.read_all(engine, record_subjects.IN_SUBJECTS, records.InboundMessage):
+        for one in kept.message.attachments:
+            own = kept.message.address.find_folder(files, kept.message.user_id)
+            folders.setdefault(Path(one.path).parts[-2:], {})[own] = None
+    unclaimed = failed = 0
+    for path in found:
+        try:
+            places = tuple(folders.get(path.parts[-2:], ())) or (files / UNCLAIMED / path.relative_to(files).parent,)
+            await run_in_thread(_move, path, places)
+            unclaimed += path.parts[-2:] not in folders
+        except OSError as error:
+            failed += 1
+            log.warning("%s cannot be moved to its conversation, and no agent reaches it: %s", path, error)
+    moved = len(found) - failed
+    count = format_count(moved - unclaimed, "file")
+    log.info("received files are with their conversations now, below %s: %s", files, count)
+    if unclaimed:
+        log.info(
+            "without a known sender, and open to owners in %s: %s",
+            files / UNCLAIMED,
+            format_count(unclaimed, "file"),
+        )
+
+
+def _list_in_old_place(files: Path) -> Iterator[Path]:
+    """List files directly in a network's folder, or in the folder of all; conversations have folders a step below."""
+    for path in (*files.glob("*"), *files.glob("*/*")):
+        with suppress(OSError):
+            if path.is_file() and not path.is_symlink() and not path.parent.name.startswith("."):
+                yield path
+
+
+def _move(path: Path, folders: tuple[Path, ...]) -> None:
+    first, *others = folders
+    for folder in (first, *others):
+        for parent in (folder.parent, folder):
+            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        try:
+            os.link(path, first / path.name)  # both names are one file until the link takes the old one
+        except (PermissionError, NotImplementedError):  # there are disks without such links
+            _copy(path, first / path.name)
+    for folder in others:
+        _copy(path, folder / path.name)
+    link = path.with_name(f".{path.name}.new")
+    link.unlink(missing_ok=True)
+    link.symlink_to(os.path.relpath(first / path.name, path.parent))
+    link.replace(path)
+
+
+def _copy(path: Path, to: Path) -> None:
+    """Copy a file whole or not at all, with its age, by which it is removed one day."""
+    beside = to.with_name(f".{to.name}.new")
+    shutil.copy2(path, beside)
+    beside.replace(to)
