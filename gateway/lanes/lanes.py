@@ -180,7 +180,7 @@ class Lanes:
         if (lane := self._workers.worker(key)) and lane.stop():
             return "running"
         peers = self._context.peers
-        while (turn := (session := await self._context.sessions.open(key)).turn) is not None:
+        while (turn := (session := await self._context.sessions.open(key, fresh=True)).turn) is not None:
             if await peers.run(turn):
                 was_stopped = await peers.ask(turn.by, key, "stop")
                 if was_stopped:

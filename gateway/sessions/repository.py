@@ -58,15 +58,15 @@ class SessionRepository:
         self._held: OrderedDict[str, CachedSession] = OrderedDict()
         self._weight = 0
 
-    async def open(self, key: str) -> Session:
-        """The session as the journal has it; one that was never written has the sequence 0.
+    async def open(self, key: str, *, fresh: bool = False) -> Session:
+        """Return the session as the journal has it; one that was never written has the sequence 0.
 
-        What others wrote in this moment may be missing: an append behind it is a Conflict then, and who opens it after
-        that sees them.
+        Unless it is `fresh`, records that others write in this moment may be missing: an append behind it is a Conflict
+        then, and who opens it after that sees them.
         """
         held = self._held.get(key)
         session, summarised = (held.session, held.summarised) if held else await self._from_summary(key)
-        async for newer in self._states(session, fresh=False):
+        async for newer in self._states(session, fresh=fresh):
             session = newer
         if held and held.session is session and self._held.get(key) is held:  # nothing has happened
             held.used = self.now()
