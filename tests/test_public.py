@@ -1,4 +1,4 @@
-"""What other people may import: it is there, documentation shows nothing else, and it loads no more than it needs."""
+"""Public names can be imported, load no more than they need, and are all that the documentation shows."""
 
 import importlib
 import re

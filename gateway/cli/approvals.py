@@ -63,7 +63,7 @@ def show_approvals(found: dict[str, Any]) -> None:
 
 
 def show_question(one: dict[str, Any]) -> None:
-    """Who is meant, where, how long it is open, and what a hook or a tool asks."""
+    """Describe a question: its person, its chat, how long it is open, and the hook or tool that asks."""
     name = f"{one['user_name']} " if one["user_name"] else ""
     place = f"{one['platform']} {one['chat_id']}"
     left = format_duration(max(one["until"] - time.time(), 0))

@@ -63,7 +63,7 @@ async def open_journal(
         join_journal(nats, node, report_waiting),
     ):
         if len(await nats.holders(NODES)) == 1:
-            await nats.take_back()  # of one that was killed, and nobody else is there to be disturbed
+            await nats.take_back()  # a killed gateway's deliveries: nobody else works here now
         log.info("%s works on the journal at %s", node.name, settings.engine)
         yield nats
 

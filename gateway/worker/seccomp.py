@@ -51,7 +51,7 @@ class Machine(NamedTuple):
     modes: tuple[int, ...]  # to change a mode, an owner or a time
     attributes: tuple[int, ...]  # to change further attributes, among which are lists of who may
     times: int  # utimensat, which changes an open file where it is given no path
-    control: int  # ioctl, by which flags of a file change, also of one that is open to be read
+    control: int  # ioctl: it changes a file's flags, even if the file is open only for reading
     of_process: tuple[int, ...]  # prlimit, and what sets scheduling and processors, of the process that is named first
     of_kind: tuple[tuple[int, int], ...]  # priorities, each with the number that stands for a single process
 

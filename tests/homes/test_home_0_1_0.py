@@ -61,7 +61,7 @@ class Grown:
         return str((await to_thread.run_sync(self.gateway.say, text, session))["reply"])
 
     async def read(self, name: str) -> list[tuple[str, str]]:
-        """What was said in a session of the terminal."""
+        """Return the role and words of each entry in a session of the terminal."""
         found = await self.call("sessions.show", session=f"agent:main:terminal:dm:{name}")
         return [(one["role"], one["content"]) for one in found["entries"]]
 

@@ -32,7 +32,7 @@ SEED = 39
 ANSWER = "I hear you."
 KEY = "agent:main:terminal:dm:main"
 Found: TypeAlias = dict[int, str]
-"""What is wrong after each of these calls has failed; "" where nothing is."""
+"""The fault that each failed call left behind, by its number; "" for none."""
 
 
 def prove(trial: Trial) -> Iterator[Row]:

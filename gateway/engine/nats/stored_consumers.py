@@ -104,7 +104,7 @@ async def count_owed(connection: Connection, reader: RecordReader, name: str) ->
 async def list_owed(
     connection: Connection, reader: RecordReader, name: str, until: float, after: int, limit: int
 ) -> list[Record]:
-    """What it has before it; see the interface."""
+    """List the records that this consumer is still owed; see the interface."""
     found = await read_consumer(connection, reader, name)
     if found is None:
         return []

@@ -53,7 +53,7 @@ def describe_error(error: sqlite3.Error, path: Path) -> str:
 
 
 def _look_at(path: Path, before: os.stat_result | None = None) -> os.stat_result | None:
-    """Return the facts of the file of this name, None where there is none, those from before where one may not look."""
+    """Return the facts of this file, or None if it is missing; the facts of before, if we may not look."""
     try:
         return path.stat()
     except FileNotFoundError:

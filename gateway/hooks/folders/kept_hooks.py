@@ -106,6 +106,7 @@ class KeptHooks:
             return
         counts = bool(manifest.guard or manifest.delivery == "durable")
         place = version.source.path
+        device, inode = find_inode(place)
         self._put(
             version.name,
             msgspec.structs.replace(
@@ -113,8 +114,8 @@ class KeptHooks:
                 manifest=msgspec.structs.replace(manifest, unread="") if counts else None,
                 path=str(version.path),
                 place=str(place),
-                device=find_inode(place)[0],
-                inode=find_inode(place)[1],
+                device=device,
+                inode=inode,
                 digest=version.digest,
                 stored_as=version.stored_as,
                 held="",

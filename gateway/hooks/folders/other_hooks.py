@@ -29,7 +29,7 @@ ListHooks: TypeAlias = Callable[[], tuple[dict[str, HookFolder], tuple[OwedHook,
 
 
 class OwedFilter:
-    """Whether a durable hook is owed an event, and which fields it need not have."""
+    """Decides if a durable hook is owed an event, and knows the fields that it does not read."""
 
     def __init__(self, owed: OwedHook, left_out: frozenset[str] = frozenset()) -> None:
         self.owed = owed

@@ -1,7 +1,4 @@
-"""The history goes to hooks that read it, by name or with the event as a whole; all others are told without it.
-
-So do the tools on offer.
-"""
+"""Only hooks that read the history, by name or with the event as a whole, get it, and likewise the tools on offer."""
 
 import json
 

@@ -22,7 +22,7 @@ def are_told(home: Home, last: int) -> bool:
 
 
 async def fire(home: Home, registry: HookRegistry, first: int, last: int) -> None:
-    """Each thirty, a thirteenth of the room, once those before are told, as on a gateway whose hook keeps up."""
+    """Emit thirty at a time, a thirteenth of the room, and wait until they are told, as if the hook keeps up."""
     for n in range(first, last):
         registry.emit("my:event", n=n, text=TEXT)
         if n % 30 == 29 or n == last - 1:
