@@ -178,8 +178,8 @@ class SessionRepository:
 
 def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:
     """An end settles the messages up to there, the words of their audio, and the bells that woke its lane."""
-    subjects: dict[record_subjects.SessionSubject, int] = {"in": upto, "audio": records.NEWEST, "bell": records.NEWEST}
+    settled: dict[record_subjects.SessionSubject, int] = {"in": upto, "audio": records.NEWEST, "bell": records.NEWEST}
     return tuple(
         SettledRecords(record_subjects.session_subject_of(kind, session_key), last, records.TRAFFIC_TTL)
-        for kind, last in subjects.items()
+        for kind, last in settled.items()
     )

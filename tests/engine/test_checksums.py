@@ -54,12 +54,12 @@ async def test_a_bit_that_flipped_is_found_at_the_reading_and_all_others_are_rea
 
 async def test_events_are_told_past_a_damaged_one(path: Path) -> None:
     events = [records.EmittedEvent(name="agent:end", fields={"n": n, "text": TEXT.decode()}) for n in range(4)]
-    subjects = [
+    places = [
         record_subjects.event_subject_of("agent:end"),
         record_subjects.owed_event_subject_of("agent:end", "key"),
     ] * 2
     async with await open_sqlite(path) as engine:
-        for subject, event in zip(subjects, events, strict=True):
+        for subject, event in zip(places, events, strict=True):
             await engine.append(NewRecord(subject, records.encode(event)))
     flip(path)
     async with await open_sqlite(path) as engine:

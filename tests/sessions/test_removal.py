@@ -88,8 +88,8 @@ async def test_hooks_are_still_owed_the_events_of_the_sessions_that_stay(engine:
         await engine.append(NewRecord("gw.dead.hooks.x", records.encode(lost)))
     assert await forget_sessions(engine, sessions, key(), first.session_id)
     owed = [
-        await chain(engine, subjects)
-        for subjects in (record_subjects.EVENT_SUBJECTS, record_subjects.OWED_EVENT_SUBJECTS)
+        await chain(engine, pattern)
+        for pattern in (record_subjects.EVENT_SUBJECTS, record_subjects.OWED_EVENT_SUBJECTS)
     ]
     dead: list[Any] = [records.decode(lost.data) for lost in await chain(engine, "gw.dead.hooks.*")]
     assert [[event.fields["response"] for event in events] for events in (*owed, dead)] == [["second"]] * 3

@@ -82,8 +82,8 @@ class ChatStream:
     async def run(self) -> None:
         """Until cancelled."""
         await self._begun.wait()
-        subjects = (record_subjects.PAGE_SUBJECTS, record_subjects.TURN_SUBJECTS, record_subjects.DELTA_SUBJECTS)
-        heard = await self._engine.tail(*subjects)
+        patterns = (record_subjects.PAGE_SUBJECTS, record_subjects.TURN_SUBJECTS, record_subjects.DELTA_SUBJECTS)
+        heard = await self._engine.tail(*patterns)
         for known in self._chats.values():
             known.tell()
         async for record in heard:

@@ -47,12 +47,12 @@ def can_be_durable(pattern: str) -> bool:
 
 def build_filters(token: str, patterns: Iterable[str]) -> tuple[str, ...]:
     """Under which subjects the consumer of this name finds what its hook is owed."""
-    subjects = [
+    filters = [
         of(pattern)
         for pattern in patterns
         for of in (record_subjects.event_subject_of, record_subjects.owed_event_pattern_of)
     ]
-    return (*dict.fromkeys(subjects), record_subjects.retry_subject_of(token))
+    return (*dict.fromkeys(filters), record_subjects.retry_subject_of(token))
 
 
 def make_dead_letter_put(token: str, hook: str, record: Record, reason: str, attempts: int) -> NewRecord:

@@ -254,8 +254,8 @@ def journal_of(home: Home) -> tuple[set[str], set[str]]:
     """What stands in the file itself: the consumers, and the subjects of dead letters and of what is tried again."""
     with closing(sqlite3.connect(home.root / "journal.db")) as journal:
         consumers = {name for (name,) in journal.execute("SELECT name FROM consumer")}
-        subjects = {subject for (subject,) in journal.execute("SELECT subject FROM log")}
-    return consumers, {subject for subject in subjects if subject.startswith(("gw.dead.", "gw.redo."))}
+        names = {subject for (subject,) in journal.execute("SELECT subject FROM log")}
+    return consumers, {subject for subject in names if subject.startswith(("gw.dead.", "gw.redo."))}
 
 
 @asynccontextmanager
