@@ -19,13 +19,13 @@ from functools import partial
 from pathlib import Path
 
 from bench.options import parse_options
-from gateway import record_subjects, records
 from gateway.engine.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from gateway.errors import GatewayError
-from gateway.messages import Address, Message, Reply
+from gateway.messages.message import Address, Message, Reply
+from gateway.messages.transcript import Entry
+from gateway.records import records, subjects
 from gateway.sessions.retention import TARGET_SHARE
 from gateway.testing import GatewayProcess
-from gateway.transcript import Entry
 
 TURNS = 12
 WORDS = [
@@ -73,7 +73,7 @@ def make_rows(count: int) -> Iterator[Row]:
     text = " ".join(dice.choice(WORDS) for _ in range(600))
     for number in range(count):
         key, at = key_of(number), now - 86400 * (8 + 82 * (count - number) / count)
-        conv, address = record_subjects.token_of(key), Address("terminal", f"s{number}")
+        conv, address = subjects.token_of(key), Address("terminal", f"s{number}")
         for turn in range(TURNS):
             said = text[turn * 7 : turn * 7 + 500]
             message = Message(f"{number}-{turn}", address, "owner", said, session=f"s{number}", sent_at=at)
@@ -88,7 +88,7 @@ def make_rows(count: int) -> Iterator[Row]:
             entries = (Entry("user", said), Entry("assistant", answer))
             written.append((f"gw.turn.{conv}", records.TurnEnded(upto=on, turn_id=name, entries=entries, at=at)))
             reply = records.OwedReply(reply=Reply(name, address, answer), session_key=key, turn_id=name, at=at)
-            written.append((record_subjects.reply_subject_of(address, key), reply))
+            written.append((subjects.reply_subject_of(address, key), reply))
             for subject, record in written:
                 seq += 1
                 yield subject, at, None, None, records.encode(record)

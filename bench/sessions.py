@@ -22,13 +22,13 @@ from pathlib import Path
 
 from bench.options import parse_options
 from bench.spine import SETTINGS, measure
-from gateway import record_subjects, records
+from gateway.cluster.nats.engine import open_nats
 from gateway.engine.interface import Record
-from gateway.engine.nats.engine import open_nats
 from gateway.engine.stored_journal import StoredRecord
+from gateway.messages.transcript import Entry
+from gateway.records import records, subjects
 from gateway.sessions.search_index import SearchIndex
 from gateway.testing import GatewayProcess
-from gateway.transcript import Entry
 from tests.engine.nats_servers import NatsServer, run_servers, wait_until_ready
 
 FEW, MANY = 1000, 1_000_000
@@ -111,7 +111,7 @@ def make_records(count: int) -> Iterator[StoredRecord]:
     at, seq = time.time() - AGE, 0
     for number in range(count):
         key, name = f"agent:main:terminal:dm:s{number}", f"{number:012x}"
-        subject = record_subjects.session_subject_of("turn", key)
+        subject = subjects.session_subject_of("turn", key)
         entries = (Entry("user", f"what will the weather be in town{number}"), Entry("assistant", ANSWER))
         chain = (
             records.SessionOpened(session_id=name, session_key=key, platform="terminal", at=at),

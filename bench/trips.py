@@ -35,7 +35,7 @@ from bench import start, whole
 from bench.options import parse_options
 from bench.processes import descendants, memory
 from bench.whole import COUNTED, MANY, ROOT, TreeGateway, read_report, run_gateway
-from gateway.control_socket.client import ControlClient
+from gateway.control.client import ControlClient
 from gateway.testing.gateway_process import CALL_SECONDS
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.wire import ANN, Wire

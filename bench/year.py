@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bench.options import parse_options
 from bench.owed_events import HANDLER, LOOK_SECONDS, wait_until_told
-from gateway.control_socket.client import ControlClient
+from gateway.control.client import ControlClient
 from tests.chaos.moved_gateway import MovedGateway
 
 PEOPLE, A_DAY, QUARTERS = 4, 100, 4

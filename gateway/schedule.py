@@ -22,11 +22,11 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.cron import parse_timetable
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict, Duplicate
 from gateway.hooks import HookRegistry
+from gateway.records import records, subjects
 
 LOOK = 5.0  # seconds between two looks at the wall clock, at most
 LONGEST_JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
@@ -92,7 +92,7 @@ class Scheduler:
         planned = list(self._planned())
         for hook in self._marks.keys() - {plan.hook for plan in planned}:
             del self._marks[hook]
-            await self._engine.purge(record_subjects.schedule_subject_of(hook))
+            await self._engine.purge(subjects.schedule_subject_of(hook))
         return min([await self._look_again(plan) for plan in planned], default=LOOK)
 
     async def _look_again(self, plan: ScheduledHook) -> float:
@@ -132,7 +132,7 @@ class Scheduler:
         return mark
 
     async def _read(self, hook: str) -> ScheduleMark | None:
-        record = await self._engine.last(record_subjects.schedule_subject_of(hook))
+        record = await self._engine.last(subjects.schedule_subject_of(hook))
         if record is None:
             return None
         kept = records.decode(record.data)
@@ -145,7 +145,7 @@ class Scheduler:
         Raises:
             Conflict: another gateway has moved it.
         """
-        where = record_subjects.schedule_subject_of(plan.hook)
+        where = subjects.schedule_subject_of(plan.hook)
         kept = records.StoredValue(hook=plan.hook, key=KEY, value={"timetable": mark.timetable, "at": mark.at})
         put = NewRecord(where, records.encode(kept), expect=mark.seq)
         try:

@@ -8,8 +8,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway import record_subjects, records
 from gateway.engine import Engine
+from gateway.records import records, subjects
 from gateway.sessions import Session, apply_record
 
 FINAL_ID = re.compile(r":(reply(:[0-9]+)?|failed)\Z")
@@ -44,7 +44,7 @@ async def audit(engine: Engine, *, is_over: bool = True, is_sent: bool = False) 
         if kind == "in":
             found.inbound += len(chain)
             found.expect(not is_over or f"gw.turn.{conv}" in by_subject, f"{conv}: nobody ever looked at it")
-        if kind == "out" and record_subjects.is_sent(subject):
+        if kind == "out" and subjects.is_sent(subject):
             found.sent += len(chain)
         elif kind == "out" and is_sent:
             place = conv.rpartition(".")[0]

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from gateway import record_subjects, records
 from gateway.config.settings import SessionSettings
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import Conflict
 from gateway.lanes import LaneSettings
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
+from gateway.records import records, subjects
 from gateway.sessions import Session, SessionRepository, session_key_of
 from gateway.testing.live_gateway import until as until  # where tests of the house look for it
 from gateway.testing.memory_engine import MemoryEngine
@@ -77,9 +77,9 @@ async def chain(engine: Engine, pattern: str) -> list[Any]:
 
 
 async def turn_chain(engine: Engine, chat: str = "1") -> list[Any]:
-    return await chain(engine, record_subjects.session_subject_of("turn", key(chat)))
+    return await chain(engine, subjects.session_subject_of("turn", key(chat)))
 
 
 async def replies(engine: Engine, chat: str = "1") -> list[str]:
     """The texts that are owed to a chat, in order."""
-    return [out.reply.text for out in await chain(engine, record_subjects.reply_pattern_of_session(key(chat)))]
+    return [out.reply.text for out in await chain(engine, subjects.reply_pattern_of_session(key(chat)))]

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.access import AccessControl, AccessRules, Pairings, PeopleGroup
 from gateway.access.message_rate import MOST_PEOPLE
-from gateway.messages import Address, ChatType, Message
+from gateway.messages.message import Address, ChatType, Message
 from gateway.testing.memory_engine import MemoryEngine
 
 RULES = AccessRules(

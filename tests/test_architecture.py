@@ -43,7 +43,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "httpcore": ("gateway/agent/models/endpoint_client.py",),
     "httpx": (),
     "mcp": ("gateway/agent/libraries.py",),
-    "nats": ("gateway/engine/nats/", "gateway/hooks/nats_transport.py", "gateway/agent/libraries.py"),
+    "nats": ("gateway/cluster/nats/", "gateway/hooks/nats_transport.py", "gateway/agent/libraries.py"),
     "httpx2": ("gateway/agent/libraries.py",),
     "openai": (),
     "PIL": ("gateway/agent/libraries.py", "gateway/parser/media_handler.py"),
@@ -57,7 +57,7 @@ for network, spec in load_settings_schema().platforms.items():
 # Classes that do more than fifteen things, and why they are one thing all the same.
 CROWDED = {
     ("gateway/engine/interface.py", "Engine"): "the journal's contract",
-    ("gateway/engine/nats/engine.py", "NatsEngine"): "fills the contract",
+    ("gateway/cluster/nats/engine.py", "NatsEngine"): "fills the contract",
     ("gateway/testing/memory_engine.py", "MemoryEngine"): "fills the contract",
     ("gateway/testing/networks/wire.py", "Wire"): "all that people and networks can do to an adapter",
 }
@@ -74,11 +74,12 @@ SHORT = {
     "gateway/cli/restart.py": "a file is a verb that one types",
     "gateway/cli/stop.py": "a file is a verb that one types",
     "gateway/backup/sqlite_copy.py": "a program, whose process reaches two folders",
+    "gateway/transcript.py": "the name that programs import the conversation by",
     "gateway/late_imports.py": "models, hooks and networks load by it, and neither knows the other",
     "gateway/installer/package_installer.py": "a program, run by the Python that has pip",
     "gateway/testing/networks/plugin.py": "what pytest loads by its name",
     "gateway/testing/plugin.py": "what pytest loads by its name",
-    "gateway/own_turns.py": "traces and figures ask it, and neither knows the other",
+    "gateway/records/own_turns.py": "traces and figures ask it, and neither knows the other",
     "gateway/hooks/folders/requirement.py": "plugins and commands read packages too, and no manifest",
     "gateway/hermes/shim/*": "each stands in for one module of Hermes",
 }

@@ -95,7 +95,7 @@ async def test_a_message_and_its_reply_pass_the_stops_in_the_order_of_the_page(t
 
 
 async def test_a_message_passes_no_more_files_than_the_work_needs(tmp_path: Path) -> None:
-    rooms = ("access/", "adapters/", "commands.py", "dispatcher/", "lanes/", "messages.py", "outbox/")
+    rooms = ("access/", "adapters/", "dispatcher/", "lanes/", "messages/", "outbox/")
     async with gateway_in(tmp_path / "home", {"user": "weather", "text": "sunny"}) as gateway:
         sent = anyio.Event()
         gateway.registry.watch("message:sent", lambda _name, _fields: sent.set())

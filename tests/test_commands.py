@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.commands import Command, CommandResult, CommandTable, ParsedCommand, parse_command
 from gateway.dispatcher import BUILT_IN
+from gateway.dispatcher.commands import Command, CommandResult, CommandTable, ParsedCommand, parse_command
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.file_folders import UNCLAIMED, escape_id
-from gateway.messages import Address
+from gateway.files.folders import UNCLAIMED, escape_id
+from gateway.messages.message import Address
 
 FILES = Path("/files")
 IDS = st.text(st.characters(), max_size=300) | st.sampled_from(["", ".", "..", "%", "%2E", "chat", "chat.1", "~", "/"])

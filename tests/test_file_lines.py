@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.file_lines import FileLineFilter, split_file_lines
+from gateway.files.lines import FileLineFilter, split_file_lines
 
 CASES = {
     "no such line": ("Here it is.\n", "Here it is.\n", ()),

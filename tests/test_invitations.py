@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from gateway import record_subjects
 from gateway.access import Pairings
 from gateway.access.invitations import LONGEST, MOST_OPEN
 from gateway.access.pairing_journal import MOST_TRYING, MOST_WRONG
 from gateway.engine.journal_clock import Clock
 from gateway.errors import AccessError
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
+from gateway.records import subjects
 from gateway.roles import Role
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import SetClock
@@ -68,7 +68,7 @@ async def test_whoever_comes_first_is_let_in_and_nobody_after_them(pairings: Pai
 async def test_its_code_stands_nowhere(pairings: Pairings, engine: MemoryEngine) -> None:
     code, made = await pairings.invitations.make("user", 3600, ANN)
     assert code not in str(made)
-    kept = await engine.last(record_subjects.ACCESS_SUBJECT)
+    kept = await engine.last(subjects.ACCESS_SUBJECT)
     assert kept
     assert code.encode() not in kept.data
 
@@ -145,7 +145,7 @@ async def test_only_so_many_who_try_are_remembered(pairings: Pairings, engine: M
     for user in range(MOST_TRYING + 20):
         with pytest.raises(AccessError):
             await use(pairings, "WRONG", str(user))
-    kept = await engine.last(record_subjects.ACCESS_SUBJECT)
+    kept = await engine.last(subjects.ACCESS_SUBJECT)
     assert kept
     assert len(kept.data) < 100 * MOST_TRYING
 

@@ -19,28 +19,28 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway import record_subjects, records
 from gateway.access import AccessControl, AccessRules, Pairings
 from gateway.agent import Skill
 from gateway.agent.toolbox.memory import FileMemory
 from gateway.chats import ChatJournal, HeardMessages
+from gateway.cluster.nats.engine import open_nats
+from gateway.cluster.switches import SharedSwitches
 from gateway.config.home import Home
 from gateway.daemon.shared_memory import SharedMemory
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.engine import Engine, NewRecord, open_sqlite
-from gateway.engine.nats.engine import open_nats
 from gateway.errors import AccessError, SessionError
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.shared_switches import SharedSwitches
 from gateway.hooks.folders.switches import HookSwitches
-from gateway.journal_follower import JournalFollower, LastRecord, RecordCopy
-from gateway.message_pieces import MessageName
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
+from gateway.messages.pieces import MessageName
+from gateway.messages.steps import VERSION
+from gateway.messages.transcript import Usage
 from gateway.people.forgotten import ForgottenPeople
 from gateway.people.person import Person, find_pseudonym
-from gateway.records import ProgramKeyState
-from gateway.steps import VERSION
-from gateway.transcript import Usage
+from gateway.records import records, subjects
+from gateway.records.follower import JournalFollower, LastRecord, RecordCopy
+from gateway.records.records import ProgramKeyState
 from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageJournal, UsageOrigin
 from gateway.web.logins import Logins
 from gateway.web.program_keys import ProgramKeys
@@ -123,9 +123,9 @@ async def test_who_owns_the_home_is_known_to_all_and_written_once(journals: Jour
     async with following(journals.one, one.pairings.last), following(journals.other, other.pairings.last):
         await one.apply_rules(rules)
         await until(lambda: other.pairings.owners)
-        (before,) = await journals.one.read(record_subjects.ACCESS_SUBJECT)
+        (before,) = await journals.one.read(subjects.ACCESS_SUBJECT)
         await other.apply_rules(rules)
-        assert await journals.one.read(record_subjects.ACCESS_SUBJECT) == [before]
+        assert await journals.one.read(subjects.ACCESS_SUBJECT) == [before]
         await one.pairings.approve(await one.invite(asked("3")), BY, "admin")
         await until(lambda: other.find_role(asked("3")) == "admin")
         assert one.owners == other.owners == {"net": "7"}, "whoever is let in takes nothing from them"
@@ -143,7 +143,7 @@ async def test_what_holds_in_a_chat_holds_on_each_gateway(journals: Journals) ->
         results = [await outcome_of(each.write, "net:-2", {"model": "a"}) for each in (one, other)]
         assert results[0] == "done"
         await until(lambda: one.chats == other.chats == {"net:-2": {"model": "a"}})
-        await journals.one.purge(record_subjects.CHAT_SUBJECTS)
+        await journals.one.purge(subjects.CHAT_SUBJECTS)
         await other.load()
         assert other.chats == {}
 
@@ -214,7 +214,7 @@ async def test_each_change_is_told_once_and_the_last_after_a_cut(journals: Journ
     copies = {
         name: LastRecord(
             engine,
-            record_subjects.KEYS_SUBJECT,
+            subjects.KEYS_SUBJECT,
             ProgramKeyState(),
             partial(note_newest, told[name]),
         )
@@ -248,7 +248,7 @@ async def test_too_much_at_once_is_loaded_anew(journals: Journals) -> None:
     await journals.one.append(chat_put("net:second"))
     for _ in range(5):
         await journals.one.append(*(chat_put(f"net:{number}") for number in range(400)))
-    await journals.one.purge(record_subjects.chat_subject_of("net:first"))
+    await journals.one.purge(subjects.chat_subject_of("net:first"))
     await until(lambda: follower._tail and follower._tail.dropped, "more than is kept for who does not read")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(follower.run)
@@ -259,7 +259,7 @@ async def test_too_much_at_once_is_loaded_anew(journals: Journals) -> None:
 
 def chat_put(chat: str) -> NewRecord:
     kept = records.ChatRuleRecord(chat=chat, values={"answer": "always"})
-    return NewRecord(record_subjects.chat_subject_of(chat), records.encode(kept))
+    return NewRecord(subjects.chat_subject_of(chat), records.encode(kept))
 
 
 async def test_what_a_newer_gateway_wrote_is_said_and_the_rest_followed(
@@ -268,7 +268,7 @@ async def test_what_a_newer_gateway_wrote_is_said_and_the_rest_followed(
     journal = ChatJournal(journals.other)
     newer = records.encode(records.ChatRuleRecord(chat="net:1", values={}, v=VERSION + 1))
     async with following(journals.other, journal):
-        await journals.one.append(NewRecord(record_subjects.chat_subject_of("net:1"), newer))
+        await journals.one.append(NewRecord(subjects.chat_subject_of("net:1"), newer))
         await journals.one.append(chat_put("net:2"))
         await until(lambda: "net:2" in journal.chats)
         assert "does not count here" in caplog.text

@@ -5,7 +5,7 @@ import math
 import msgspec
 import pytest
 
-from gateway.message_parts import (
+from gateway.messages.parts import (
     Location,
     MessagePart,
     Poll,

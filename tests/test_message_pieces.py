@@ -4,9 +4,9 @@ from itertools import permutations
 
 import pytest
 
-from gateway.message_pieces import DELETED, MessageName, delete_pieces, find_pieces, put_pieces
-from gateway.messages import Address, Attachment, Message, MessageKind
-from gateway.transcript import Entry, Picture
+from gateway.messages.message import Address, Attachment, Message, MessageKind
+from gateway.messages.pieces import DELETED, MessageName, delete_pieces, find_pieces, put_pieces
+from gateway.messages.transcript import Entry, Picture
 
 FILE = Attachment("image", "/files/cat.png", "cat.png", "image/png", 3)
 PICTURE = Picture("image", "/files/cat.png", "0" * 64, 3, "image/png")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.access import AccessControl, AccessRules, Pairings
-from gateway.messages import Address, ChatType, Message
+from gateway.messages.message import Address, ChatType, Message
 from gateway.testing.memory_engine import MemoryEngine
 
 pytestmark = pytest.mark.row("T9")

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway import record_subjects
 from gateway.access import AccessControl, AccessRules, Pairings
 from gateway.access.pairing import CODE_PAUSE, MOST_ASKING
 from gateway.access.pairing_journal import CODE_LIFETIME, MOST_WRONG
 from gateway.errors import AccessError
-from gateway.messages import Address, ChatType, Message, MessageKind
+from gateway.messages.message import Address, ChatType, Message, MessageKind
+from gateway.records import subjects
 from gateway.roles import Role
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import SetClock
@@ -168,7 +168,7 @@ async def test_no_code_stands_in_the_journal_and_only_one_record_does(
     pairings: Pairings, engine: MemoryEngine, clock: SetClock
 ) -> None:
     codes = [await pairings.invite(asked(str(number))) for number in range(3)]
-    kept = await engine.read(record_subjects.ACCESS_SUBJECT)
+    kept = await engine.read(subjects.ACCESS_SUBJECT)
     assert len(kept) == 1
     assert not [code for code in codes if code.encode() in kept[0].data]
 

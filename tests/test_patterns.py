@@ -35,7 +35,7 @@ SOON = 0.1  # seconds that no short text may take
 
 # Patterns that are made from others, with what they are made of and where their text comes from.
 MADE: Mapping[str, str] = {
-    "gateway/activity.py": "a person's id, as plain signs",
+    "gateway/records/activity.py": "a person's id, as plain signs",
     "gateway/adapters/discord/reader.py": "our own ids, at the beginning",
     "gateway/adapters/shared/adapter_loading.py": "whether somebody else's pattern of ids is one",
     "gateway/adapters/slack/reader.py": "our own id, at the beginning",

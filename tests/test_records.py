@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway import record_subjects, records
 from gateway.engine import matches
 from gateway.errors import EngineTooNew
-from gateway.messages import Address
+from gateway.messages.message import Address
+from gateway.records import records, subjects
 
 # As version 1 wrote them. A line may never be changed or taken away; what is new gets a new one.
 WRITTEN = {
@@ -154,53 +154,51 @@ def test_what_is_no_record_is_an_error(data: bytes) -> None:
 
 def test_a_key_is_one_segment_whatever_is_in_it() -> None:
     for key in ("", "a.b", "*", ">", "agent:main:net:dm:1 2", "ä" * 1000):
-        assert record_subjects.session_subject_of("in", key).count(".") == 2
-        assert matches("gw.in.*", record_subjects.session_subject_of("in", key))
+        assert subjects.session_subject_of("in", key).count(".") == 2
+        assert matches("gw.in.*", subjects.session_subject_of("in", key))
 
 
 def test_replies_are_found_by_session_by_place_and_by_platform() -> None:
     at, elsewhere = Address("net", "1"), Address("net", "1", "thread", "9")
-    out = record_subjects.reply_subject_of(at, "k")
-    assert matches(record_subjects.reply_pattern_of_session("k"), out)
-    assert not matches(record_subjects.reply_pattern_of_session("other"), out)
-    assert matches(record_subjects.reply_pattern_of_place(record_subjects.place_of(at)), out)
-    assert not matches(record_subjects.reply_pattern_of_place(record_subjects.place_of(elsewhere)), out)
-    assert matches(record_subjects.reply_pattern_of_platform("net"), out)
-    assert not matches(record_subjects.reply_pattern_of_platform("ne"), out)
-    assert matches(record_subjects.OUT_SUBJECTS, out)
+    out = subjects.reply_subject_of(at, "k")
+    assert matches(subjects.reply_pattern_of_session("k"), out)
+    assert not matches(subjects.reply_pattern_of_session("other"), out)
+    assert matches(subjects.reply_pattern_of_place(subjects.place_of(at)), out)
+    assert not matches(subjects.reply_pattern_of_place(subjects.place_of(elsewhere)), out)
+    assert matches(subjects.reply_pattern_of_platform("net"), out)
+    assert not matches(subjects.reply_pattern_of_platform("ne"), out)
+    assert matches(subjects.OUT_SUBJECTS, out)
 
 
 def test_a_platform_of_any_name_is_one_segment() -> None:
     for name in ("net", "Net 2", "a.b", "*"):
-        assert record_subjects.reply_subject_of(Address(name, "1"), "k").count(".") == 4
+        assert subjects.reply_subject_of(Address(name, "1"), "k").count(".") == 4
 
 
 def test_events_stand_under_their_names() -> None:
-    assert record_subjects.event_subject_of("tool:before") == "gw.ev.tool.before"
-    assert record_subjects.event_subject_of("tool:*") == "gw.ev.tool.>"
-    assert record_subjects.event_subject_of("*") == "gw.ev.>"
+    assert subjects.event_subject_of("tool:before") == "gw.ev.tool.before"
+    assert subjects.event_subject_of("tool:*") == "gw.ev.tool.>"
+    assert subjects.event_subject_of("*") == "gw.ev.>"
 
 
 def test_a_cursor_stands_under_its_reader_and_its_bot() -> None:
-    assert record_subjects.cursor_subject_of("net") == "gw.cur.net"
-    assert record_subjects.cursor_subject_of("net", "bot") == f"gw.cur.net.{record_subjects.token_of('bot')}"
+    assert subjects.cursor_subject_of("net") == "gw.cur.net"
+    assert subjects.cursor_subject_of("net", "bot") == f"gw.cur.net.{subjects.token_of('bot')}"
 
 
 def test_what_stands_in_a_subject_is_read_from_it() -> None:
     at = Address("net", "1")
-    assert record_subjects.place_of_reply_subject(
-        record_subjects.reply_subject_of(at, "k")
-    ) == record_subjects.place_of(at)
-    for subject in (record_subjects.session_subject_of("dead.turns", "k"), record_subjects.reply_subject_of(at, "k")):
-        assert record_subjects.token_of_subject(subject) == record_subjects.token_of("k")
+    assert subjects.place_of_reply_subject(subjects.reply_subject_of(at, "k")) == subjects.place_of(at)
+    for subject in (subjects.session_subject_of("dead.turns", "k"), subjects.reply_subject_of(at, "k")):
+        assert subjects.token_of_subject(subject) == subjects.token_of("k")
 
 
 def test_no_other_module_spells_a_subject() -> None:
-    top = Path(record_subjects.__file__).parent
+    top = Path(subjects.__file__).parent
     spelt = {
         f"{path.relative_to(top)}:{node.lineno}: {node.value}"
         for path in top.rglob("*.py")
-        if path != Path(record_subjects.__file__)
+        if path != Path(subjects.__file__)
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(("gw.", "rt."))
     }

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from gateway.control_socket.client import ControlClient
+from gateway.control.client import ControlClient
 from gateway.testing import GatewayProcess
 from tests.hooks.wires.site import serving, site
 from tests.web.signers import GITHUB_SECRET, sign_github

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gateway import records
 from gateway.engine import Engine
 from gateway.hooks import HookRegistry
+from gateway.records import records
 from gateway.schedule import LONGEST_JUMP, HookPresence, ScheduledHook, Scheduler
 from gateway.testing import GatewayProcess
 from gateway.testing.memory_engine import MemoryEngine

@@ -15,22 +15,8 @@ import anyio
 import pytest
 
 from gateway.access import Pairings
-from gateway.activity import Activity
 from gateway.agent.toolbox.memory import FileMemory
-from gateway.config.home import Home as GatewayHome
-from gateway.daemon.startup import put_received_files
-from gateway.engine import Engine, open_sqlite
-from gateway.engine.nats.engine import NatsEngine, open_nats
-from gateway.engine.nats.file_names import FileNames
-from gateway.engine.nats.stored_messages import LIFETIME
-from gateway.journal_follower import JournalFollower
-from gateway.messages import Address, Attachment, Message, Reply
-from gateway.people.person import Person
-from gateway.people.removal import PersonRemoval
-from gateway.people.traces import PersonTraces
-from gateway.sessions import SessionRepository
-from gateway.sessions.search import SessionSearch
-from gateway.shared_files import (
+from gateway.cluster.files import (
     RemovalFollower,
     SharedFiles,
     digest_of,
@@ -40,9 +26,23 @@ from gateway.shared_files import (
     make_path_pattern,
     remove_files,
 )
-from gateway.shared_folders import SharedFolders, make_chat_folder
-from gateway.steps import LlmStep, ToolFinished, ToolStarted
-from gateway.transcript import Entry, Picture, ToolCall
+from gateway.cluster.folders import SharedFolders, make_chat_folder
+from gateway.cluster.nats.engine import NatsEngine, open_nats
+from gateway.cluster.nats.file_names import FileNames
+from gateway.cluster.nats.stored_messages import LIFETIME
+from gateway.config.home import Home as GatewayHome
+from gateway.daemon.startup import put_received_files
+from gateway.engine import Engine, open_sqlite
+from gateway.messages.message import Address, Attachment, Message, Reply
+from gateway.messages.steps import LlmStep, ToolFinished, ToolStarted
+from gateway.messages.transcript import Entry, Picture, ToolCall
+from gateway.people.person import Person
+from gateway.people.removal import PersonRemoval
+from gateway.people.traces import PersonTraces
+from gateway.records.activity import Activity
+from gateway.records.follower import JournalFollower
+from gateway.sessions import SessionRepository
+from gateway.sessions.search import SessionSearch
 from gateway.usage import RunningTotals, UsageJournal
 from tests.engine.conftest import nats_server
 from tests.spine import until

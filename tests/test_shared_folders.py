@@ -14,15 +14,15 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
-from gateway import records
+from gateway.cluster.files import SharedFiles
+from gateway.cluster.folder_contents import LARGEST_FILE, MOST_FILES, open_until_end
+from gateway.cluster.folder_journal import STORED, FolderJournal
+from gateway.cluster.folders import BASES, SharedFolder, SharedFolders, is_steering, list_chat_folders, make_chat_folder
+from gateway.cluster.nats.connection import PATIENCE
+from gateway.cluster.nats.engine import NatsEngine, open_nats
+from gateway.cluster.nats.file_names import FileNames, make_file_id
 from gateway.engine import Engine, open_sqlite
-from gateway.engine.nats.connection import PATIENCE
-from gateway.engine.nats.engine import NatsEngine, open_nats
-from gateway.engine.nats.file_names import FileNames, make_file_id
-from gateway.folder_contents import LARGEST_FILE, MOST_FILES, open_until_end
-from gateway.folder_journal import STORED, FolderJournal
-from gateway.shared_files import SharedFiles
-from gateway.shared_folders import BASES, SharedFolder, SharedFolders, is_steering, list_chat_folders, make_chat_folder
+from gateway.records import records
 from tests.engine.conftest import nats_server
 from tests.waits import Stopwatch
 

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.agent.toolbox.file_reach import FOLDER
+from gateway.cluster.roots import find_shared_root, find_turn_folders, list_shared_roots
 from gateway.config.home import Home
 from gateway.config.settings import AgentSettings, Settings, ToolSettings
-from gateway.shared_roots import find_shared_root, find_turn_folders, list_shared_roots
 
 
 def make_settings(*roots: str) -> Settings:

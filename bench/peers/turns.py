@@ -87,7 +87,7 @@ def sdk(url, model):
 def ours(url, model):
     from gateway.agent import ModelRequest
     from gateway.agent.models.openai import OpenAIModel
-    from gateway.transcript import Entry
+    from gateway.messages.transcript import Entry
 
     client = OpenAIModel(model, api_key="key", base_url=url)
 
@@ -102,7 +102,7 @@ def gateway(url, model):
     from gateway.agent import Agent, Ports, run_turn, tool
     from gateway.agent.models.openai import OpenAIModel
     from gateway.hooks import HookRegistry
-    from gateway.transcript import Entry
+    from gateway.messages.transcript import Entry
 
     @tool(repeatable=True)
     async def noop() -> str:

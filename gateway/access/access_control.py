@@ -14,8 +14,8 @@ from gateway.access.pairing import Pairings
 from gateway.access.rules import AccessRules
 from gateway.agent import Tool
 from gateway.errors import AccessError, EngineError
-from gateway.messages import Message, address_of
-from gateway.records import PairingUser
+from gateway.messages.message import Message, address_of
+from gateway.records.records import PairingUser
 from gateway.roles import Role, is_admin, rank_of
 
 log = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from gateway.access.pairing_journal import ALPHABET, LONGEST_NAME, PairingJournal, mark_of
 from gateway.errors import AccessError
-from gateway.messages import Message
-from gateway.records import PairingInvitation, PairingUser
+from gateway.messages.message import Message
+from gateway.records.records import PairingInvitation, PairingUser
 from gateway.roles import Role
 
 LIFETIME = 3600.0

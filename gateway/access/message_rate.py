@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from gateway.messages import Message
+from gateway.messages.message import Message
 
 MINUTE = 60.0
 MOST_PEOPLE = 10_000  # whose pace is remembered before those who have been silent are forgotten

@@ -7,7 +7,7 @@ owner from then on, so that letting in somebody else takes nothing from them. A 
 from collections.abc import Iterable, Mapping, Sequence
 
 from gateway.access.rules import AccessRules
-from gateway.records import PairingUser
+from gateway.records.records import PairingUser
 from gateway.roles import is_admin
 
 MOST_NAMED = 5  # people of whom a suggestion tells

@@ -21,8 +21,8 @@ from gateway.access.pairing_journal import ALPHABET, LONGEST_NAME, PairingJourna
 from gateway.engine import Engine
 from gateway.errors import AccessError, EngineError
 from gateway.hooks.withheld_codes import SIGN, CodeKind, compile_words
-from gateway.messages import Message
-from gateway.records import PairingUser
+from gateway.messages.message import Message
+from gateway.records.records import PairingUser
 from gateway.roles import Role
 
 CODE_PAUSE = 600.0  # before the same person gets another code

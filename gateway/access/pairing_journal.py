@@ -8,11 +8,11 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.engine import Engine
 from gateway.errors import AccessError, Conflict
-from gateway.journal_follower import LastRecord
-from gateway.records import PairingInvitation, PairingUser
+from gateway.records import records, subjects
+from gateway.records.follower import LastRecord
+from gateway.records.records import PairingInvitation, PairingUser
 
 CODE_LIFETIME = 3600.0
 MOST_WRONG = 5  # codes in an hour, of one who tries
@@ -26,7 +26,7 @@ class PairingJournal:
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
-        self.last = LastRecord(engine, record_subjects.ACCESS_SUBJECT, records.PairingState())
+        self.last = LastRecord(engine, subjects.ACCESS_SUBJECT, records.PairingState())
         self._engine = engine
         self._lock = anyio.Lock()
 
@@ -102,7 +102,7 @@ class PairingJournal:
 
 def mark_of(code: str) -> str:
     """What is kept of a code."""
-    return record_subjects.token_of(f"pairing:{code}")
+    return subjects.token_of(f"pairing:{code}")
 
 
 def _keep_recent(tries: tuple[float, ...], now: float) -> tuple[float, ...]:

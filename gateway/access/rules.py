@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from gateway.agent import Tool
-from gateway.messages import Message
+from gateway.messages.message import Message
 from gateway.roles import Role, is_admin, rank_of
 
 EVERY_TOOL = frozenset({"all", "*"})

@@ -44,24 +44,24 @@ if TYPE_CHECKING:
     from gateway.config.platform_settings import PlatformSpec as PlatformSpec
     from gateway.errors import AdapterError as AdapterError
     from gateway.logs.redaction import TokenShape as TokenShape
-    from gateway.message_parts import Contact as Contact
-    from gateway.message_parts import Location as Location
-    from gateway.message_parts import MessagePart as MessagePart
-    from gateway.message_parts import Poll as Poll
-    from gateway.message_parts import Sticker as Sticker
-    from gateway.message_parts import describe_parts as describe_parts
-    from gateway.message_parts import make_contact as make_contact
-    from gateway.message_parts import make_location as make_location
-    from gateway.message_parts import make_poll as make_poll
-    from gateway.message_parts import make_sticker as make_sticker
-    from gateway.messages import Address as Address
-    from gateway.messages import Attachment as Attachment
-    from gateway.messages import Button as Button
-    from gateway.messages import LiteralText as LiteralText
-    from gateway.messages import Message as Message
-    from gateway.messages import Receipt as Receipt
-    from gateway.messages import Reply as Reply
-    from gateway.messages import kind_of as kind_of
+    from gateway.messages.message import Address as Address
+    from gateway.messages.message import Attachment as Attachment
+    from gateway.messages.message import Button as Button
+    from gateway.messages.message import LiteralText as LiteralText
+    from gateway.messages.message import Message as Message
+    from gateway.messages.message import Receipt as Receipt
+    from gateway.messages.message import Reply as Reply
+    from gateway.messages.message import kind_of as kind_of
+    from gateway.messages.parts import Contact as Contact
+    from gateway.messages.parts import Location as Location
+    from gateway.messages.parts import MessagePart as MessagePart
+    from gateway.messages.parts import Poll as Poll
+    from gateway.messages.parts import Sticker as Sticker
+    from gateway.messages.parts import describe_parts as describe_parts
+    from gateway.messages.parts import make_contact as make_contact
+    from gateway.messages.parts import make_location as make_location
+    from gateway.messages.parts import make_poll as make_poll
+    from gateway.messages.parts import make_sticker as make_sticker
     from gateway.outbox import DoubtPolicy as DoubtPolicy
     from gateway.outbox import LiveCapability as LiveCapability
     from gateway.outbox import Transport as Transport

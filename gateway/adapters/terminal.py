@@ -14,19 +14,19 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.adapters.shared.adapter import ReceiveMessage
-from gateway.commands import parse_command
+from gateway.cluster.files import SharedFiles, find_reply_files
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher.attachments import display_name_of
+from gateway.dispatcher.commands import parse_command
 from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.engine import Engine, Record
 from gateway.engine.failure_watch import FailureWatch
 from gateway.errors import GatewayError
 from gateway.lanes import reply_id_of
-from gateway.messages import Address, Message, Receipt, Reply
+from gateway.messages.message import Address, Message, Receipt, Reply
+from gateway.records import records, subjects
 from gateway.sessions import session_key_of
-from gateway.shared_files import SharedFiles, find_reply_files
 
 PLATFORM = "terminal"
 OWNER = "owner"
@@ -143,7 +143,7 @@ class Terminal:
 
     async def _said_before(self, message: Message, key: str) -> Receipt:
         """The receipt of a message that is in the journal already."""
-        where = record_subjects.session_subject_of("in", key)
+        where = subjects.session_subject_of("in", key)
         async for record, kept in records.read_all(self._engine, where, records.InboundMessage):
             if kept.message.id == message.id:
                 return Receipt(key, record.seq)
@@ -194,7 +194,7 @@ class TerminalWatcher:
 
     async def ended(self) -> SayResult | None:
         """How it was answered before now, if it was."""
-        where = record_subjects.session_subject_of("turn", self._receipt.session_key)
+        where = subjects.session_subject_of("turn", self._receipt.session_key)
         async for _, kept in records.read_all(self._engine, where, records.TurnEnded, self._receipt.seq):
             if kept.upto >= self._receipt.seq:
                 return await self._said(kept.status, kept.turn_id, kept.error)
@@ -220,7 +220,7 @@ class TerminalWatcher:
 
     async def _said(self, status: str, turn_id: str, error: str) -> SayResult:
         """An end and its replies are one append, in whichever order; what was not heard yet is read."""
-        pattern = record_subjects.reply_pattern_of_session(self._receipt.session_key)
+        pattern = subjects.reply_pattern_of_session(self._receipt.session_key)
         async for _, kept in records.read_all(self._engine, pattern, records.OwedReply, self._after, fresh=False):
             await self._show(kept)
         texts = [show_reply(out.reply) for out in self._shown.values() if out.turn_id == turn_id]
@@ -244,7 +244,7 @@ def subjects_of(message: Message) -> tuple[str, ...]:
     """Where the journal speaks of the session that a message goes to."""
     key = session_key_of(message, SessionSettings())
     return (
-        record_subjects.session_subject_of("turn", key),
-        record_subjects.reply_pattern_of_session(key),
-        record_subjects.delta_subject_of(key),
+        subjects.session_subject_of("turn", key),
+        subjects.reply_pattern_of_session(key),
+        subjects.delta_subject_of(key),
     )

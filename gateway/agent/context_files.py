@@ -33,7 +33,7 @@ import msgspec
 from anyio import CancelScope
 
 from gateway.errors import AgentError
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 from gateway.threads import run_in_thread
 
 log = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from gateway.agent.turn_tools import make_agent_tools, make_skill_tools
 from gateway.errors import GatewayError
 from gateway.events import Deny, End, Pause, Retry
 from gateway.events.fields import SHORT_LENGTH
-from gateway.transcript import Entry, as_message, entry_from
+from gateway.messages.transcript import Entry, as_message, entry_from
 
 log = logging.getLogger(__name__)
 

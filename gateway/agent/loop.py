@@ -19,8 +19,8 @@ from gateway.agent.tool_batch import ToolBatch, add_results, call_tools
 from gateway.agent.tools import Tool, gather_tools
 from gateway.agent.turn_state import TurnEnding, TurnState
 from gateway.agent.turn_tools import LOAD
-from gateway.steps import LlmStep
-from gateway.transcript import Entry, ToolCall
+from gateway.messages.steps import LlmStep
+from gateway.messages.transcript import Entry, ToolCall
 
 NO_FURTHER = "I did not come to an end within {} steps. Tell me to go on if you want me to."
 STUCK = "I did the same thing again and again without getting further, so I stopped."

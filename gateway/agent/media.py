@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 
 from gateway.agent.pictures import NOT_READABLE, find_picture, read_header
 from gateway.errors import AgentError
-from gateway.file_folders import find_shown_path, open_received_file, read_whole, write_file
-from gateway.messages import Attachment
+from gateway.files.folders import find_shown_path, open_received_file, read_whole, write_file
+from gateway.messages.message import Attachment
+from gateway.messages.transcript import Picture
 from gateway.threads import run_in_thread
-from gateway.transcript import Picture
 
 SIDE = 1568  # pixels; models that are shown more make it that many themselves
 PICTURE_SUFFIXES = {"image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp"}

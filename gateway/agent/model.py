@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from gateway.transcript import Entry, ToolCall, Usage
+from gateway.messages.transcript import Entry, ToolCall, Usage
 
 
 class ToolSpec(msgspec.Struct, frozen=True):

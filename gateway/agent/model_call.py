@@ -15,7 +15,7 @@ from gateway.agent.ports import UsagePort
 from gateway.agent.turn_state import Fields, TurnEnding, TurnState
 from gateway.errors import BudgetRefusal, ModelError
 from gateway.events import Deny, End, Retry
-from gateway.transcript import SUMMARY_KEY, Entry, ToolCall, Usage, as_call, as_message, call_from, entry_from
+from gateway.messages.transcript import SUMMARY_KEY, Entry, ToolCall, Usage, as_call, as_message, call_from, entry_from
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from gateway.agent.model import Model, ModelRequest
 from gateway.agent.model_call import call_model
 from gateway.agent.turn_state import TurnState
 from gateway.errors import BudgetRefusal, ModelError
-from gateway.steps import LlmStep
-from gateway.transcript import Entry
+from gateway.messages.steps import LlmStep
+from gateway.messages.transcript import Entry
 
 PROMPT = (
     "Describe the pictures for somebody who cannot see them, one after the other: what is to be seen, how it lies, and "

@@ -14,9 +14,9 @@ from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
-from gateway.file_folders import open_received_file, read_whole
-from gateway.messages import Attachment
-from gateway.transcript import Entry, Picture
+from gateway.files.folders import open_received_file, read_whole
+from gateway.messages.message import Attachment
+from gateway.messages.transcript import Entry, Picture
 
 LARGEST = 1_500_000  # bytes of one picture
 WIDEST = 4096  # pixels a side

@@ -10,8 +10,8 @@ from anyio import CancelScope
 from gateway.agent.skills import Skill
 from gateway.agent.tools import ChatPort, Tool
 from gateway.events import AskedCall, Event, Question
-from gateway.steps import Step, TurnStatus
-from gateway.transcript import Entry, Picture, Usage
+from gateway.messages.steps import Step, TurnStatus
+from gateway.messages.transcript import Entry, Picture, Usage
 
 KeepPicture: TypeAlias = Callable[[bytes], Awaitable[tuple[str, Picture | None]]]
 

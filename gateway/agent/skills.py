@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.errors import AgentError
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlScalar, parse_yaml
 
 FILE = "SKILL.md"

@@ -15,8 +15,8 @@ from gateway.agent.tools import Tool
 from gateway.agent.turn_state import Fields, StepNotRecorded, TurnState
 from gateway.agent.turn_tools import TRANSFER
 from gateway.events import Deny, Pause, Question
-from gateway.steps import ToolFinished
-from gateway.transcript import Entry, ToolCall, as_call, call_from
+from gateway.messages.steps import ToolFinished
+from gateway.messages.transcript import Entry, ToolCall, as_call, call_from
 from gateway.turn_marks import watch_steps
 
 log = logging.getLogger(__name__)

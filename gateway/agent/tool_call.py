@@ -25,8 +25,8 @@ from gateway.agent.turn_state import Fields, StepNotRecorded, TurnState
 from gateway.errors import AgentError
 from gateway.events import AskedCall, Deny, End, Pause, Question, Retry
 from gateway.events.asked_calls import make_asked_call
-from gateway.steps import ToolFinished, ToolStarted
-from gateway.transcript import Entry, Picture, ToolCall
+from gateway.messages.steps import ToolFinished, ToolStarted
+from gateway.messages.transcript import Entry, Picture, ToolCall
 from gateway.turn_marks import keep_mark
 
 UNKNOWN_OUTCOME = (

@@ -17,7 +17,7 @@ import msgspec
 from gateway.agent.json_schema import check_value
 from gateway.agent.model import ToolSpec
 from gateway.errors import AgentError
-from gateway.message_parts import Location, MessagePart, Poll
+from gateway.messages.parts import Location, MessagePart, Poll
 
 AskPerson: TypeAlias = Callable[[str, str], Any]
 RAW_ARGS = "__raw__"  # the argument under which a model's text stands when it was no JSON object

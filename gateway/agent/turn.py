@@ -47,8 +47,8 @@ from gateway.agent.tools import choose_sources, find_tool
 from gateway.agent.turn_state import Fields, Replay, StepNotRecorded, TurnState, build_replay
 from gateway.agent.turn_tools import make_skill_tools
 from gateway.events import Deny, Pause, Question, is_yes
-from gateway.steps import Step
-from gateway.transcript import Entry, ToolCall
+from gateway.messages.steps import Step
+from gateway.messages.transcript import Entry, ToolCall
 
 ROUNDS = 10  # so often may hooks answer the questions of other hooks, before a person is asked after all
 

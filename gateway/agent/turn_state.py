@@ -12,8 +12,8 @@ from gateway.agent.agent import Agent, TurnLimits
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.tools import find_tool
 from gateway.events import Deny, End, Outcome, Pause
-from gateway.steps import LlmStep, Step, ToolFinished, ToolStarted, TurnStatus
-from gateway.transcript import Entry, Usage, as_message, entry_from
+from gateway.messages.steps import LlmStep, Step, ToolFinished, ToolStarted, TurnStatus
+from gateway.messages.transcript import Entry, Usage, as_message, entry_from
 
 log = logging.getLogger(__name__)
 

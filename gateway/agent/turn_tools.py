@@ -15,8 +15,8 @@ from gateway.agent.skills import Skill, read_skill_text
 from gateway.agent.tools import Tool, ToolContext
 from gateway.agent.turn_state import Fields, TurnState
 from gateway.errors import AgentError
+from gateway.messages.transcript import Entry
 from gateway.threads import run_in_thread
-from gateway.transcript import Entry
 
 DELEGATE, TRANSFER = "delegate", "transfer"
 LOAD, UNLOAD = "load_skill", "unload_skill"

@@ -32,7 +32,7 @@ from gateway.config.environment import read_environment
 from gateway.config.home import Home
 from gateway.engine.sqlite.backup import JournalContents, create_backup
 from gateway.engine.sqlite.journal_file import sync
-from gateway.file_folders import open_plain_file
+from gateway.files.folders import open_plain_file
 
 FORMAT = 1
 COMPRESSION = 4  # most of what can be won, in a third of the time

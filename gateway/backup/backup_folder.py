@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gateway.backup.contents import WORK_PREFIX, BackupError
-from gateway.file_folders import lock_path
+from gateway.files.folders import lock_path
 
 STAMP = "%Y%m%d-%H%M%S"
 SELF_MADE = re.compile(r"auto-(\d{8}-\d{6})\.tar\.gz")

@@ -17,7 +17,7 @@ from pathlib import Path
 from gateway.backup.contents import JOURNAL, BackupError
 from gateway.config.home import OWN_FOLDER, Home
 from gateway.engine.sqlite.journal_file import COMPANION_SUFFIXES, FileLock, connect, sync
-from gateway.file_folders import read_plain_file, write_file
+from gateway.files.folders import read_plain_file, write_file
 
 NEW, PLAN = "new", "plan.json"
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 
 from gateway.agent.libraries import load_library
+from gateway.cluster.files import SharedFiles
+from gateway.cluster.folders import SharedFolders
+from gateway.cluster.roots import find_shared_root
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.engine.interface import Engine, Record
 from gateway.engine.sqlite.backup import JournalContents, verify_journal
 from gateway.engine.sqlite.whole_journal import make_journal_file
 from gateway.errors import EngineError
-from gateway.shared_files import SharedFiles
-from gateway.shared_folders import SharedFolders
-from gateway.shared_roots import find_shared_root
 
 if TYPE_CHECKING:
-    from gateway.engine.nats.engine import NatsEngine
+    from gateway.cluster.nats.engine import NatsEngine
 
 MOST_TIMES = 100  # that it is looked whether more has come
 USER, PASSWORD = "NATS_USER", "NATS_PASSWORD"
@@ -52,7 +52,7 @@ async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -
         EngineError: it cannot be opened.
     """
     load_library("nats")
-    from gateway.engine.nats.engine import open_nats  # noqa: PLC0415 - nothing of NATS is loaded unless it is wanted
+    from gateway.cluster.nats.engine import open_nats  # noqa: PLC0415 - nothing of NATS is loaded unless it is wanted
 
     return await open_nats(servers.url, servers.user, servers.password, takes_marked=takes_marked)
 

@@ -19,12 +19,12 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.chats.journal import list_keys
 from gateway.engine import Engine, NewRecord, Record
 from gateway.errors import EngineError
-from gateway.message_pieces import MessageName, name_of
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
+from gateway.messages.pieces import MessageName, name_of
+from gateway.records import records, subjects
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class RecordedMessage(msgspec.Struct, eq=False):
 class HeardMessages:
     """Remembers them. `load` first; `run` writes them down, and `flush` does it now."""
 
-    patterns = (record_subjects.QUIET_SUBJECTS,)
+    patterns = (subjects.QUIET_SUBJECTS,)
 
     def __init__(self, engine: Engine, is_quiet: Callable[[Address], bool]) -> None:
         self._engine = engine
@@ -153,7 +153,7 @@ class HeardMessages:
                     return
 
     async def _write(self, chat: str) -> None:
-        subject, new = record_subjects.quiet_subject_of(chat), [one for one in self._chats.get(chat, ()) if not one.seq]
+        subject, new = subjects.quiet_subject_of(chat), [one for one in self._chats.get(chat, ()) if not one.seq]
         withdrawn, gone = [*self._withdrawn[chat]], [*self._withdrawn[chat], *self._pushed_out[chat]]
         puts: list[records.JournalRecord] = [
             records.HeardMessage(message=one.message, place=chat, at=one.at) for one in new

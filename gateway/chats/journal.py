@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 import anyio
 
-from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord, Record
 from gateway.errors import Conflict, SessionError
-from gateway.messages import Address
+from gateway.messages.message import Address
+from gateway.records import records, subjects
 
 
 class ChatJournal:
     """Keeps it. `load` before anything is looked up, and after somebody else may have changed it."""
 
-    patterns = (record_subjects.CHAT_SUBJECTS,)
+    patterns = (subjects.CHAT_SUBJECTS,)
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -24,7 +24,7 @@ class ChatJournal:
 
     async def load(self) -> None:
         before, found = dict(self._seqs), set[str]()
-        async for record, kept in records.read_all(self._engine, record_subjects.CHAT_SUBJECTS, records.ChatRuleRecord):
+        async for record, kept in records.read_all(self._engine, subjects.CHAT_SUBJECTS, records.ChatRuleRecord):
             found.add(kept.chat)
             self._note(record.seq, kept)
         for chat in before.keys() - found:
@@ -50,7 +50,7 @@ class ChatJournal:
         Raises:
             SessionError: somebody else changed it at the same moment.
         """
-        subject = record_subjects.chat_subject_of(chat)
+        subject = subjects.chat_subject_of(chat)
         kept = records.ChatRuleRecord(chat=chat, values=dict(values), person=person)
         put = NewRecord(subject, records.encode(kept), expect=self._seqs.get(chat, 0))
         try:

@@ -20,8 +20,8 @@ from gateway.config.platform_settings import (
 )
 from gateway.config.settings import MAIN, AnswerRule, ChatSettings, RouteSettings, Settings
 from gateway.config.voice_settings import LANGUAGE_PATTERN
-from gateway.message_parts import MessagePart
-from gateway.messages import Address
+from gateway.messages.message import Address
+from gateway.messages.parts import MessagePart
 
 RuleName: TypeAlias = Literal["answer", "agent", "model", "language", "progress", "reactions", "typing"]
 CHANGEABLE: Final[tuple[RuleName, ...]] = get_args(RuleName)

@@ -8,7 +8,7 @@ from gateway.cli.logs import parse_moment
 from gateway.cli.output import print_note, show_json, show_table
 from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.cli.output import apply_style, fold_for, format_duration, print_text, show_answer, show_result
 from gateway.config.home import Home
-from gateway.control_socket.client import PATIENCE, call_gateway
+from gateway.control.client import PATIENCE, call_gateway
 from gateway.logs.signs import show_signs
 from gateway.logs.text import to_one_line
 

@@ -12,7 +12,7 @@ from typing import Any
 from gateway.cli.chat_screen import GATEWAY_LEFT, SILENCE, STILL_WORKING, UNSAID, AnswerFolder
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient
+from gateway.control.client import ControlClient
 from gateway.errors import ExitCode, NotRunning
 
 

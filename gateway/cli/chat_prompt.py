@@ -17,7 +17,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from gateway.cli.chat_screen import GATEWAY_LEFT, ChatScreen
 from gateway.cli.output import escape_text, fold_for, print_note, print_text
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient, call_gateway, result_from
+from gateway.control.client import ControlClient, call_gateway, result_from
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import yaml
 
-from gateway import record_subjects, records
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.shared_journal import JournalServers, find_servers, read_shared
 from gateway.chats.rules import KEPT_ORIGIN
@@ -16,7 +15,7 @@ from gateway.cli.output import apply_style, escape_text, print_note, print_text,
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import find_schema, load_configuration, read_configuration
 from gateway.config.reference import SettingValue, as_text, build_settings_schema, list_values, values_of
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.journal import find_missing_client
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
@@ -25,6 +24,7 @@ from gateway.daemon.webhooks import find_bad_secrets
 from gateway.engine.sqlite.backup import read_in
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
+from gateway.records import records, subjects
 from gateway.yaml_source import Finding
 
 MOST_KEPT = 10_000  # chats in which something was set
@@ -125,7 +125,7 @@ def list_chat_rules(home: Home, servers: JournalServers | None) -> list[SettingV
     """What admins set in chats, as the journal has it. Of one that cannot be read, doctor tells."""
     found: list[SettingValue] = []
     with suppress(GatewayError, ValueError):
-        where = record_subjects.CHAT_SUBJECTS
+        where = subjects.CHAT_SUBJECTS
         for record in read_shared(servers, where, MOST_KEPT) if servers else read_in(home.journal, where, MOST_KEPT):
             if isinstance(kept := records.decode(record.data), records.ChatRuleRecord):
                 found += [SettingValue(f"chats.{kept.chat}.{one}", it, KEPT_ORIGIN) for one, it in kept.values.items()]

@@ -31,14 +31,14 @@ from gateway.cli.output import (
     show_json,
     show_progress,
 )
-from gateway.cli.server_probe import MONITOR, probe_servers
 from gateway.cli.service.hermes_units import check_hermes_units, check_own_units
+from gateway.cluster.server_probe import MONITOR, probe_servers
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, find_schema, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
 from gateway.config.platform_settings import PlatformAccount, list_accounts
 from gateway.config.settings import HooksSettings, ModelSettings
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.home_lock import lock_holder_of, read_waiting
 from gateway.daemon.hooks import list_sources

@@ -10,7 +10,7 @@ from typing import Any
 from gateway.cli.logs import parse_moment
 from gateway.cli.output import apply_style, fold_log, print_note, show_answer, show_json, show_table
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient
+from gateway.control.client import ControlClient
 from gateway.errors import ExitCode
 from gateway.events.catalogue import EVENT_SPECS, suggest_event
 from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, build_schema

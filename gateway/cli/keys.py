@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from gateway.cli.output import format_ago, print_note, show_answer, show_result, show_table
 from gateway.config.home import Home
-from gateway.control_socket.client import PATIENCE, call_gateway
+from gateway.control.client import PATIENCE, call_gateway
 from gateway.logs.text import to_one_line
 from gateway.web.program_keys import KeyRole
 

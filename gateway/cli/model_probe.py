@@ -19,7 +19,7 @@ from gateway.config.settings import ModelSettings
 from gateway.daemon.agents import model_spec_of
 from gateway.errors import ModelError
 from gateway.logs.text import to_one_line
-from gateway.transcript import Entry
+from gateway.messages.transcript import Entry
 
 PROBE_TIMEOUT = 8.0
 CALL_TIMEOUT = 60.0  # a server on this machine may first have to load the model

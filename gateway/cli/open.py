@@ -5,7 +5,7 @@ import webbrowser
 
 from gateway.cli.output import print_note, show_result
 from gateway.config.home import Home, get_process_environment
-from gateway.control_socket.client import PATIENCE, call_gateway
+from gateway.control.client import PATIENCE, call_gateway
 
 SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 

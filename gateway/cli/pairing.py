@@ -15,7 +15,7 @@ from gateway.cli.output import (
     show_table,
 )
 from gateway.config.home import Home
-from gateway.control_socket.client import PATIENCE, call_gateway
+from gateway.control.client import PATIENCE, call_gateway
 from gateway.dispatcher.pairing_commands import GIVEN_ROLES, NUMBER
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import parse_duration

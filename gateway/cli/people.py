@@ -11,9 +11,9 @@ from typing import Any
 from gateway.cli.output import print_note, print_text, show_answer, show_fields, show_json, show_table, wait_for_yes
 from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient, call_gateway
+from gateway.control.client import ControlClient, call_gateway
 from gateway.errors import ExitCode, GatewayError
-from gateway.file_folders import open_plain_file
+from gateway.files.folders import open_plain_file
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 

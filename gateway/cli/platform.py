@@ -7,7 +7,7 @@ from gateway.cli import CommandParser
 from gateway.cli.output import format_ago, join_choices, print_lines, show_answer, show_result, show_table
 from gateway.cli.program import apply_program_name
 from gateway.config.home import Home
-from gateway.control_socket.client import PATIENCE, call_gateway
+from gateway.control.client import PATIENCE, call_gateway
 from gateway.logs.text import to_one_line
 
 RESTING = ("paused", "standby")  # it is not up, and that is no fault

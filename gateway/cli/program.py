@@ -47,7 +47,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "send": ("gateway.cli.send", "a text into a chat, for scripts and cron"),
     "sessions": ("gateway.cli.sessions", "the conversations, and what was said in them"),
     "backup": ("gateway.cli.backup", "copies of the home, and putting one back"),
-    "migrate": ("gateway.cli.migrate", "take the journal from the home to NATS servers, or back"),
+    "migrate": ("gateway.cluster.migrate", "take the journal from the home to NATS servers, or back"),
     "upgrade": ("gateway.cli.upgrade", "another version in the place of this one, and the way back where that fails"),
     "uninstall": ("gateway.cli.removal", "remove the service and the program; the home stays"),
     "demo": ("gateway.cli.demo", "a tour that ends by itself"),

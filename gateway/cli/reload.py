@@ -4,7 +4,7 @@ import argparse
 
 from gateway.cli.output import print_note, show_result
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from gateway.cli.output import print_note, show_progress
 from gateway.cli.stop import wait_for_end
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.errors import GatewayError, NotRunning
 
 PATIENCE = 120.0  # seconds: a start may take 90, and a supervisor pauses before it

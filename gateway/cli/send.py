@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.errors import ExitCode
 
 

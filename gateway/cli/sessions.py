@@ -19,7 +19,7 @@ from gateway.cli.output import (
     wait_for_yes,
 )
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count

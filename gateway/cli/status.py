@@ -13,7 +13,7 @@ from gateway.cli.output import format_ago, format_duration, print_lines, show_fi
 from gateway.cli.program import apply_program_name
 from gateway.config.home import Home, get_process_environment
 from gateway.config.node_settings import NODE_ROLES
-from gateway.control_socket.client import PATIENCE, call_gateway
+from gateway.control.client import PATIENCE, call_gateway
 from gateway.daemon.home_lock import read_waiting
 from gateway.errors import ExitCode, GatewayError, NotRunning
 from gateway.logs.text import to_one_line

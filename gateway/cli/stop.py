@@ -5,7 +5,7 @@ import time
 
 from gateway.cli.output import print_note, show_progress
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient
+from gateway.control.client import ControlClient
 from gateway.daemon.home_lock import lock_holder_of
 
 GLANCE = 0.05  # seconds between two looks at whether it still holds its home

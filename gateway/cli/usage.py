@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.cli.output import print_note, show_json, show_table
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.yaml_source.units import format_count
 
 MOST_DAYS = 36_600

@@ -13,12 +13,12 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway import record_subjects
 from gateway.engine import Engine
 from gateway.engine.interface import PART_BYTES
 from gateway.errors import EngineError
 from gateway.events.catalogue import remove_live_fields
 from gateway.hooks import HookRegistry
+from gateway.records import subjects
 
 REPEAT = 5.0
 LASTS = 15.0  # seconds; a request that is not repeated is over then
@@ -81,12 +81,12 @@ class EventRelay:
                 for names in list(self._watchers):
                     request = msgspec.json.encode(EventRequest(self._run_id, names))
                     with suppress(EngineError):
-                        await self._engine.publish(record_subjects.EVENT_REQUEST_SUBJECT, request)
+                        await self._engine.publish(subjects.EVENT_REQUEST_SUBJECT, request)
                 with anyio.move_on_after(REPEAT if self._watchers else None):
                     await self._news.wait()
 
     async def _hear(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        told = await self._engine.tail(record_subjects.forwarded_event_subject_of(self._run_id))
+        told = await self._engine.tail(subjects.forwarded_event_subject_of(self._run_id))
         task_status.started()
         async for record in told:
             event = msgspec.json.decode(record.data, type=ForwardedEvent)
@@ -94,7 +94,7 @@ class EventRelay:
                 note(event)
 
     async def _tell(self, tasks: anyio.abc.TaskGroup, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        wishes = await self._engine.tail(record_subjects.EVENT_REQUEST_SUBJECT)
+        wishes = await self._engine.tail(subjects.EVENT_REQUEST_SUBJECT)
         task_status.started()
         async for record in wishes:
             request = msgspec.json.decode(record.data, type=EventRequest)
@@ -107,7 +107,7 @@ class EventRelay:
                 tasks.start_soon(self._tell_while_wanted, *key)
 
     async def _tell_while_wanted(self, run_id: str, names: Names) -> None:
-        subject = record_subjects.forwarded_event_subject_of(run_id)
+        subject = subjects.forwarded_event_subject_of(run_id)
 
         async def tell(event_type: str, context: Mapping[str, Any]) -> None:
             fields = remove_live_fields(event_type, context)

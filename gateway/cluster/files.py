@@ -20,22 +20,22 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway import records
+from gateway.cluster.folder_journal import STORED
 from gateway.engine.folder_files import is_key
 from gateway.engine.interface import Engine, FileStore, KeyedFile, NewRecord, Record
-from gateway.file_folders import (
+from gateway.files.folders import (
     RECEIVED_NAME,
     find_new_path,
     open_new_file,
     open_plain_file,
     put_in_place,
 )
-from gateway.folder_journal import STORED
-from gateway.messages import Attachment, Message, Reply
-from gateway.record_subjects import REMOVED_FILES_SUBJECT, token_of
-from gateway.steps import Step, ToolStarted
+from gateway.messages.message import Attachment, Message, Reply
+from gateway.messages.steps import Step, ToolStarted
+from gateway.messages.transcript import Entry
+from gateway.records import records
+from gateway.records.subjects import REMOVED_FILES_SUBJECT, token_of
 from gateway.threads import run_in_thread
-from gateway.transcript import Entry
 
 FOLDER = "files"
 SENT = ".sent"  # the folder of what goes out: no network is called so

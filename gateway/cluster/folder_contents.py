@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gateway.file_folders import OPEN_FOLDER, OPEN_NEW, open_plain_file
+from gateway.files.folders import OPEN_FOLDER, OPEN_NEW, open_plain_file
 
 MOST_FILES = 1_000
 MOST_FOLDERS = 5_000  # that are looked into

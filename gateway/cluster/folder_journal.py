@@ -15,12 +15,12 @@ from typing import TypeVar
 import anyio
 import msgspec
 
-from gateway import records
+from gateway.cluster.folder_contents import FileMark, find_file, mark_of, open_until_end
 from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
 from gateway.errors import EngineError
-from gateway.file_folders import find_new_path, open_new_file, put_in_place
-from gateway.folder_contents import FileMark, find_file, mark_of, open_until_end
-from gateway.record_subjects import FOLDER_SUBJECTS, folder_subject_of, token_of
+from gateway.files.folders import find_new_path, open_new_file, put_in_place
+from gateway.records import records
+from gateway.records.subjects import FOLDER_SUBJECTS, folder_subject_of, token_of
 from gateway.threads import run_in_thread
 
 STORED = ".folders"  # begins the keys of what they hold: no network is called so

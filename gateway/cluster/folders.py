@@ -24,12 +24,8 @@ from pathlib import Path, PurePosixPath
 import anyio
 import msgspec
 
-from gateway import records
-from gateway.engine.folder_files import is_key
-from gateway.engine.interface import Engine
-from gateway.errors import EngineError
-from gateway.file_folders import INSTRUCTIONS, RECEIVED_NAME, STEERING_FOLDERS, read_plain_file, write_file
-from gateway.folder_contents import (
+from gateway.cluster.files import FETCHED, FOLDER
+from gateway.cluster.folder_contents import (
     EXECUTABLE,
     FileMark,
     FolderContents,
@@ -45,9 +41,13 @@ from gateway.folder_contents import (
     move_to,
     remove_from,
 )
-from gateway.folder_journal import FolderJournal, run_for_all
-from gateway.record_subjects import token_of
-from gateway.shared_files import FETCHED, FOLDER
+from gateway.cluster.folder_journal import FolderJournal, run_for_all
+from gateway.engine.folder_files import is_key
+from gateway.engine.interface import Engine
+from gateway.errors import EngineError
+from gateway.files.folders import INSTRUCTIONS, RECEIVED_NAME, STEERING_FOLDERS, read_plain_file, write_file
+from gateway.records import records
+from gateway.records.subjects import token_of
 from gateway.threads import run_in_thread
 
 BASES = "folders"  # beside the folder of all files

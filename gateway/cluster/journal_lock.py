@@ -24,7 +24,7 @@ from gateway.engine.stored_journal import parse_mark
 from gateway.errors import ConfigError, EngineError, ExitCode, NoRoom
 
 if TYPE_CHECKING:
-    from gateway.engine.nats.engine import NatsEngine
+    from gateway.cluster.nats.engine import NatsEngine
 
 NODES, EXCHANGE = "node.", "exchange"  # the first begins the leases of nodes
 LEASE_SECONDS = 8.0

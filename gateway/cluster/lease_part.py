@@ -10,7 +10,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from gateway.daemon.nodes import Nodes
+from gateway.cluster.nodes import Nodes
 from gateway.daemon.parts import Part, ServeFunction
 
 ILL_SECONDS = 60.0  # then another node may try

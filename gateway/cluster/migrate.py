@@ -18,11 +18,12 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.shared_journal import JournalServers, fetch_files, find_servers, open_servers
 from gateway.cli.backup import remove_search_index
 from gateway.cli.output import show_progress, show_result
+from gateway.cluster.files import SharedFiles
+from gateway.cluster.journal_lock import JournalLease, NodeHome, describe_place, reserve_journal
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.daemon.home_lock import reserve_home
 from gateway.daemon.journal import find_home
-from gateway.daemon.journal_lock import JournalLease, NodeHome, describe_place, reserve_journal
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.engine.sqlite.journal_file import set_aside, sync
 from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file
@@ -38,12 +39,11 @@ from gateway.engine.stored_journal import (
     parse_mark,
 )
 from gateway.errors import ConfigError, EngineError
-from gateway.shared_files import SharedFiles
 from gateway.yaml_source.units import format_count
 
 if TYPE_CHECKING:
-    from gateway.engine.nats.engine import NatsEngine
-    from gateway.engine.nats.whole_journal import NatsJournal
+    from gateway.cluster.nats.engine import NatsEngine
+    from gateway.cluster.nats.whole_journal import NatsJournal
 
 PATIENCE = 5.0
 

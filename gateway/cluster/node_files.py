@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 import msgspec
 
+from gateway.cluster.other_nodes import NodeFacts, NodeFiles
 from gateway.config.settings import Settings
-from gateway.daemon.other_nodes import NodeFacts, NodeFiles
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.records import HookFolder
+from gateway.records.records import HookFolder
 
 OF_A_MACHINE = ("engine", "node", "web", "logs", "backup")
 DIGEST_LENGTH = 16

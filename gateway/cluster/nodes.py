@@ -25,11 +25,11 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway import record_subjects
+from gateway.cluster.other_nodes import BOT, NodeFacts, NodeFiles, OtherNodes
 from gateway.config.node_settings import NodeRole
-from gateway.daemon.other_nodes import BOT, NodeFacts, NodeFiles, OtherNodes
 from gateway.engine.interface import Engine, Lease
 from gateway.errors import EngineError
+from gateway.records import subjects
 
 TENDING = "tending"  # the lease of whoever tends what all nodes share
 SCHEDULE = "schedule"  # of whoever calls the hooks that are due: not each node may tell hooks
@@ -87,7 +87,7 @@ class Nodes:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. A journal that fails is waited for."""
-        heard = await self._engine.tail(record_subjects.PRESENCE_SUBJECTS)
+        heard = await self._engine.tail(subjects.PRESENCE_SUBJECTS)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self.others.listen, heard)
@@ -243,5 +243,5 @@ class Nodes:
     async def _tell(self) -> None:
         """It is said again soon, so one that is lost is none."""
         with suppress(EngineError):
-            where = record_subjects.presence_subject_of(self.name)
+            where = subjects.presence_subject_of(self.name)
             await self._engine.publish(where, msgspec.json.encode(self.describe_all()))

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.cluster.other_hooks import OtherHooks
 from gateway.hooks.folders.manifest import Guard
-from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.hooks.folders.sources import HookVersion, MissingSource
-from gateway.records import HookGuard
+from gateway.records.records import HookGuard
 from gateway.yaml_source import Finding, SourceLocation
 
 MISSING = "is on {nodes} and missing here"

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import anyio
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.patterns import EventSelector
-from gateway.records import HookFolder, HookGuard, NodeHooks, OwedHook
+from gateway.records import records, subjects
+from gateway.records.records import HookFolder, HookGuard, NodeHooks, OwedHook
 
 KEPT_FOR = records.EVENT_TTL
 WRITE_EVERY = records.DAY
@@ -65,7 +65,7 @@ class OtherHooks:
     which hooks that changes.
     """
 
-    patterns: Sequence[str] = (record_subjects.NODE_HOOKS_SUBJECTS,)
+    patterns: Sequence[str] = (subjects.NODE_HOOKS_SUBJECTS,)
 
     def __init__(self, engine: Engine, node: str) -> None:
         self._engine, self._node = engine, node
@@ -82,7 +82,7 @@ class OtherHooks:
     async def load(self) -> None:
         """What was known counts until all is read: a guard is not forgotten for a moment."""
         known: dict[str, KnownNode] = {}
-        async for record, kept in records.read_all(self._engine, record_subjects.NODE_HOOKS_SUBJECTS, NodeHooks):
+        async for record, kept in records.read_all(self._engine, subjects.NODE_HOOKS_SUBJECTS, NodeHooks):
             known[kept.node] = _read_node(record, kept, known)
         self._use(known)
 
@@ -129,16 +129,16 @@ class OtherHooks:
         with suppress(EngineError):
             seq = await self._put(have)
             self._written, self._due = have, now + WRITE_EVERY
-            await self._engine.purge(record_subjects.node_hooks_subject_of(self._node), seq - 1)
+            await self._engine.purge(subjects.node_hooks_subject_of(self._node), seq - 1)
 
     async def forget(self, node: str) -> None:
         """It is no more: what it had counts no longer, here and on all others. EngineError: they cannot be told."""
         if node in self._known:
             seq = await self._put(NodeHooks(node=node))
-            await self._engine.purge(record_subjects.node_hooks_subject_of(node), seq - 1)
+            await self._engine.purge(subjects.node_hooks_subject_of(node), seq - 1)
 
     async def _put(self, have: NodeHooks) -> int:
-        subject = record_subjects.node_hooks_subject_of(have.node)
+        subject = subjects.node_hooks_subject_of(have.node)
         (seq,) = await self._engine.append(NewRecord(subject, records.encode(have), ttl=KEPT_FOR))
         return seq
 

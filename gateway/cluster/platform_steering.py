@@ -9,11 +9,11 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway import record_subjects
-from gateway.daemon.nodes import Nodes
+from gateway.cluster.nodes import Nodes
 from gateway.daemon.platforms import PROBE_SECONDS, PlatformPart, find_platform, steer_platform
 from gateway.engine import Engine
 from gateway.errors import AdapterError
+from gateway.records import subjects
 
 PATIENCE = 5.0  # for the answer of another node, beside what it does
 
@@ -43,7 +43,7 @@ class PlatformSteering:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Answer other nodes until cancelled."""
-        stop = await self._engine.serve(record_subjects.steering_subject_of(self._nodes.name), self._answer)
+        stop = await self._engine.serve(subjects.steering_subject_of(self._nodes.name), self._answer)
         try:
             task_status.started()
             await anyio.sleep_forever()
@@ -69,7 +69,7 @@ class PlatformSteering:
             raise AdapterError(f"no gateway serves {request.name} now")
         if not holder:
             return await self._do(request)
-        subject, asked = record_subjects.steering_subject_of(holder), msgspec.json.encode(request)
+        subject, asked = subjects.steering_subject_of(holder), msgspec.json.encode(request)
         try:
             told = await self._engine.request(subject, asked, PROBE_SECONDS + PATIENCE)
         except TimeoutError:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from gateway.agent.toolbox.file_reach import FOLDER
+from gateway.cluster.folders import SharedFolder, is_steering, make_chat_folder
 from gateway.config.home import Home
 from gateway.config.settings import Settings
 from gateway.roles import is_admin
-from gateway.shared_folders import SharedFolder, is_steering, make_chat_folder
 
 BEGIN = "root/"  # of their names, before the way from the home
 

@@ -4,12 +4,12 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
-from gateway import record_subjects
 from gateway.engine import Engine
 from gateway.errors import Conflict, EngineError
 from gateway.hooks.folders.switches import HookSwitches
-from gateway.journal_follower import LastRecord
-from gateway.records import HookDecisionState
+from gateway.records import subjects
+from gateway.records.follower import LastRecord
+from gateway.records.records import HookDecisionState
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ class SharedSwitches:
     """Writes decisions down there, and has those of others count here. `last` is loaded before `join`."""
 
     def __init__(self, engine: Engine) -> None:
-        self.last = LastRecord(engine, record_subjects.HOOK_DECISIONS_SUBJECT, HookDecisionState(), self._note_change)
+        self.last = LastRecord(engine, subjects.HOOK_DECISIONS_SUBJECT, HookDecisionState(), self._note_change)
         self._switches: HookSwitches | None = None
         self._touch: Callable[[Collection[str]], None] = lambda _names: None
 

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult
 
 from dotenv.parser import parse_stream
 
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 from gateway.yaml_source import Finding, SourceLocation
 
 ENV_FILE_LIMIT = 1_000_000

@@ -15,8 +15,8 @@ from msgspec.structs import asdict, replace
 
 from gateway.config.fields import Secret, describe
 from gateway.logs.redaction import TokenShape
-from gateway.message_parts import MessagePart
-from gateway.messages import ChatType, name_of_account
+from gateway.messages.message import ChatType, name_of_account
+from gateway.messages.parts import MessagePart
 
 ACCOUNT_NAME: Final = re.compile(rf"(?!({'|'.join(get_args(ChatType))})$)[a-z][a-z0-9_-]{{0,30}}")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from gateway.control_socket import LINE_LIMIT
+from gateway.control import LINE_LIMIT
 from gateway.errors import ExitCode, GatewayError, NotRunning
 
 PATIENCE = 30.0  # seconds for an answer that is quickly given

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import anyio
 import anyio.abc
 
-from gateway.control_socket.callers import NO_FILES
+from gateway.control.callers import NO_FILES
 
 log = logging.getLogger(__name__)
 

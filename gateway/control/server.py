@@ -18,11 +18,11 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway.activity import CALLER, Caller
-from gateway.control_socket import LINE_LIMIT
-from gateway.control_socket.listener import CallerListener
-from gateway.control_socket.params import describe_params
+from gateway.control import LINE_LIMIT
+from gateway.control.listener import CallerListener
+from gateway.control.params import describe_params
 from gateway.errors import ExitCode, GatewayError
+from gateway.records.activity import CALLER, Caller
 from gateway.roles import Role
 from gateway.worker.json_decoder import JsonDecoder
 

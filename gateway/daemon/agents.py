@@ -32,17 +32,17 @@ from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import ToolSource, choose_sources, find_tool
 from gateway.agent.turn_tools import TURN_TOOLS
 from gateway.chats import ChatRule, RuleName
+from gateway.cluster.folders import SharedFolder
+from gateway.cluster.roots import list_shared_roots
 from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import MAIN, ModelSettings, Settings
 from gateway.daemon.installed_skills import find_installed_skills
 from gateway.errors import ConfigError
-from gateway.file_folders import UNCLAIMED
+from gateway.files.folders import UNCLAIMED
 from gateway.hooks import HookRegistry
-from gateway.messages import Message
+from gateway.messages.message import Message
 from gateway.sessions import Session
-from gateway.shared_folders import SharedFolder
-from gateway.shared_roots import list_shared_roots
 from gateway.worker.sandbox import find_support
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from gateway.daemon.platforms import PAUSED_REASON, PlatformPart
 from gateway.engine import Engine
 from gateway.errors import describe_error
 from gateway.hooks import HookRegistry
-from gateway.messages import Address, Message, Reply, address_of, name_of_account
+from gateway.messages.message import Address, Message, Reply, address_of, name_of_account
 from gateway.outbox import Outbox
 
 ALERT_AFTER = 14.0

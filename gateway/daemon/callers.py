@@ -10,11 +10,11 @@ import socket
 from collections.abc import Mapping
 from functools import partial
 
-from gateway.activity import HOOK_PLACE, Caller
-from gateway.control_socket.callers import find_ancestors, find_user
-from gateway.control_socket.server import Judge, JudgeCaller
+from gateway.control.callers import find_ancestors, find_user
+from gateway.control.server import Judge, JudgeCaller
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import HookVersion
+from gateway.records.activity import HOOK_PLACE, Caller
 
 FOR_EVERYBODY = frozenset({"status"})
 # What a hook that was placed by hand may ask. All else approves, answers or speaks for a person, lets people in, makes

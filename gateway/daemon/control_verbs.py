@@ -8,11 +8,10 @@ from typing import Any, TypeAlias
 import anyio
 import msgspec
 
-from gateway.activity import CALLER
 from gateway.adapters.terminal import SayRequest, ShowRequest
-from gateway.control_socket.params import NoParams
-from gateway.control_socket.server import Notify, Verb
-from gateway.daemon.event_relay import ForwardedEvent
+from gateway.cluster.event_relay import ForwardedEvent
+from gateway.control.params import NoParams
+from gateway.control.server import Notify, Verb
 from gateway.daemon.gateway import Gateway, GatewayVerb, check_start, restart_gateway
 from gateway.daemon.home_verbs import HOME_VERBS
 from gateway.daemon.hook_verbs import HOOK_VERBS, ReplayParams, replay_events
@@ -27,7 +26,8 @@ from gateway.daemon.verb_activity import write_verb
 from gateway.daemon.verb_rights import restrict_verb
 from gateway.errors import GatewayError
 from gateway.events.catalogue import remove_live_fields
-from gateway.records import ActivityRecord
+from gateway.records.activity import CALLER
+from gateway.records.records import ActivityRecord
 
 ReloadConfiguration: TypeAlias = Callable[[Gateway], Awaitable[tuple[list[str], list[str]]]]
 """Returns which settings have changed, and which of these count only from the next start on."""

@@ -19,7 +19,6 @@ import anyio.abc
 import msgspec
 
 from gateway.access import API, AccessControl, Pairings
-from gateway.activity import Activity
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.terminal import PLATFORM, Terminal
@@ -30,7 +29,12 @@ from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.backup.shared_journal import find_servers
 from gateway.chats import ChatJournal, ChatRules, HeardMessages
-from gateway.commands import CommandTable
+from gateway.cluster.event_relay import EventRelay
+from gateway.cluster.files import SharedFiles, find_event_files
+from gateway.cluster.folders import SharedFolder, SharedFolders
+from gateway.cluster.nodes import Nodes
+from gateway.cluster.platform_steering import PlatformSteering
+from gateway.cluster.roots import find_turn_folders
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
@@ -39,9 +43,7 @@ from gateway.daemon import hooks
 from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings, list_missing_libraries
 from gateway.daemon.alerts import Alerts, JournalAlerts
 from gateway.daemon.disk_configuration import DiskConfiguration
-from gateway.daemon.event_relay import EventRelay
 from gateway.daemon.journal import find_node, forget_last_name
-from gateway.daemon.nodes import Nodes
 from gateway.daemon.notices import (
     FEWER,
     OTHER_FOLDERS,
@@ -61,7 +63,6 @@ from gateway.daemon.part_settings import (
     mcp_specs_from,
 )
 from gateway.daemon.parts import Part, describe_parts
-from gateway.daemon.platform_steering import PlatformSteering
 from gateway.daemon.platforms import build_platforms, list_enabled, list_links
 from gateway.daemon.scheduled_backups import ScheduledBackups
 from gateway.daemon.shared_memory import SharedMemory
@@ -80,6 +81,7 @@ from gateway.dispatcher import (
     ReplyHooks,
 )
 from gateway.dispatcher.attachments import HookFiles, ReplyFiles
+from gateway.dispatcher.commands import CommandTable
 from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.dispatcher.turn_signs import TurnSigns
 from gateway.engine import Engine, JournalClock
@@ -102,22 +104,20 @@ from gateway.lanes import (
     list_open_sessions,
     write_decisions,
 )
-from gateway.message_pieces import MessageName
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
+from gateway.messages.pieces import MessageName
 from gateway.outbox import Outbox
 from gateway.parser.media_process import MediaProcess
 from gateway.parser.parser_process import ParserProcess
 from gateway.people.forgotten import ForgottenPeople
-from gateway.records import OwedReply
+from gateway.records.activity import Activity
+from gateway.records.records import OwedReply
 from gateway.roles import Role
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.deleted_messages import DeletedMessages
 from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
 from gateway.sessions.session import SENDING
-from gateway.shared_files import SharedFiles, find_event_files
-from gateway.shared_folders import SharedFolder, SharedFolders
-from gateway.shared_roots import find_turn_folders
 from gateway.turn_marks import TurnMarks
 from gateway.usage import RunningTotals, UsageJournal
 from gateway.voice import AnswerSpeaker, Transcriber, VoicePrograms

@@ -7,19 +7,19 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from gateway.activity import CALLER, OWNER
 from gateway.chats.rules import KEPT_ORIGIN
 from gateway.config.home import get_process_environment
 from gateway.config.loading import Configuration, read_configuration
 from gateway.config.merge import COMMAND_LINE
 from gateway.config.reference import list_differences, list_values, values_of
-from gateway.control_socket.params import NoParams
+from gateway.control.params import NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.unknown_names import find_unknown_hooks
 from gateway.errors import AccessError
 from gateway.logs.lines import LEVELS, LogLine, from_json
 from gateway.logs.log_files import LineFilter, LogFollower, LogPlace, read_last_lines
+from gateway.records.activity import CALLER, OWNER
 from gateway.roles import is_admin
 from gateway.threads import run_in_thread
 from gateway.yaml_source import Finding

@@ -10,11 +10,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from gateway import records
-from gateway.activity import CALLER, HOOK_PLACE, OWNER
 from gateway.config.settings import PLUGIN_PREFIX
-from gateway.control_socket.params import NameParams
-from gateway.control_socket.server import Notify
+from gateway.control.params import NameParams
+from gateway.control.server import Notify
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.hooks import SettleLetter, settle_letters
 from gateway.daemon.status import list_gateway_webhooks, list_unused_skill_hooks
@@ -27,6 +25,8 @@ from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks, add_memory
 from gateway.hooks.folders.stats import CallEvent, HookState, HookStatus
 from gateway.hooks.patterns import EventSelector
+from gateway.records import records
+from gateway.records.activity import CALLER, HOOK_PLACE, OWNER
 from gateway.roles import is_admin, scope_of
 from gateway.threads import run_in_thread
 from gateway.web.event_stream import cut_field

@@ -9,6 +9,8 @@ import anyio
 
 from gateway.adapters.page.places import PLATFORM as PAGE
 from gateway.adapters.terminal import PLATFORM as TERMINAL
+from gateway.cluster.other_guards import OtherGuardSource
+from gateway.cluster.other_hooks import OtherHooks
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
@@ -22,12 +24,10 @@ from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.other_guards import OtherGuardSource
-from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.hooks.folders.services import FileWriter, FileWriters, FindFiles, HookEnvironment, MatchPattern
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import NEEDS_ATTENTION, HookCall, HookState, HookStatus
-from gateway.messages import ChatType
+from gateway.messages.message import ChatType
 from gateway.roles import ROLES, Role, is_admin
 from gateway.schedule import HookPresence, ScheduledHook
 from gateway.threads import run_in_thread

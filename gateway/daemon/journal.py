@@ -14,9 +14,7 @@ import anyio
 
 from gateway.agent.libraries import describe_install, is_installed
 from gateway.backup.shared_journal import find_servers, open_servers
-from gateway.config.home import Home
-from gateway.config.loading import Configuration
-from gateway.daemon.journal_lock import (
+from gateway.cluster.journal_lock import (
     GLANCE,
     LEASE_SECONDS,
     NODES,
@@ -25,11 +23,13 @@ from gateway.daemon.journal_lock import (
     describe_place,
     join_journal,
 )
+from gateway.cluster.other_hooks import OtherHooks
+from gateway.config.home import Home
+from gateway.config.loading import Configuration
 from gateway.engine import Engine, open_sqlite
 from gateway.engine.sqlite.journal_end import write_missing_end
 from gateway.errors import EngineError
-from gateway.file_folders import read_plain_file
-from gateway.hooks.folders.other_hooks import OtherHooks
+from gateway.files.folders import read_plain_file
 from gateway.hooks.folders.switches import write_atomically
 from gateway.sessions.search_index import read_index_end
 from gateway.yaml_source import Finding, SourceLocation

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord, Record
 from gateway.engine.interface import append_in_parts
+from gateway.records import records, subjects
 
 LOADED_OWNER = "skills/loaded"  # whose store it is in the journal; no hook has such a name
 RETENTION = 365 * records.DAY
@@ -60,7 +60,7 @@ class LoadedSkills:
             self._note(LoadedSkill(seq, *pair, is_loaded))
             await self._engine.purge(put.subject, seq - 1)
             if not is_loaded:  # an older version named a folder by its whole path
-                older = record_subjects.hook_store_subject_of(LOADED_OWNER, "{}/{}".format(*pair))
+                older = subjects.hook_store_subject_of(LOADED_OWNER, "{}/{}".format(*pair))
                 await self._engine.purge(older, seq - 1)
 
     def make_put(self, owner: str, session: str, folder: Path, *, is_loaded: bool = True) -> NewRecord:
@@ -69,11 +69,11 @@ class LoadedSkills:
         value = {"session": session, "folder": name} | ({} if is_loaded else {"loaded": False})
         kept = records.StoredValue(hook=owner, key=f"{session}/{name}", value=value)
         ttl = RETENTION if is_loaded else UNLOADED_RETENTION
-        return NewRecord(record_subjects.hook_store_subject_of(owner, kept.key), records.encode(kept), ttl=ttl)
+        return NewRecord(subjects.hook_store_subject_of(owner, kept.key), records.encode(kept), ttl=ttl)
 
     async def read(self, owner: str) -> AsyncIterator[LoadedSkill]:
         """What is kept under this name."""
-        found = records.read_all(self._engine, record_subjects.hook_store_subject_of(owner), records.StoredValue)
+        found = records.read_all(self._engine, subjects.hook_store_subject_of(owner), records.StoredValue)
         async for record, kept in found:
             yield self._read_value(record.seq, kept)
 

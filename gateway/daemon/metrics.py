@@ -18,9 +18,9 @@ from gateway.histogram import Histogram
 from gateway.hooks.folders.folder_hooks import FolderHooks, add_memory
 from gateway.hooks.folders.stats import HookStatus
 from gateway.lanes import Lanes
+from gateway.messages.transcript import Usage
 from gateway.outbox import Outbox
 from gateway.threads import run_in_thread
-from gateway.transcript import Usage
 from gateway.usage import BudgetState, UsageJournal
 from gateway.web.metric_text import Figures, HistogramMetric, Metric
 from gateway.web.turn_times import TurnTimes

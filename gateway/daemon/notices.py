@@ -6,11 +6,11 @@ Users and guests lost tools when roles came to decide about tools. A home from b
 
 import logging
 
-from gateway import record_subjects, records
 from gateway.access import AccessControl
 from gateway.config.loading import Configuration
 from gateway.engine import Engine, NewRecord
 from gateway.errors import EngineError, RecordDamage
+from gateway.records import records, subjects
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def needs_word_of_voice(configuration: Configuration, has_network: bool) -> bool
 
 async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
     """Return the answer of an earlier start. If no start kept one, keep this one and return None."""
-    where = record_subjects.hook_store_subject_of(OWNER, key)
+    where = subjects.hook_store_subject_of(OWNER, key)
     _, kept = await records.read_last(engine, where, records.StoredValue)
     if kept is not None:
         return bool(kept.value)

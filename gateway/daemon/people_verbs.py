@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gateway.access import API
-from gateway.activity import CALLER, OWNER
 from gateway.adapters.page.places import PLATFORM
-from gateway.control_socket.server import Notify
+from gateway.control.server import Notify
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.session_verbs import RowCount
 from gateway.daemon.verb_activity import write_verb
@@ -18,6 +17,7 @@ from gateway.errors import AccessError
 from gateway.people import Person, PersonRemoval, PersonTraces, parse_person
 from gateway.people.leftovers import list_leftovers
 from gateway.people.traces import pick_turns
+from gateway.records.activity import CALLER, OWNER
 from gateway.roles import rank_of
 from gateway.sessions import Session
 from gateway.sessions.export import as_json

@@ -9,16 +9,16 @@ from typing import Annotated, Any, Literal
 import anyio
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.access.invitations import LIFETIME
-from gateway.activity import CALLER, OWNER
-from gateway.control_socket.params import NameParams, NoParams
+from gateway.control.params import NameParams, NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
 from gateway.engine import Record
 from gateway.errors import AdapterError, GatewayError
-from gateway.messages import Attachment, Reply, attachment_from
+from gateway.messages.message import Attachment, Reply, attachment_from
+from gateway.records import records, subjects
+from gateway.records.activity import CALLER, OWNER
 from gateway.roles import Role
 
 TEXT_LIMIT = 100_000
@@ -131,8 +131,8 @@ async def _send(gateway: Gateway, asked: ChatSendParams) -> Any:
     address = gateway.context.resolve_destination(asked.to, list_unserved_platforms(gateway))
     attachments = tuple(make_attachment(Path(path)) for path in asked.files)
     reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
-    reply = await gateway.shared_files.share(reply, record_subjects.place_of(address))
-    tail = await gateway.engine.tail(record_subjects.send_subject_of(record_subjects.place_of(address)))
+    reply = await gateway.shared_files.share(reply, subjects.place_of(address))
+    tail = await gateway.engine.tail(subjects.send_subject_of(subjects.place_of(address)))
     await gateway.outbox.post(reply)
     is_paused = any(one.name == address.served_as and one.part.is_paused for one in gateway.platforms)
     with anyio.move_on_after(0 if is_paused else asked.wait):

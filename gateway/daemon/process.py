@@ -13,7 +13,6 @@ from typing import TypeAlias
 import anyio
 
 from gateway import __version__
-from gateway.activity import CALLER, Caller
 from gateway.backoff import find_pause
 from gateway.config.loading import Configuration
 from gateway.config.reference import list_differences
@@ -36,7 +35,8 @@ from gateway.daemon.startup import open_gateway
 from gateway.daemon.status import format_status_line
 from gateway.errors import ExitCode, GatewayError
 from gateway.notify import Notifier
-from gateway.records import ActivityRecord
+from gateway.records.activity import CALLER, Caller
+from gateway.records.records import ActivityRecord
 from gateway.threads import prepare_threads
 from gateway.worker.command import DEFAULT_TEMPORARY
 

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from gateway import activity
 from gateway.adapters import terminal
 from gateway.adapters.page import places
-from gateway.control_socket.params import NoParams
+from gateway.control.params import NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.dispatcher.open_questions import Persons
 from gateway.errors import RoleRefused, SessionError
+from gateway.records import activity
 
 TEXT_LIMIT = 100_000
 OWNERS = ((terminal.PLATFORM, terminal.OWNER), (places.PLATFORM, places.OWNER))

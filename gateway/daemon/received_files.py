@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from gateway import record_subjects, records
 from gateway.engine import Engine
-from gateway.file_folders import UNCLAIMED
+from gateway.files.folders import UNCLAIMED
+from gateway.records import records, subjects
 from gateway.threads import run_in_thread
 from gateway.yaml_source.units import format_count
 
@@ -31,7 +31,7 @@ async def move_received_files(engine: Engine, files: Path) -> None:
     if not found:
         return
     folders: dict[tuple[str, ...], dict[Path, None]] = {}  # by network and name: the home may have lain elsewhere
-    async for _, kept in records.read_all(engine, record_subjects.IN_SUBJECTS, records.InboundMessage):
+    async for _, kept in records.read_all(engine, subjects.IN_SUBJECTS, records.InboundMessage):
         for one in kept.message.attachments:
             own = kept.message.address.find_folder(files, kept.message.user_id)
             folders.setdefault(Path(one.path).parts[-2:], {})[own] = None

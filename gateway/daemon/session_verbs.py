@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from gateway.control_socket.params import NoParams
+from gateway.control.params import NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.errors import SessionError
 from gateway.sessions import Session

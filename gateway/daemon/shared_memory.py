@@ -15,12 +15,12 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.agent.toolbox.memory import FileMemory, digest_of_owner
 from gateway.engine import Engine, NewRecord, Record
 from gateway.engine.interface import append_in_parts
 from gateway.errors import Conflict
 from gateway.hooks.folders.switches import read_json, write_atomically
+from gateway.records import records, subjects
 from gateway.threads import run_in_thread
 
 REACHED_FILE = "reached.json"
@@ -37,7 +37,7 @@ class MemoryCursor(msgspec.Struct, frozen=True):
 class SharedMemory:
     """Remembers, recalls and forgets. `load`, then `take_along` before anybody is served."""
 
-    patterns = (record_subjects.NOTE_SUBJECTS,)
+    patterns = (subjects.NOTE_SUBJECTS,)
 
     def __init__(self, engine: Engine, folder: Path) -> None:
         self._engine = engine
@@ -63,7 +63,7 @@ class SharedMemory:
     async def forget(self, owner: str) -> int:
         """Nothing is remembered for them any more, by any gateway; returns how many texts that were."""
         digest = digest_of_owner(owner)
-        subject = record_subjects.note_subject_of(digest)
+        subject = subjects.note_subject_of(digest)
         async with self._lock:
             texts = await self._files.read(digest)
             if texts or await self._engine.last(subject):
@@ -79,7 +79,7 @@ class SharedMemory:
         """Write into the files what other gateways were told since the last time."""
         async with self._lock:
             reached = await run_in_thread(read_json, self._reached_file, MemoryCursor, MemoryCursor())
-            _, journal = await records.read_last(self._engine, record_subjects.MEMORY_SUBJECT, records.MemoryJournal)
+            _, journal = await records.read_last(self._engine, subjects.MEMORY_SUBJECT, records.MemoryJournal)
             self._reached = reached if journal and reached.journal == journal.id else MemoryCursor()
             if self._reached.journal:
                 await self._catch_up()
@@ -132,10 +132,10 @@ class SharedMemory:
     async def _name_journal(self) -> None:
         """From the first note on a journal has a name, by which a home knows it again."""
         while not self._reached.journal:
-            seq, kept = await records.read_last(self._engine, record_subjects.MEMORY_SUBJECT, records.MemoryJournal)
+            seq, kept = await records.read_last(self._engine, subjects.MEMORY_SUBJECT, records.MemoryJournal)
             if kept is None:
                 kept = records.MemoryJournal(id=uuid.uuid4().hex)
-                put = NewRecord(record_subjects.MEMORY_SUBJECT, records.encode(kept), expect=seq)
+                put = NewRecord(subjects.MEMORY_SUBJECT, records.encode(kept), expect=seq)
                 with suppress(Conflict):
                     await self._engine.append(put)
                 continue
@@ -157,4 +157,4 @@ class SharedMemory:
 
 def make_note_put(digest: str, text: str) -> NewRecord:
     kept = records.MemoryNote(memory=digest, text=text)
-    return NewRecord(record_subjects.note_subject_of(digest), records.encode(kept))
+    return NewRecord(subjects.note_subject_of(digest), records.encode(kept))

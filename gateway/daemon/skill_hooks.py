@@ -12,7 +12,6 @@ from typing import Any
 
 import anyio
 
-from gateway import record_subjects
 from gateway.agent import Skill
 from gateway.agent.skills import FILE as SKILL_FILE
 from gateway.config.home import Home
@@ -22,12 +21,13 @@ from gateway.engine import Engine, Record
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.sources import Source
+from gateway.records import subjects
 
 
 class SkillHooks:
     """`follow` is awaited when other places of hooks (`sources`) count from now on."""
 
-    patterns = (record_subjects.hook_store_subject_of(LOADED_OWNER),)
+    patterns = (subjects.hook_store_subject_of(LOADED_OWNER),)
 
     def __init__(self, engine: Engine, follow: Callable[[], Awaitable[None]], home: Home) -> None:
         self._engine = engine
@@ -99,7 +99,7 @@ class SkillHooks:
         kept = [one.folder async for one in self._loaded.read(owner)]
         if kept:
             await self._add(session, [find_skill_folder(self._home, folder) for folder in kept])
-            await self._engine.purge(record_subjects.hook_store_subject_of(owner))
+            await self._engine.purge(subjects.hook_store_subject_of(owner))
 
     async def _add(self, session: str, folders: Sequence[Path]) -> None:
         async with self._lock:

@@ -12,16 +12,18 @@ import anyio.abc
 from gateway.access import INTERNAL
 from gateway.adapters.page.transport import PageTransport
 from gateway.adapters.terminal import PLATFORM
+from gateway.cluster.files import RemovalFollower, SharedFiles
+from gateway.cluster.folders import list_chat_folders
+from gateway.cluster.journal_lock import ReportWaiting
+from gateway.cluster.lease_part import LeasePart
+from gateway.cluster.node_files import find_files
+from gateway.cluster.nodes import SCHEDULE, TENDING
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.control_socket.server import ControlServer, JudgeCaller, Verb
+from gateway.control.server import ControlServer, JudgeCaller, Verb
 from gateway.daemon import hooks
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.journal import open_journal
-from gateway.daemon.journal_lock import ReportWaiting
-from gateway.daemon.lease_part import LeasePart
-from gateway.daemon.node_files import find_files
-from gateway.daemon.nodes import SCHEDULE, TENDING
 from gateway.daemon.parts import Part
 from gateway.daemon.received_files import move_received_files
 from gateway.daemon.shutdown import Shutdown
@@ -32,14 +34,12 @@ from gateway.hermes.sources import create_hermes_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.journal_follower import JournalFollower, RecordCopy
 from gateway.lanes import open_turns_consumer
 from gateway.logs.lines import bind_context
 from gateway.outbox.interface import JournalTransport
+from gateway.records.follower import JournalFollower, RecordCopy
 from gateway.schedule import Scheduler
 from gateway.sessions.retention import FileRetention
-from gateway.shared_files import RemovalFollower, SharedFiles
-from gateway.shared_folders import list_chat_folders
 from gateway.threads import run_in_thread
 from gateway.web.openai.calls import CallTransport
 from gateway.worker.process_marks import mark_of

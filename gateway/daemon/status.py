@@ -13,6 +13,9 @@ import msgspec
 from gateway import __version__
 from gateway.access import AccessControl
 from gateway.agent.mcp import McpServers
+from gateway.cluster.node_files import list_differences, list_other_folders
+from gateway.cluster.nodes import SCHEDULE, TENDING, Nodes
+from gateway.cluster.other_nodes import BOT
 from gateway.config.node_settings import NodeRole
 from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import Settings
@@ -20,9 +23,6 @@ from gateway.daemon import hooks
 from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.installed_skills import list_unused_hooks
-from gateway.daemon.node_files import list_differences, list_other_folders
-from gateway.daemon.nodes import SCHEDULE, TENDING, Nodes
-from gateway.daemon.other_nodes import BOT
 from gateway.daemon.own_process import describe_readers, read_memory_kb
 from gateway.daemon.platforms import PlatformPart, list_enabled, why_not_served
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_problems, list_webhook_statuses, list_webhooks

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.agent.mcp import McpServers, McpSpec
 from gateway.agent.mcp.trust import ToolSnapshot
 from gateway.engine import Engine, NewRecord
 from gateway.engine.interface import append_in_parts
 from gateway.errors import EngineError
+from gateway.records import records, subjects
 
 log = logging.getLogger(__name__)
 
@@ -60,13 +60,13 @@ class ToolServerJournal:
         await self._write(f"{KEPT_UNDER}/{server}", tools)
 
     async def _read(self, where: str) -> dict[str, object]:
-        pattern = record_subjects.hook_store_subject_of(where)
+        pattern = subjects.hook_store_subject_of(where)
         return {kept.key: kept.value async for _, kept in records.read_all(self._engine, pattern, records.StoredValue)}
 
     async def _write(self, where: str, values: Mapping[str, object]) -> None:
         puts = [
             NewRecord(
-                record_subjects.hook_store_subject_of(where, key),
+                subjects.hook_store_subject_of(where, key),
                 records.encode(records.StoredValue(hook=where, key=key, value=msgspec.to_builtins(value))),
             )
             for key, value in values.items()

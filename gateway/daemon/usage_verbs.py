@@ -8,8 +8,8 @@ import msgspec
 
 from gateway.agent.models.prices import PRICES_DATE
 from gateway.daemon.gateway import Gateway, GatewayVerb
-from gateway.records import DayUsage, UsageRow
-from gateway.transcript import Usage
+from gateway.messages.transcript import Usage
+from gateway.records.records import DayUsage, UsageRow
 
 DayCount: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=36_600)]
 UsageKey: TypeAlias = Literal["person", "model", "day", "hook", "session"]

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from gateway.activity import CALLER, HOOK_PLACE, OWNER, Activity
-from gateway.records import ActivityRecord
+from gateway.records.activity import CALLER, HOOK_PLACE, OWNER, Activity
+from gateway.records.records import ActivityRecord
 
 log = logging.getLogger(__name__)
 

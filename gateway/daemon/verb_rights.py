@@ -1,9 +1,9 @@
 """Who may ask for which verb, and what of its answer is shown to an operator: the one table of it.
 
-Whoever asks has a role (`gateway.activity.CALLER`), and a verb has the lowest that may ask. Admins and owners see an
-answer as it is. To operators only what the table names is shown, so that whatever people and models have said, what
-tools were given and what they gave stays out of it, and so does what somebody adds to an answer tomorrow. A verb that
-is not in the table is the owner's.
+Whoever asks has a role (`gateway.records.activity.CALLER`), and a verb has the lowest that may ask. Admins and owners
+see an answer as it is. To operators only what the table names is shown, so that whatever people and models have said,
+what tools were given and what they gave stays out of it, and so does what somebody adds to an answer tomorrow. A verb
+that is not in the table is the owner's.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 
-from gateway.activity import CALLER, OWNER, Activity
-from gateway.control_socket.server import Notify, Verb
+from gateway.control.server import Notify, Verb
 from gateway.errors import AccessError, GatewayError, RoleRefused
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.wires.wire import FailureKind
 from gateway.logs.lines import CONTEXT_KEYS
-from gateway.records import ActivityRecord
+from gateway.records.activity import CALLER, OWNER, Activity
+from gateway.records.records import ActivityRecord
 from gateway.roles import Role, is_admin, rank_of
 
 LONGEST_SHOWN = 200  # of what is a name, a number or a state, nothing is longer

@@ -8,21 +8,21 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway.activity import Activity
 from gateway.adapters.page.chat import PageChat
 from gateway.adapters.page.stream import ChatStream
 from gateway.adapters.shared.adapter import AdapterContext
+from gateway.cluster.nodes import Nodes
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.control_socket.server import Notify, Verb
+from gateway.control.server import Notify, Verb
 from gateway.daemon.agents import Agents
 from gateway.daemon.metrics import MetricSources, collect_metrics
-from gateway.daemon.nodes import Nodes
 from gateway.daemon.parts import Part
 from gateway.daemon.verb_rights import cut_event
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_statuses, list_webhooks
 from gateway.dispatcher import Dispatcher, HookRequests
 from gateway.hooks import HookRegistry
+from gateway.records.activity import Activity
 from gateway.sessions import SessionRepository
 from gateway.sessions.search import SessionSearch
 from gateway.web.chat import ChatRoom

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from gateway.config.platform_settings import ProgressDisplay
-from gateway.file_lines import split_file_lines
+from gateway.files.lines import split_file_lines
 from gateway.lanes import LaneTurn, count_parts, has_own_calls, reply_id_of
-from gateway.messages import Message, Reply
+from gateway.messages.message import Message, Reply
+from gateway.messages.steps import LlmStep, Step
 from gateway.roles import Role
-from gateway.steps import LlmStep, Step
 
 
 class AnswerParts:

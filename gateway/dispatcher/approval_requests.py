@@ -18,7 +18,6 @@ import logging
 import anyio
 import anyio.abc
 
-from gateway import record_subjects, records
 from gateway.agent.tool_approval import UNREACHABLE
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.question_places import (
@@ -31,8 +30,9 @@ from gateway.dispatcher.question_places import (
 from gateway.dispatcher.shown_questions import KIND, ShownQuestions
 from gateway.dispatcher.tool_approvals import expire_approvals
 from gateway.lanes import Lanes
-from gateway.messages import Message, Reply
-from gateway.records import ApprovalRequest
+from gateway.messages.message import Message, Reply
+from gateway.records import records, subjects
+from gateway.records.records import ApprovalRequest
 from gateway.sessions import OpenTurn
 
 LOOK = 0.25  # between two looks at which networks are served
@@ -52,7 +52,7 @@ class ApprovalRequests:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """See to those that are open, and to those that come."""
-        new = await self._engine.tail(record_subjects.APPROVAL_SUBJECTS)
+        new = await self._engine.tail(subjects.APPROVAL_SUBJECTS)
         self._attended.clear()
         async with anyio.create_task_group() as tasks:
             task_status.started()
@@ -64,7 +64,7 @@ class ApprovalRequests:
 
     async def find(self, mark: str) -> ApprovalRequest | None:
         """The request of the question that carries this mark; None: it is settled, or there was none."""
-        found = await self._engine.read(record_subjects.approval_subject_of(mark), limit=1) if mark.isalnum() else []
+        found = await self._engine.read(subjects.approval_subject_of(mark), limit=1) if mark.isalnum() else []
         kept = records.decode(found[0].data) if found else None
         return kept if isinstance(kept, ApprovalRequest) else None
 
@@ -104,7 +104,7 @@ class ApprovalRequests:
 
     async def _list(self) -> list[tuple[int, ApprovalRequest]]:
         """Each with its sequence, the oldest first."""
-        found = records.read_all(self._engine, record_subjects.APPROVAL_SUBJECTS, ApprovalRequest)
+        found = records.read_all(self._engine, subjects.APPROVAL_SUBJECTS, ApprovalRequest)
         return [(record.seq, request) async for record, request in found]
 
     async def _find_turn(self, request: ApprovalRequest) -> OpenTurn | None:
@@ -120,7 +120,7 @@ class ApprovalRequests:
     async def _attend(self, mark: str) -> None:
         """See to what is asked under one mark; a turn that crashed asks the same once more."""
         try:
-            while found := await self._engine.read(record_subjects.approval_subject_of(mark), limit=1):
+            while found := await self._engine.read(subjects.approval_subject_of(mark), limit=1):
                 request = records.decode(found[0].data)
                 assert isinstance(request, ApprovalRequest)
                 await self._see_through(found[0].seq, request)
@@ -131,7 +131,7 @@ class ApprovalRequests:
             self._attended.discard(mark)
 
     async def _see_through(self, seq: int, request: ApprovalRequest) -> None:
-        chain = await self._engine.tail(record_subjects.session_subject_of("turn", request.session_key))
+        chain = await self._engine.tail(subjects.session_subject_of("turn", request.session_key))
         async with anyio.create_task_group() as tasks:
             if await self.is_open(request):
                 if not request.is_own:
@@ -171,7 +171,7 @@ class ApprovalRequests:
 
     async def _describe_end(self, seq: int, request: ApprovalRequest) -> str:
         """What became of it, in words."""
-        where = record_subjects.session_subject_of("turn", request.session_key)
+        where = subjects.session_subject_of("turn", request.session_key)
         async for _, kept in records.read_all(self._engine, where, records.QuestionAnswered, seq):
             if (kept.turn_id, kept.name) == (request.turn_id, request.name):
                 return describe_answer(kept)

@@ -21,12 +21,12 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from gateway.agent.toolbox.workspace import Workspace
+from gateway.cluster.files import SharedFiles
 from gateway.errors import AgentError
 from gateway.events import Deny, End, Event, Pause
 from gateway.hooks.field_watcher import FieldChange
-from gateway.messages import Attachment, Reply, attachment_from, kind_of
-from gateway.records import OwedReply
-from gateway.shared_files import SharedFiles
+from gateway.messages.message import Attachment, Reply, attachment_from, kind_of
+from gateway.records.records import OwedReply
 from gateway.threads import run_in_thread
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from time import monotonic
 import msgspec
 
 from gateway.access import API, INTERNAL
-from gateway.commands import parse_command
+from gateway.dispatcher.commands import parse_command
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.dispatcher.turn_signs import TurnSign, TurnSigns
@@ -21,7 +21,7 @@ from gateway.events import Deny
 from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
 from gateway.lanes import TRANSCRIPTION, AudioWords
-from gateway.messages import Attachment, Message, cause_of
+from gateway.messages.message import Attachment, Message, cause_of
 from gateway.roles import Role
 from gateway.sessions import Session
 from gateway.usage import BudgetPort, CallUsage, TurnUsage, origin_of

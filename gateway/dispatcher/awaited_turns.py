@@ -11,12 +11,12 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
 from gateway.errors import EngineError, GatewayError
 from gateway.lanes import Lanes
-from gateway.messages import Message
+from gateway.messages.message import Message
+from gateway.records import records, subjects
 
 AWAITED = "awaited"  # stands in such a message: the `run_id` of the gateway in which somebody waits for it
 LOOK_PATIENCE = 2.0  # seconds for a run that goes on to say so
@@ -48,7 +48,7 @@ class AwaitedTurns:
         async def answer(_data: bytes) -> bytes:
             return b""
 
-        stop_serving = await self._engine.serve(record_subjects.run_subject_of(self._run_id), answer)
+        stop_serving = await self._engine.serve(subjects.run_subject_of(self._run_id), answer)
         try:
             task_status.started()
             await anyio.sleep_forever()
@@ -71,7 +71,7 @@ class AwaitedTurns:
             GatewayError: the gateway stops.
         """
         # Before the message is accepted, so that no end is missed.
-        tail = await self._engine.tail(record_subjects.session_subject_of("turn", key))
+        tail = await self._engine.tail(subjects.session_subject_of("turn", key))
         seq = await self._lanes.accept(message, key) or 0
         with anyio.move_on_after(seconds) as scope:
             self._scopes.add(scope)
@@ -107,7 +107,7 @@ class AwaitedTurns:
 
     async def _read_replies(self, key: str, turn_id: str, after: int) -> str:
         """Returns the texts of the turn's replies, without its questions; an end and its replies are one append."""
-        found = records.read_all(self._engine, record_subjects.reply_pattern_of_session(key), records.OwedReply, after)
+        found = records.read_all(self._engine, subjects.reply_pattern_of_session(key), records.OwedReply, after)
         replies = [one.reply async for _, one in found if one.turn_id == turn_id]
         return "\n\n".join(reply.text for reply in replies if not reply.buttons)
 
@@ -115,7 +115,7 @@ class AwaitedTurns:
 async def is_waiting(engine: Engine, run_id: str) -> bool:
     """Whether this run of a gateway goes on; one that does not say so in time has ended, or stands still."""
     try:
-        await engine.request(record_subjects.run_subject_of(run_id), b"", LOOK_PATIENCE)
+        await engine.request(subjects.run_subject_of(run_id), b"", LOOK_PATIENCE)
     except (TimeoutError, EngineError):
         return False
     return True

@@ -12,13 +12,18 @@ from functools import partial
 import msgspec
 from msgspec import structs
 
-from gateway import record_subjects
-from gateway.authors import can_command, describe_hook
 from gateway.chats import CHANGEABLE
-from gateway.commands import Command, CommandChoice, CommandOption, CommandResult, ParsedCommand, parse_command
 from gateway.dispatcher import command_names, pairing_commands
 from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.chat_settings import run_settings_command
+from gateway.dispatcher.commands import (
+    Command,
+    CommandChoice,
+    CommandOption,
+    CommandResult,
+    ParsedCommand,
+    parse_command,
+)
 from gateway.dispatcher.context import OWN_PLATFORMS, SILENT_PLATFORMS, DispatcherContext
 from gateway.dispatcher.question_places import QUESTION_SIGN, show_request
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
@@ -28,8 +33,10 @@ from gateway.errors import AccessError, AdapterError, HookError, SessionError
 from gateway.events import Deny, is_yes
 from gateway.hooks.scope import HookScope
 from gateway.lanes import Lanes
-from gateway.messages import Message
-from gateway.records import ActivityRecord, TurnRecord
+from gateway.messages.authors import can_command, describe_hook
+from gateway.messages.message import Message
+from gateway.records import subjects
+from gateway.records.records import ActivityRecord, TurnRecord
 from gateway.roles import Role, is_admin, rank_of
 from gateway.sessions import Session, session_key_of, transitions
 from gateway.sessions.transitions import QUOTES, SPOKEN
@@ -463,7 +470,7 @@ def describe_answer(session: Session, question: str, answer: str) -> ActivityRec
 
 def question_token_of(turn_id: str, question: str) -> str:
     """Returns a short name of the question, unlike that of any other: an old button must not answer the next one."""
-    return record_subjects.token_of(f"{turn_id}:{question}")[:12]
+    return subjects.token_of(f"{turn_id}:{question}")[:12]
 
 
 TURNS = CommandOption("turns", "how many; without it the last one", "number")

@@ -2,10 +2,10 @@
 
 from gateway.chats import CHANGEABLE, ChatRule, RuleName
 from gateway.chats.journal import list_keys
-from gateway.commands import CommandResult
+from gateway.dispatcher.commands import CommandResult
 from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
-from gateway.messages import Button, Message
-from gateway.records import ActivityRecord
+from gateway.messages.message import Button, Message
+from gateway.records.records import ActivityRecord
 
 DEFAULT = "default"
 MOST_BUTTONS = 5  # what a network shows in one row

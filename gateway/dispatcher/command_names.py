@@ -6,7 +6,7 @@ Each is asked with what else was given, and gives its names with what is said ab
 from collections.abc import Mapping
 
 from gateway.chats import CHANGEABLE
-from gateway.commands import CommandChoice
+from gateway.dispatcher.commands import CommandChoice
 from gateway.dispatcher.context import DispatcherContext
 from gateway.sessions import Session
 

@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from gateway import records
-from gateway.messages import Button
+from gateway.messages.message import Button
+from gateway.messages.transcript import Entry
+from gateway.records import records
 from gateway.roles import Role, rank_of
-from gateway.transcript import Entry
 
 CommandRights: TypeAlias = Literal["everyone", "user", "operator", "admin"]
 LOWEST_ROLES: Mapping[CommandRights, Role] = MappingProxyType(

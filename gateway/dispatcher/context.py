@@ -7,24 +7,24 @@ from typing import TypeAlias
 import msgspec
 
 from gateway.access import API, INTERNAL, WEB, AccessControl
-from gateway.activity import Activity
 from gateway.agent import Agent, Skill
 from gateway.agent.media import MediaReader
 from gateway.agent.toolbox.file_reach import FindWorkspace
 from gateway.chats import ChatRules, HeardMessages
-from gateway.commands import CommandTable
+from gateway.cluster.files import SharedFiles
+from gateway.cluster.folders import SharedFolders
+from gateway.cluster.roots import FindFolders
 from gateway.config.settings import SessionSettings
+from gateway.dispatcher.commands import CommandTable
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
-from gateway.messages import Address, Message, address_of
+from gateway.messages.message import Address, Message, address_of
 from gateway.outbox import Outbox
+from gateway.records.activity import Activity
 from gateway.roles import Role
 from gateway.sessions import Session, SessionRepository
-from gateway.shared_files import SharedFiles
-from gateway.shared_folders import SharedFolders
-from gateway.shared_roots import FindFolders
 from gateway.usage import UsageJournal
 from gateway.voice import AnswerSpeaker, Transcriber
 

@@ -14,14 +14,13 @@ from typing import Any, Literal
 import anyio.abc
 from msgspec import structs
 
-from gateway import records
 from gateway.access import API, INTERNAL
 from gateway.agent import Agent, Ports, run_turn
 from gateway.agent.ports import EventEmitter, TurnResult
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.agent.toolbox.file_reach import FOLDER, READABLE
 from gateway.agent.toolbox.workspace import Workspace
-from gateway.authors import find_hook
+from gateway.cluster.files import find_message_files
 from gateway.dispatcher import message_events
 from gateway.dispatcher.answer_parts import AnswerParts
 from gateway.dispatcher.approval_requests import ApprovalRequests
@@ -54,7 +53,7 @@ from gateway.dispatcher.tool_progress import ShownAnswer, ToolProgress
 from gateway.dispatcher.turn_signs import TurnSign, TurnSigns, find_end_state
 from gateway.dispatcher.voice_answers import VoiceAnswers
 from gateway.events import Pause, Question
-from gateway.file_lines import split_file_lines
+from gateway.files.lines import split_file_lines
 from gateway.hooks.cause import use_cause
 from gateway.hooks.line_watcher import ANY_FILE
 from gateway.hooks.scope import ANSWER_EVENTS, HookScope
@@ -71,14 +70,15 @@ from gateway.lanes import (
     is_last_answer,
     reply_id_of,
 )
-from gateway.message_pieces import MessagePiece, find_pieces, put_pieces
-from gateway.messages import Message, Reply, cause_of
+from gateway.messages.authors import find_hook
+from gateway.messages.message import Message, Reply, cause_of
+from gateway.messages.pieces import MessagePiece, find_pieces, put_pieces
+from gateway.messages.steps import Step
+from gateway.messages.transcript import Entry
+from gateway.records import records
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
 from gateway.sessions.transitions import QUOTES, SPOKEN, find_last_pieces
-from gateway.shared_files import find_message_files
-from gateway.steps import Step
-from gateway.transcript import Entry
 from gateway.usage import BudgetPort, CallUsage
 
 log = logging.getLogger(__name__)

@@ -9,11 +9,11 @@ from msgspec import structs
 from gateway.agent import Ports
 from gateway.agent.ports import load_no_approvals
 from gateway.agent.toolbox.file_reach import READABLE
-from gateway.authors import HOOK
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.lanes import LaneTurn
-from gateway.messages import Message
+from gateway.messages.authors import HOOK
+from gateway.messages.message import Message
 from gateway.roles import pick_low_role, scope_of
 
 

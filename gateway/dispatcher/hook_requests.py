@@ -6,9 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.access import INTERNAL
-from gateway.authors import HOOK
 from gateway.dispatcher.awaited_turns import AWAITED, AwaitedTurns
 from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import NewRecord
@@ -16,8 +14,10 @@ from gateway.errors import AdapterError, HookError
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.cause import RIGHTS, find_person
 from gateway.lanes import Lanes
-from gateway.message_parts import Location, Poll, add_words, check_part
-from gateway.messages import Address, Message, Reply
+from gateway.messages.authors import HOOK
+from gateway.messages.message import Address, Message, Reply
+from gateway.messages.parts import Location, Poll, add_words, check_part
+from gateway.records import records, subjects
 from gateway.roles import pick_low_role
 
 TEXT_LIMIT = 100_000
@@ -156,7 +156,7 @@ class HookRequests:
         await self._context.registry.recorders.settled()
 
     async def _get(self, hook: str, asked: StoreRequest) -> Any:
-        where = record_subjects.hook_store_subject_of(hook, asked.key)
+        where = subjects.hook_store_subject_of(hook, asked.key)
         _, kept = await records.read_last(self._context.engine, where, records.StoredValue)
         return kept.value if kept else asked.default
 
@@ -164,15 +164,15 @@ class HookRequests:
         data = records.encode(records.StoredValue(hook=hook, key=asked.key, value=asked.value))
         if len(data) > VALUE_LIMIT:
             raise HookError(f"store: {asked.key!r} takes {len(data)} bytes; {VALUE_LIMIT} are the most")
-        subject = record_subjects.hook_store_subject_of(hook, asked.key)
+        subject = subjects.hook_store_subject_of(hook, asked.key)
         (seq,) = await self._context.engine.append(NewRecord(subject, data))
         await self._context.engine.purge(subject, seq - 1)
 
     async def _delete(self, hook: str, asked: StoreRequest) -> Any:
-        return bool(await self._context.engine.purge(record_subjects.hook_store_subject_of(hook, asked.key)))
+        return bool(await self._context.engine.purge(subjects.hook_store_subject_of(hook, asked.key)))
 
     async def _keys(self, hook: str, _asked: dict[str, Any]) -> list[str]:
-        found = records.read_all(self._context.engine, record_subjects.hook_store_subject_of(hook), records.StoredValue)
+        found = records.read_all(self._context.engine, subjects.hook_store_subject_of(hook), records.StoredValue)
         return sorted([kept.key async for _, kept in found])
 
     async def _find_place(self, to: str) -> tuple[Address, str]:
@@ -196,7 +196,7 @@ class HookRequests:
 
     async def _address_of(self, key: str) -> Address | None:
         """Returns the address that a session's last message came from: that one may be gone, the session knows it."""
-        where = record_subjects.session_subject_of("in", key)
+        where = subjects.session_subject_of("in", key)
         _, kept = await records.read_last(self._context.engine, where, records.InboundMessage)
         return kept.message.address if kept else (await self._context.sessions.open(key)).address
 

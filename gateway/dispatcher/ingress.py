@@ -15,7 +15,6 @@ from typing import TypeAlias
 import anyio
 import anyio.abc
 
-from gateway.commands import Command, parse_command
 from gateway.dispatcher import pairing_commands
 from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.chat_commands import (
@@ -25,6 +24,7 @@ from gateway.dispatcher.chat_commands import (
     run_command,
     write_activity,
 )
+from gateway.dispatcher.commands import Command, parse_command
 from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields, build_received_fields, outcome_text_of
 from gateway.dispatcher.message_pace import WAITS, MessagePace
@@ -34,9 +34,9 @@ from gateway.engine import NewRecord
 from gateway.errors import EngineError, EngineTooNew, RecordDamage
 from gateway.events import YES_WORDS, Deny, End
 from gateway.lanes import DAMAGED, Lanes, is_edit_of_open, make_heard_put, message_id_of
-from gateway.message_pieces import SAID_KINDS, list_shown_messages, name_of
-from gateway.messages import Button, Message, Receipt, Reply
-from gateway.records import ActivityRecord, ApprovalRequest
+from gateway.messages.message import Button, Message, Receipt, Reply
+from gateway.messages.pieces import SAID_KINDS, list_shown_messages, name_of
+from gateway.records.records import ActivityRecord, ApprovalRequest
 from gateway.roles import Role, is_admin
 from gateway.sessions import Session, session_key_of
 

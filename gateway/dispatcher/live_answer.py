@@ -14,14 +14,14 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway import record_subjects
 from gateway.dispatcher.tool_progress import ShownAnswer
 from gateway.engine import Engine
 from gateway.errors import EngineError
-from gateway.file_lines import FileLineFilter
+from gateway.files.lines import FileLineFilter
 from gateway.hooks import HookRegistry
-from gateway.messages import Reply
+from gateway.messages.message import Reply
 from gateway.outbox import REPEAT
+from gateway.records import subjects
 from gateway.sessions import OpenTurn
 from gateway.turn_marks import watch_steps
 
@@ -80,7 +80,7 @@ class LiveAnswer:
         self._is_held = is_held
         self._answer = answer
         self._engine = engine
-        self._subject = record_subjects.delta_subject_of(session_key)
+        self._subject = subjects.delta_subject_of(session_key)
         self._turn = turn
         self._count = 0
         self._lines = FileLineFilter()

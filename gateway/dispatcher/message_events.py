@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gateway import records
 from gateway.agent.operation import error_as_fields
-from gateway.authors import find_hook
+from gateway.cluster.files import find_reply_files
 from gateway.dispatcher.attachments import ReplyFiles, attach_allowed, find_hooks_by_file
 from gateway.engine import NewRecord
 from gateway.errors import AgentError
@@ -23,16 +22,17 @@ from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.scope import HookScope
 from gateway.hooks.withheld_codes import cut_codes, restore_codes
 from gateway.lanes import LaneResult, LaneTurn, TurnStart
-from gateway.message_pieces import list_heard
-from gateway.messages import Attachment, HeardWords, Message, Reply
+from gateway.messages.authors import find_hook
+from gateway.messages.message import Attachment, HeardWords, Message, Reply
+from gateway.messages.pieces import list_heard
+from gateway.messages.steps import TurnStatus
+from gateway.messages.transcript import Usage
 from gateway.outbox import DeliveryReport, ReplyWithheld
 from gateway.outbox.interface import DeliveryCallbacks
+from gateway.records import records
 from gateway.roles import Role, pick_low_role, scope_of
 from gateway.sessions import Session
 from gateway.sessions.session import SENDING
-from gateway.shared_files import find_reply_files
-from gateway.steps import TurnStatus
-from gateway.transcript import Usage
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from gateway.access import API
 from gateway.access.access_control import MOST_WAITING
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import EngineError
-from gateway.message_pieces import SAID_KINDS
-from gateway.messages import Message, Receipt
+from gateway.messages.message import Message, Receipt
+from gateway.messages.pieces import SAID_KINDS
 from gateway.roles import Role
 from gateway.yaml_source.units import format_count
 

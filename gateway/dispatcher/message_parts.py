@@ -21,13 +21,13 @@ from gateway.agent.media import (
     show_picture,
 )
 from gateway.agent.pictures import NOT_READABLE, is_picture
+from gateway.cluster.files import SharedFiles
 from gateway.errors import AgentError
-from gateway.file_folders import find_shown_path, open_received_file
-from gateway.message_pieces import quote_heard
-from gateway.messages import Attachment, Message
-from gateway.shared_files import SharedFiles
+from gateway.files.folders import find_shown_path, open_received_file
+from gateway.messages.message import Attachment, Message
+from gateway.messages.pieces import quote_heard
+from gateway.messages.transcript import Entry, Picture
 from gateway.threads import run_in_thread
-from gateway.transcript import Entry, Picture
 from gateway.yaml_source.units import format_count
 
 MOST_TEXT = 30_000  # characters of all files of a message

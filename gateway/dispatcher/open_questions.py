@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from gateway import record_subjects
 from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.chat_commands import question_token_of
 from gateway.dispatcher.context import DispatcherContext
@@ -22,8 +21,9 @@ from gateway.dispatcher.question_text import show_calls
 from gateway.dispatcher.shown_questions import ShownQuestions
 from gateway.errors import SessionError
 from gateway.lanes import Lanes, list_open_sessions
-from gateway.messages import LiteralText
-from gateway.records import ApprovalRequest
+from gateway.messages.message import LiteralText
+from gateway.records import subjects
+from gateway.records.records import ApprovalRequest
 from gateway.sessions import OpenTurn
 
 GONE = "it was answered, or nobody answered in time"
@@ -124,7 +124,7 @@ class OpenQuestions:
         """What a yes that holds for longer covers, as this person was told it; empty: theirs cannot."""
         if not request.is_own or (request.address.platform, request.user_id) not in persons:
             return ()
-        found = await self._context.engine.read(record_subjects.approval_subject_of(request.mark), limit=1)
+        found = await self._context.engine.read(subjects.approval_subject_of(request.mark), limit=1)
         shown = await self._shown.list(found[0].seq, request) if found else []
         return tuple(one for each in shown for one in each.reply.literals if one.words.startswith(LASTING_WORDS))
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from gateway.access.invitations import LIFETIME
-from gateway.commands import CommandResult, parse_command
+from gateway.dispatcher.commands import CommandResult, parse_command
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AccessError
-from gateway.messages import Message, Reply, address_of
-from gateway.records import ActivityRecord, PairingInvitation, PairingUser
+from gateway.messages.message import Message, Reply, address_of
+from gateway.records.records import ActivityRecord, PairingInvitation, PairingUser
 from gateway.roles import ROLES, Role, rank_of
 from gateway.yaml_source.units import format_duration, parse_duration
 

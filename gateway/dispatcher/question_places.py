@@ -7,15 +7,15 @@ channels. The arguments are for the eyes of approvers: where many read along, th
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gateway import records
 from gateway.access import WEB
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.question_text import APPROVAL_END, show_calls, to_markdown
 from gateway.events import AskedCall, is_yes
 from gateway.logs.signs import show_signs
-from gateway.messages import Address, Button, LiteralText, Reply, address_of
-from gateway.records import ApprovalRequest
+from gateway.messages.message import Address, Button, LiteralText, Reply, address_of
+from gateway.records import records
+from gateway.records.records import ApprovalRequest
 from gateway.sessions import OpenTurn
 
 QUESTION_SIGN = "#"  # before what tells one question from another, in the value of a button

@@ -7,12 +7,12 @@ which way the answer comes (a button, a text, a command), makes no difference.
 import re
 from typing import NamedTuple
 
-from gateway import record_subjects, records
 from gateway.access import API
 from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import Engine
 from gateway.events import is_yes
-from gateway.messages import Message
+from gateway.messages.message import Message
+from gateway.records import records, subjects
 from gateway.roles import Role, is_admin
 from gateway.sessions import OpenTurn, Session
 
@@ -65,6 +65,6 @@ def list_refusals(turn: OpenTurn) -> tuple[str, ...]:
 
 async def find_sender(engine: Engine, session: Session) -> Message | None:
     """Returns the first message that the open turn of a session answers."""
-    waiting = await engine.read(record_subjects.session_subject_of("in", session.key), session.upto, 1)
+    waiting = await engine.read(subjects.session_subject_of("in", session.key), session.upto, 1)
     kept = records.decode(waiting[0].data) if waiting else None
     return kept.message if isinstance(kept, records.InboundMessage) else None

@@ -13,7 +13,7 @@ from gateway.agent.tool_approval import ask_for_approval
 from gateway.agent.toolbox.shell import ASK_OUTSIDE
 from gateway.events import AskedCall, Question
 from gateway.logs.signs import code_of, show_signs
-from gateway.messages import LiteralText
+from gateway.messages.message import LiteralText
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 APPROVAL_END = "Yes or no? A button answers, or /approve and /deny."

@@ -20,14 +20,14 @@ import anyio.abc
 import msgspec
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
-from gateway.authors import can_send, find_hook
 from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError, AgentError
 from gateway.lanes import LaneTurn
-from gateway.message_parts import Location, MessagePart, Poll, add_words
-from gateway.messages import Address, Message, MessageKind, Reply, attachment_from
+from gateway.messages.authors import can_send, find_hook
+from gateway.messages.message import Address, Message, MessageKind, Reply, attachment_from
+from gateway.messages.parts import Location, MessagePart, Poll, add_words
+from gateway.records import records, subjects
 from gateway.roles import Role
 from gateway.threads import run_in_thread
 
@@ -72,9 +72,7 @@ class Reminders(msgspec.Struct, eq=False):
             raise AgentError(f"there are {MOST_OF_ONE} reminders here already; take some back first")
         reminder = replace(reminder, ahead=self.ahead())
         kept = records.StoredValue(hook=OWNER, key=reminder.id, value=msgspec.to_builtins(reminder))
-        await self.engine.append(
-            NewRecord(record_subjects.hook_store_subject_of(OWNER, reminder.id), records.encode(kept))
-        )
+        await self.engine.append(NewRecord(subjects.hook_store_subject_of(OWNER, reminder.id), records.encode(kept)))
 
     async def of(self, session_key: str) -> list[Reminder]:
         """Those of one session, the next one first."""
@@ -84,11 +82,11 @@ class Reminders(msgspec.Struct, eq=False):
         """Take one back; False when this session has no such one."""
         if number not in {one.id for one in await self.of(session_key)}:
             return False
-        return bool(await self.engine.purge(record_subjects.hook_store_subject_of(OWNER, number)))
+        return bool(await self.engine.purge(subjects.hook_store_subject_of(OWNER, number)))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. One is set on whichever node, and comes on this one."""
-        added = await self.engine.tail(record_subjects.hook_store_subject_of(OWNER))
+        added = await self.engine.tail(subjects.hook_store_subject_of(OWNER))
         task_status.started()
         while True:
             with anyio.move_on_after(min(await self.look(), LOOK_PAUSE)):
@@ -105,11 +103,11 @@ class Reminders(msgspec.Struct, eq=False):
             message = Message(name, one.address, one.user_id, text, kind=kind, session=key, role=one.role)
             message = dataclasses.replace(message, person=one.person, is_job=True)
             await self.accept(message, one.session_key)
-            await self.engine.purge(record_subjects.hook_store_subject_of(OWNER, one.id))
+            await self.engine.purge(subjects.hook_store_subject_of(OWNER, one.id))
         return LOOK_PAUSE
 
     async def _all(self) -> list[Reminder]:
-        found = records.read_all(self.engine, record_subjects.hook_store_subject_of(OWNER), records.StoredValue)
+        found = records.read_all(self.engine, subjects.hook_store_subject_of(OWNER), records.StoredValue)
         kept = {one.key: msgspec.convert(one.value, Reminder) async for _, one in found}
         return sorted(kept.values(), key=lambda one: one.at - one.ahead)
 
@@ -164,7 +162,7 @@ class TurnChat(msgspec.Struct, eq=False):
         return self.context.chats.can_show(self.message.address, kind)
 
     async def remind(self, text: str, at: float, key: str) -> str:
-        number = record_subjects.token_of(f"{self.turn.turn_id}/{key}")[:6]
+        number = subjects.token_of(f"{self.turn.turn_id}/{key}")[:6]
         key_, address = self.turn.session.key, self.message.address
         role, person = self.message.role, self.message.person
         await self.reminders.add(Reminder(number, at, text, key_, address, self.message.user_id, role, person))

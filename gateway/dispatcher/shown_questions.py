@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import anyio
 
-from gateway import record_subjects, records
 from gateway.backoff import Backoff
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
 from gateway.errors import AdapterError
-from gateway.messages import Reply
+from gateway.messages.message import Reply
 from gateway.outbox import Outbox
 from gateway.outbox.interface import MessageIds
-from gateway.records import ApprovalRequest
+from gateway.records import records, subjects
+from gateway.records.records import ApprovalRequest
 
 KIND = "approval"  # begins the ids of replies that put the question to somebody else; a question may come twice
 PLACE_PATIENCE = 8.0  # seconds for one place, before the next is tried as well
@@ -60,7 +60,7 @@ class ShownQuestions:
 
     async def tell(self, since: int, request: ApprovalRequest, text: str) -> None:
         """Tell the person who wants it how far it is, once."""
-        number = f"{KIND}-note:{request.mark}:{since}:{record_subjects.token_of(text)[:6]}"
+        number = f"{KIND}-note:{request.mark}:{since}:{subjects.token_of(text)[:6]}"
         if not [one async for one in self._read(since, request) if one.reply.id == number]:
             note = Reply(number, request.address, text, reply_to=request.message_id)
             await self._outbox.post(note, request.session_key)
@@ -93,16 +93,16 @@ class ShownQuestions:
                 await anyio.sleep(self._pauses.pause_after(attempt))
 
     async def _read(self, since: int, request: ApprovalRequest) -> AsyncIterator[ShownQuestion]:
-        pattern = record_subjects.reply_pattern_of_session(request.session_key)
+        pattern = subjects.reply_pattern_of_session(request.session_key)
         async for record, kept in records.read_all(self._engine, pattern, records.OwedReply, since):
             yield ShownQuestion(record.seq, kept.reply)
 
     async def _tail(self, reply: Reply) -> Tail:
-        return await self._engine.tail(record_subjects.send_subject_of(record_subjects.place_of(reply.address)))
+        return await self._engine.tail(subjects.send_subject_of(subjects.place_of(reply.address)))
 
     async def _read_end(self, shown: ShownQuestion) -> records.SendRecord | None:
         """How its sending ended, as far as it has."""
-        where = record_subjects.send_subject_of(record_subjects.place_of(shown.reply.address))
+        where = subjects.send_subject_of(subjects.place_of(shown.reply.address))
         async for _, kept in records.read_all(self._engine, where, records.SendRecord, shown.owed):
             if is_end_of(kept, shown):
                 return kept
@@ -116,14 +116,14 @@ class ShownQuestions:
         return None
 
     async def _is_under_way(self, shown: ShownQuestion) -> bool:
-        last = await self._engine.last(record_subjects.send_subject_of(record_subjects.place_of(shown.reply.address)))
+        last = await self._engine.last(subjects.send_subject_of(subjects.place_of(shown.reply.address)))
         kept = records.decode(last.data) if last else None
         return isinstance(kept, records.SendIntent) and kept.out == shown.owed
 
 
 def own_reply_id_of(turn_id: str, question: str) -> str:
     """The id of the reply that puts a question to whoever wrote the message of this turn."""
-    return f"{turn_id}:ask:{record_subjects.token_of(question)}"
+    return f"{turn_id}:ask:{subjects.token_of(question)}"
 
 
 def is_end_of(kept: records.SendRecord, shown: ShownQuestion) -> bool:

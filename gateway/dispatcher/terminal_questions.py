@@ -7,15 +7,15 @@ words can be nothing but an answer.
 
 from collections.abc import Collection
 
-from gateway import record_subjects, records
-from gateway.commands import parse_command
 from gateway.dispatcher.chat_commands import find_command
+from gateway.dispatcher.commands import parse_command
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.ingress import NO_WORDS
 from gateway.dispatcher.question_rights import find_rights, is_approval
 from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.events import YES_WORDS
-from gateway.messages import Message, Reply
+from gateway.messages.message import Message, Reply
+from gateway.records import records, subjects
 from gateway.sessions import session_key_of
 
 
@@ -52,6 +52,6 @@ class TerminalQuestions:
         rights = await find_rights(self._context, session, message, role)
         meant = [name for name in rights.names if rights.is_own or not is_approval(turn, name)]
         ids = {own_reply_id_of(turn.turn_id, name): is_approval(turn, name) for name in meant}
-        where = record_subjects.reply_pattern_of_session(session.key)
+        where = subjects.reply_pattern_of_session(session.key)
         found = records.read_all(self._context.engine, where, records.OwedReply, turn.on)
         return [(kept.reply, ids[kept.reply.id]) async for _, kept in found if kept.reply.id in ids]

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.access import AccessControl
 from gateway.dispatcher.question_text import to_code_line
 from gateway.engine import Engine, NewRecord
-from gateway.messages import Message
+from gateway.messages.message import Message
+from gateway.records import records, subjects
 from gateway.sessions import Session
 
 SESSION_TTL = 30 * records.DAY  # an approval for a session: so long sessions that nobody uses are taken up again
@@ -43,21 +43,21 @@ class ToolApprovals(msgspec.Struct, frozen=True):
                 owner = self._owner(how)
                 kept = records.encode(records.StoredValue(hook=owner, key=key, value=how))
                 put = NewRecord(
-                    record_subjects.hook_store_subject_of(owner, key), kept, ttl=SESSION_TTL if how == SESSION else None
+                    subjects.hook_store_subject_of(owner, key), kept, ttl=SESSION_TTL if how == SESSION else None
                 )
                 await self.engine.append(put)
 
     async def revoke(self, key: str) -> None:
         """Take an approval back: from now on it is asked for again."""
         for owner in (*self._owners(SESSION), *self._owners(ALWAYS)):
-            await self.engine.purge(record_subjects.hook_store_subject_of(owner, key))
+            await self.engine.purge(subjects.hook_store_subject_of(owner, key))
 
     async def _keys(self, how: str) -> list[str]:
         return [
             kept.key
             for owner in self._owners(how)
             async for _, kept in records.read_all(
-                self.engine, record_subjects.hook_store_subject_of(owner), records.StoredValue, fresh=False
+                self.engine, subjects.hook_store_subject_of(owner), records.StoredValue, fresh=False
             )
         ]
 
@@ -102,7 +102,7 @@ def approvals_of(engine: Engine, message: Message, session: Session) -> ToolAppr
 
 async def expire_approvals(engine: Engine, access: AccessControl) -> None:
     """Take back what stands for people who may approve nothing, as the first version let them."""
-    found = [one async for one in records.read_all(engine, record_subjects.HOOK_STORE_SUBJECTS, records.StoredValue)]
+    found = [one async for one in records.read_all(engine, subjects.HOOK_STORE_SUBJECTS, records.StoredValue)]
     for record, kept in found:
         mark, _, person = kept.hook.partition("/")
         if mark != OWNER or person.startswith(f"{SESSION}/"):

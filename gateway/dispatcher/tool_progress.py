@@ -11,9 +11,9 @@ from typing import Any
 from gateway.config.platform_settings import ProgressDisplay
 from gateway.logs.redaction import REPLACEMENT
 from gateway.logs.text import to_one_line
-from gateway.messages import Reply
+from gateway.messages.message import Reply
+from gateway.messages.steps import Step, ToolFinished, ToolStarted
 from gateway.outbox import StreamWriter
-from gateway.steps import Step, ToolFinished, ToolStarted
 
 SIGN, GOING_ON = "🔧", " …"
 MOST_NAMES = 4  # tools that are named, the last ones

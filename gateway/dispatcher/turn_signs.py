@@ -14,14 +14,14 @@ import anyio.abc
 import msgspec
 from msgspec import structs
 
-from gateway import record_subjects
 from gateway.agent.ports import TurnResult
 from gateway.backoff import find_pause
 from gateway.dispatcher.context import OWN_PLATFORMS
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
 from gateway.errors import EngineError
-from gateway.messages import Address
+from gateway.messages.message import Address
+from gateway.records import subjects
 
 REPEAT = 5.0
 LASTS = 15.0  # seconds; after that a turn whose sign was not repeated is not at work
@@ -88,16 +88,14 @@ class TurnSigns:
 
     async def _tell(self, sign: TurnSign) -> None:
         try:
-            await self._engine.publish(
-                record_subjects.sign_subject_of(sign.address.served_as), msgspec.json.encode(sign)
-            )
+            await self._engine.publish(subjects.sign_subject_of(sign.address.served_as), msgspec.json.encode(sign))
         except EngineError as error:
             log.info("nobody is told of turn %s that it is %s: %s", sign.turn_id, sign.state or "over", error)
 
 
 async def tail_turn_signs(engine: Engine, served_as: str) -> AsyncIterator[TurnSign]:
     """Those for one bot of a network, from now on until the journal is closed."""
-    told: Tail = await engine.tail(record_subjects.sign_subject_of(served_as))
+    told: Tail = await engine.tail(subjects.sign_subject_of(served_as))
     async for record in told:
         yield msgspec.json.decode(record.data, type=TurnSign)
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from gateway.dispatcher.question_places import as_plain_name
-from gateway.records import UsageRow
-from gateway.transcript import Usage
+from gateway.messages.transcript import Usage
+from gateway.records.records import UsageRow
 from gateway.usage import UsageJournal
 from gateway.yaml_source.units import format_count
 

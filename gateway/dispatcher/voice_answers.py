@@ -25,7 +25,6 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.dispatcher.context import SILENT_PLATFORMS, DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
@@ -33,12 +32,13 @@ from gateway.engine.interface import HELD_SECONDS, append_until_written
 from gateway.engine.keyed_workers import KeyedWorkers, Wakeup
 from gateway.errors import Conflict, EngineError, VoiceError
 from gateway.hooks.cause import use_cause
-from gateway.messages import Attachment, Message, Reply
+from gateway.messages.message import Attachment, Message, Reply
+from gateway.messages.transcript import Usage
 from gateway.outbox import DeliveryReport
+from gateway.records import records, subjects
 from gateway.sessions.removal import remove_sent_files
 from gateway.sessions.transitions import SPOKEN
 from gateway.threads import run_in_thread
-from gateway.transcript import Usage
 from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageOrigin
 from gateway.voice import AnswerSpeaker, extract_words
 
@@ -66,7 +66,7 @@ class VoiceAnswers:
         self._slots = anyio.Semaphore(MOST_AT_ONCE)
         self._begun = anyio.Event()
         self._workers = KeyedWorkers(
-            lambda record: record_subjects.token_of_subject(record.subject), lambda token: VoiceWorker(token, self)
+            lambda record: subjects.token_of_subject(record.subject), lambda token: VoiceWorker(token, self)
         )
 
     @property
@@ -112,7 +112,7 @@ class VoiceAnswers:
             await self._begun.wait()
         if speaker := self._context.speaker:
             await run_in_thread(speaker.clear)
-        consumer = await self.engine.consumer(ConsumerSpec("voice", (record_subjects.VOICE_SUBJECTS,), HELD_SECONDS))
+        consumer = await self.engine.consumer(ConsumerSpec("voice", (subjects.VOICE_SUBJECTS,), HELD_SECONDS))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._report_progress)
             await self._workers.serve(consumer, tasks)
@@ -171,7 +171,7 @@ class VoiceAnswers:
         """Where its audio is to lie, without the end that says its kind: in the conversation's own folder."""
         session = await self._context.sessions.open(owed.session_key)
         folder = owed.reply.address.find_folder(self._context.files, session.user_id)
-        return str(folder / record_subjects.token_of(f"{owed.reply.id}{records.VOICE_MARK}"))
+        return str(folder / subjects.token_of(f"{owed.reply.id}{records.VOICE_MARK}"))
 
     async def make_puts(self, ended: records.VoiceAnswer, reply: Reply) -> list[NewRecord]:
         """That this is owed; whoever serves the network has its audio."""
@@ -186,7 +186,7 @@ class VoiceWorker:
     def __init__(self, token: str, answers: VoiceAnswers) -> None:
         self.wakeup = Wakeup()
         self.is_over = False
-        self._subject = record_subjects.session_subject_of_token("voice", token)
+        self._subject = subjects.session_subject_of_token("voice", token)
         self._answers = answers
         self._scope = anyio.CancelScope()
 
@@ -281,5 +281,5 @@ class VoiceWorker:
 
 
 def make_voice_put(kept: records.VoiceAnswer) -> NewRecord:
-    subject = record_subjects.session_subject_of("voice", kept.session_key)
+    subject = subjects.session_subject_of("voice", kept.session_key)
     return NewRecord(subject, records.encode(kept), ttl=records.TRAFFIC_TTL)

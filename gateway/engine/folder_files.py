@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from gateway.engine.interface import KeyedFile
-from gateway.file_folders import open_new_file, open_received_file, put_in_place
+from gateway.files.folders import open_new_file, open_received_file, put_in_place
 from gateway.threads import run_in_thread
 
 MOST_SEGMENTS = 3

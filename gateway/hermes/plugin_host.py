@@ -17,8 +17,8 @@ from gateway.agent.model_call import call_model
 from gateway.agent.skills import read_skill
 from gateway.agent.toolbox.file_reach import FOLDER, READABLE
 from gateway.agent.tools import find_tool
-from gateway.commands import Command, CommandResult, RunCommand
 from gateway.dispatcher.chat_commands import CommandCall, describe_unknown_command
+from gateway.dispatcher.commands import Command, CommandResult, RunCommand
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.errors import AgentError, BudgetRefusal, Conflict, HookError, ModelError
 from gateway.events import Pause
@@ -35,10 +35,10 @@ from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.reach import HookLimits
 from gateway.hooks.folders.services import RequestServer
 from gateway.hooks.folders.sources import HookVersion
+from gateway.messages.transcript import Entry, ToolCall, Usage, as_message
 from gateway.roles import Role, pick_low_role, scope_of
 from gateway.sessions import SessionRepository
 from gateway.sessions.transitions import begin_session
-from gateway.transcript import Entry, ToolCall, Usage, as_message
 from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageJournal, UsageOrigin
 from gateway.worker.protocol import PluginItem
 

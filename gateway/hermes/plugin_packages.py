@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from msgspec.structs import replace
 
 from gateway.config.home import Home
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS
 from gateway.hermes.sources import PluginSource, list_entries, make_hermes_config
 from gateway.hooks.folders.folder_source import find_code_files

@@ -16,14 +16,14 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from gateway import record_subjects, records
 from gateway.backoff import find_pause
 from gateway.config.home import Home
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
 from gateway.events import Event
-from gateway.file_folders import read_plain_file
-from gateway.messages import Message
+from gateway.files.folders import read_plain_file
+from gateway.messages.message import Message
+from gateway.records import records, subjects
 from gateway.sessions import Session, SessionRepository, platform_of
 from gateway.threads import run_in_thread
 
@@ -67,7 +67,7 @@ class SessionList:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. Where Hermes begins to run in this home, the file is left to it."""
-        heard = await self._engine.tail(record_subjects.IN_SUBJECTS, record_subjects.TURN_SUBJECTS)
+        heard = await self._engine.tail(subjects.IN_SUBJECTS, subjects.TURN_SUBJECTS)
         kept = _read_json(self._home.hermes_sessions)
         self._entries = {key: _with_local_times(value) for key, value in kept.items() if isinstance(value, dict)}
         async with anyio.create_task_group() as tasks:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 from gateway.hermes.config import ShellEntry
 from gateway.hooks.folders.inspection import quote_path
 from gateway.yaml_source import Finding, SourceLocation

@@ -25,7 +25,7 @@ from gateway.config.loading import Configuration
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.events import Event
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
 from gateway.hermes.environment_source import find_unknown_variables
 from gateway.hermes.handler_source import find_answer, has_answers

@@ -20,12 +20,12 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Record
 from gateway.hermes.plugin.arguments import as_openai_messages
-from gateway.message_pieces import DELETED, MessagePiece
+from gateway.messages.pieces import DELETED, MessagePiece
+from gateway.messages.transcript import Entry, Usage, as_message
+from gateway.records import records, subjects
 from gateway.sessions.keys import platform_of
-from gateway.transcript import Entry, Usage, as_message
 
 StateOwner: TypeAlias = Literal["ours", "nobody", "theirs"]
 StateContent: TypeAlias = Literal["ours", "shared", "rebuilt"]
@@ -176,7 +176,7 @@ class StateFile:
             for record in page:
                 kept = records.decode(record.data)
                 if change := CHANGES.get(type(kept)):
-                    change(db, record_subjects.token_of_subject(record.subject), kept, kept.at or record.ts)
+                    change(db, subjects.token_of_subject(record.subject), kept, kept.at or record.ts)
                 self.is_unclean |= getattr(kept, "status", "") == "forgotten" or isinstance(
                     kept, records.MessageDeleted
                 )

@@ -14,11 +14,11 @@ from typing import Literal, TypeAlias
 import anyio
 import anyio.abc
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record, Tail
 from gateway.errors import EngineError
 from gateway.events import Event
 from gateway.hermes.state_file import LEFT_TO_THEM, StateFile, find_owner, make_mark, read_content
+from gateway.records import records, subjects
 from gateway.threads import run_in_thread
 
 StateMode: TypeAlias = Literal["auto", "on", "off"]
@@ -115,7 +115,7 @@ class StateFollower:
             await self._call(self._file.remove)
 
     async def _follow(self) -> None:
-        changes = await self._engine.tail(record_subjects.TURN_SUBJECTS)
+        changes = await self._engine.tail(subjects.TURN_SUBJECTS)
         while not self.is_theirs:
             try:
                 await self._read_on()
@@ -142,7 +142,7 @@ class StateFollower:
 
     async def _fold_news(self) -> None:
         while (after := await self._open()) is not None:
-            page = await records.read_readable(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE)
+            page = await records.read_readable(self._engine, subjects.TURN_SUBJECTS, after, PAGE)
             if not page:
                 return
             upto, mark = page[-1].seq, make_mark(page[-1])
@@ -170,7 +170,7 @@ class StateFollower:
             return None
         upto, mark = await run_in_thread(self._file.read_progress)
         if upto != self._reached:  # not what we wrote last: an older copy, or a file of another journal
-            last = await self._engine.read(record_subjects.TURN_SUBJECTS, max(upto - 1, 0), 1)
+            last = await self._engine.read(subjects.TURN_SUBJECTS, max(upto - 1, 0), 1)
             if [upto, mark] != [part for one in last for part in (one.seq, make_mark(one))]:
                 await run_in_thread(self._file.remove)
                 self._reached, self._mark = 0, ""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from gateway.events import Deny, End, Event
-from gateway.file_lines import MARK, split_file_lines
+from gateway.files.lines import MARK, split_file_lines
 from gateway.hooks.hook import Hook
 from gateway.hooks.subscriptions import EventPlan
 

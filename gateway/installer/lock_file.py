@@ -16,7 +16,7 @@ import msgspec
 
 from gateway.config.home import Home
 from gateway.errors import HookError
-from gateway.file_folders import lock_path
+from gateway.files.folders import lock_path
 from gateway.hermes.installed_hooks import PACKAGES_FOLDER, find_packages, packages_folder_of
 from gateway.hooks.folders.installed import (
     INSTALLED_FOLDER,

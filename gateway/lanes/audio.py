@@ -21,10 +21,10 @@ from typing import Literal, Protocol, TypeAlias
 import anyio
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, append_until_written
 from gateway.errors import VoiceError
-from gateway.messages import Attachment, Message
+from gateway.messages.message import Attachment, Message
+from gateway.records import records, subjects
 from gateway.sessions import Session
 
 COMMAND_SIGNS = "/!"
@@ -83,7 +83,7 @@ Transcriptions: TypeAlias = Mapping[tuple[int, int], records.AudioTranscription]
 
 async def read_transcriptions(engine: Engine, key: str, found: FoundMessages) -> Transcriptions:
     """What is known of the audio of these messages, by sequence and file."""
-    subject = record_subjects.session_subject_of("audio", key)
+    subject = subjects.session_subject_of("audio", key)
     kept = records.read_all(engine, subject, records.AudioTranscription, found[0][0])
     return {(one.on, one.file): one async for _, one in kept}
 
@@ -196,9 +196,9 @@ class AudioTranscriber(msgspec.Struct, frozen=True):
         )
 
     async def _write(self, record: records.AudioTranscription, *more: NewRecord) -> None:
-        subject = record_subjects.session_subject_of("audio", self.session.key)
+        subject = subjects.session_subject_of("audio", self.session.key)
         put = NewRecord(subject, records.encode(record))
         seq, *_ = await append_until_written(partial(self.engine.append, put, *more), "a transcription")
-        message = await self.engine.read(record_subjects.session_subject_of("in", self.session.key), record.on - 1, 1)
+        message = await self.engine.read(subjects.session_subject_of("in", self.session.key), record.on - 1, 1)
         if [one.seq for one in message] != [record.on]:  # while somebody listened it was taken back, or forgotten
             await self.engine.purge(subject, seq, after=seq - 1)

@@ -6,14 +6,14 @@ from typing import TypeAlias
 import anyio
 import msgspec
 
-from gateway import records
 from gateway.config.settings import SessionSettings
 from gateway.engine.interface import Engine, NewRecord
 from gateway.lanes.audio import AudioListener
 from gateway.lanes.peers import Peers
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import NoteClaim, RunTurn, ignore_claim
-from gateway.messages import Message
+from gateway.messages.message import Message
+from gateway.records import records
 from gateway.roles import Role
 from gateway.sessions import SessionRepository
 from gateway.turn_marks import TurnMarks

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine
 from gateway.lanes.audio import FoundMessages, put_words, read_transcriptions
 from gateway.lanes.context import PAGE, LaneContext
 from gateway.lanes.heard import put_heard
 from gateway.lanes.turn import build_partial_entries, build_partial_pieces
-from gateway.message_pieces import SAID_KINDS, add_missing_pieces, name_of
-from gateway.messages import Message, people_of
+from gateway.messages.message import Message, people_of
+from gateway.messages.pieces import SAID_KINDS, add_missing_pieces, name_of
+from gateway.records import records, subjects
 from gateway.sessions import OpenTurn, Session
 from gateway.sessions.session import find_words
 
@@ -70,7 +70,7 @@ def put_words_before(session: Session, message: Message) -> Message:
 
 async def read_inbound(engine: Engine, key: str, after: int, limit: int = PAGE) -> list[tuple[int, Message]]:
     """The messages of a session behind a sequence."""
-    found = await engine.read(record_subjects.session_subject_of("in", key), after, limit, fresh=False)
+    found = await engine.read(subjects.session_subject_of("in", key), after, limit, fresh=False)
     decoded = ((one.seq, records.decode(one.data)) for one in found)
     return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.InboundMessage)]
 

@@ -11,18 +11,18 @@ from collections.abc import Collection
 from dataclasses import replace
 from itertools import chain
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.lanes.audio import FoundMessages
-from gateway.message_pieces import list_shown_messages, name_of
-from gateway.messages import HeardWords, Message
+from gateway.messages.message import HeardWords, Message
+from gateway.messages.pieces import list_shown_messages, name_of
+from gateway.records import records, subjects
 from gateway.sessions import Session
 
 
 def make_heard_put(heard: Message, session_key: str, message: Message) -> NewRecord:
     """The record by which a message is told this; it goes when messages do."""
     kept = records.HeardMessage(message=heard, session_key=session_key, before=message.id)
-    subject = record_subjects.session_subject_of("heard", session_key)
+    subject = subjects.session_subject_of("heard", session_key)
     return NewRecord(subject, records.encode(kept), ttl=records.TRAFFIC_TTL)
 
 
@@ -38,7 +38,7 @@ async def _read_heard(
     """By the message, and by its own id: what a network delivers twice is told it twice, and has it once."""
     told: dict[str, dict[str, HeardWords]] = {}
     known = list_shown_messages(chain(*session.pieces)) | {*session.deleted}
-    subject = record_subjects.session_subject_of("heard", session.key)
+    subject = subjects.session_subject_of("heard", session.key)
     async for _, kept in records.read_all(engine, subject, records.HeardMessage, after):
         said = kept.message
         if kept.before in messages and name_of(said) not in known:

@@ -43,7 +43,6 @@ import anyio
 import msgspec
 from msgspec import structs
 
-from gateway import record_subjects, records
 from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import NewRecord
 from gateway.engine.keyed_workers import Wakeup
@@ -79,8 +78,9 @@ from gateway.lanes.turn import (
 )
 from gateway.lanes.turn_claim import InterruptRequests, TurnClaim, TurnJob, gather_owed_events, make_owed_puts
 from gateway.logs.lines import bind_context
-from gateway.message_pieces import add_missing_pieces
-from gateway.messages import Message, Reply, people_of
+from gateway.messages.message import Message, Reply, people_of
+from gateway.messages.pieces import add_missing_pieces
+from gateway.records import records, subjects
 from gateway.roles import rank_of
 from gateway.sessions import OpenTurn, Session, apply_record, get_reset_reason
 from gateway.sessions.transitions import begin_session
@@ -168,7 +168,7 @@ async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> 
     if found:
         deaths = turn.deaths + (turn.turn_id in context.marks.cut_off)
         job = _make_job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
-        (first,) = await context.engine.read(record_subjects.session_subject_of("in", session.key), session.upto, 1)
+        (first,) = await context.engine.read(subjects.session_subject_of("in", session.key), session.upto, 1)
         waited = context.clock() - first.ts
         return session, msgspec.structs.replace(
             job, failures=turn.failures, deaths=deaths, waited=waited, edits=turn.edits
@@ -468,7 +468,7 @@ async def _tell_damage(context: LaneContext, key: str, damage: RecordDamage) -> 
     """The person who waits there, once, and whoever reads the log."""
     log.error("%s cannot go on: %s; to let it begin anew: hermes-gateway sessions delete %s", key, damage, key)
     try:
-        found = await records.read_readable(context.engine, record_subjects.session_subject_of("in", key), 0, PAGE)
+        found = await records.read_readable(context.engine, subjects.session_subject_of("in", key), 0, PAGE)
         kept = records.decode(found[-1].data) if found else None
         if isinstance(kept, records.InboundMessage) and kept.message.kind != "internal":
             reply = Reply(f"damaged:{damage.seq}", kept.message.address, DAMAGED)
@@ -535,9 +535,9 @@ def _dead(key: str, job: TurnJob, at: int, reason: str, tries: int, now: float) 
         what=f"message {message.id} of {key}",
         reason=reason,
         attempts=tries,
-        subject=record_subjects.session_subject_of("in", key),
+        subject=subjects.session_subject_of("in", key),
         seq=job.seqs[at],
         data=inbound,
         at=now,
     )
-    return NewRecord(record_subjects.session_subject_of("dead.turns", key), records.encode(dead))
+    return NewRecord(subjects.session_subject_of("dead.turns", key), records.encode(dead))

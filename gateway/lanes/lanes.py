@@ -15,7 +15,6 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.backoff import find_pause
 from gateway.engine.interface import Consumer, ConsumerSpec, Engine, Lease, NewRecord, Record, Tail, append_new
 from gateway.engine.keyed_workers import KeyedWorkers, TooNewRecords
@@ -26,7 +25,8 @@ from gateway.lanes.lane import Lane
 from gateway.lanes.peers import LaneRequest, Peers, lease_key_of
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import RunTurn
-from gateway.messages import Message
+from gateway.messages.message import Message
+from gateway.records import records, subjects
 from gateway.sessions import SessionRepository
 from gateway.turn_marks import TurnMarks
 
@@ -197,14 +197,14 @@ class Lanes:
                 lane.stop()  # it had claimed the turn in that moment, and would go on with it until its next record
             return "waiting"
         if any(message.has_audio for _, message in await read_pending(self._context.engine, session)):
-            await self._context.engine.publish(record_subjects.control_subject_of(key), key.encode())
+            await self._context.engine.publish(subjects.control_subject_of(key), key.encode())
             return "running"
         return "nothing"
 
     async def queue_position(self, key: str) -> QueuePosition:
         """Returns what is before a message that would come now."""
         session = await self._context.sessions.open(key)
-        waiting = await self._context.engine.read(record_subjects.session_subject_of("in", key), session.upto, PAGE)
+        waiting = await self._context.engine.read(subjects.session_subject_of("in", key), session.upto, PAGE)
         is_running = bool(session.turn and session.turn.by)
         return QueuePosition(is_running, session.is_waiting, len(waiting), self.waiting)
 
@@ -214,12 +214,12 @@ class Lanes:
         lease = await take_lease(self._context)
         self._workers, self._ended = self._make_workers(), anyio.Event()
         self._context.marks.open()
-        where = record_subjects.node_subject_of(self._context.node)
+        where = subjects.node_subject_of(self._context.node)
         end_answers = await self._context.engine.serve(where, partial(answer_peer, self._workers))
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
-                heard = await self._context.engine.tail(record_subjects.CONTROL_SUBJECTS)
+                heard = await self._context.engine.tail(subjects.CONTROL_SUBJECTS)
                 self._tasks.start_soon(self._obey_control, heard)
                 backlog = await self._context.engine.depth(CONSUMER)
                 self._tasks.start_soon(self._workers.serve, consumer, self._tasks, backlog)
@@ -281,7 +281,7 @@ class Lanes:
 
 async def open_turns_consumer(engine: Engine, ack_wait: float = ACK_WAIT) -> Consumer:
     """A node that runs no turns makes their consumer too: what waits for one that does is counted."""
-    patterns = (record_subjects.IN_SUBJECTS, record_subjects.WAKEUP_SUBJECTS)
+    patterns = (subjects.IN_SUBJECTS, subjects.WAKEUP_SUBJECTS)
     return await engine.consumer(ConsumerSpec(CONSUMER, patterns, ack_wait, MAX_INFLIGHT, only_wakes=True))
 
 
@@ -340,7 +340,7 @@ def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRec
     """The record of a message, under the network's own id for it; it has no limit until it is answered."""
     inbound = records.InboundMessage(session_key=key, message=message, at=now)
     return NewRecord(
-        record_subjects.session_subject_of("in", key),
+        subjects.session_subject_of("in", key),
         records.encode(inbound),
         message_id_of(message, bot),
     )
@@ -349,7 +349,7 @@ def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRec
 def make_wakeup_put(key: str, msg_id: str | None = None) -> NewRecord:
     """The record that has a session's lane look again."""
     wakeup = records.encode(records.LaneWakeup(session_key=key))
-    return NewRecord(record_subjects.session_subject_of("bell", key), wakeup, msg_id)
+    return NewRecord(subjects.session_subject_of("bell", key), wakeup, msg_id)
 
 
 def message_id_of(message: Message, bot: str = "") -> str:

@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from gateway import record_subjects
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError
+from gateway.records import subjects
 from gateway.sessions import OpenTurn
 
 ANSWER_SECONDS = 1.0
@@ -62,7 +62,7 @@ class Peers:
         """Whether it had a turn of the session to do it with; None where it does not answer."""
         request = msgspec.json.encode(LaneRequest(key, wish))
         with suppress(TimeoutError, EngineError):
-            answer = await self._engine.request(record_subjects.node_subject_of(node), request, ANSWER_SECONDS)
+            answer = await self._engine.request(subjects.node_subject_of(node), request, ANSWER_SECONDS)
             return msgspec.json.decode(answer, type=bool)
         return None
 

@@ -7,14 +7,14 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from gateway import records
 from gateway.events import AskedCall
 from gateway.hooks.recorder import OwedEvents
-from gateway.message_pieces import MessagePiece, find_pieces
-from gateway.messages import Message, Reply
+from gateway.messages.message import Message, Reply
+from gateway.messages.pieces import MessagePiece, find_pieces
+from gateway.messages.steps import TurnStatus
+from gateway.messages.transcript import Entry, Usage
+from gateway.records import records
 from gateway.sessions import OpenTurn, Session
-from gateway.steps import TurnStatus
-from gateway.transcript import Entry, Usage
 from gateway.usage import TurnUsage
 
 ANSWER_WAIT = 3600.0

@@ -33,7 +33,6 @@ from functools import partial
 import anyio
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, append_in_parts, append_until_written
 from gateway.errors import Conflict, Duplicate, EngineError, EngineTooNew
 from gateway.hooks.recorder import HookDecision, OwedEvent, OwedEvents
@@ -41,8 +40,9 @@ from gateway.lanes.audio import AudioJob
 from gateway.lanes.context import LaneContext
 from gateway.lanes.edits import is_edit_of
 from gateway.lanes.turn import LaneResult
-from gateway.message_pieces import add_missing_pieces
-from gateway.messages import Address, Message, Reply, cause_of, people_of
+from gateway.messages.message import Address, Message, Reply, cause_of, people_of
+from gateway.messages.pieces import add_missing_pieces
+from gateway.records import records, subjects
 from gateway.sessions import Session, SessionRepository
 from gateway.usage import TurnUsage, origin_of
 
@@ -295,7 +295,7 @@ async def gather_owed_events(context: LaneContext, session: Session, job: TurnJo
     if not job.resumed or not session.turn:
         return OwedEvents()
     decided = [(one.event_id, one.hook, one.decision) for one in session.turn.decisions]
-    pattern = record_subjects.owed_event_pattern_of_token(record_subjects.token_of(session.key))
+    pattern = subjects.owed_event_pattern_of_token(subjects.token_of(session.key))
     found = records.read_all(context.engine, pattern, records.EmittedEvent, session.turn.first - 1)
     return OwedEvents([str(event.fields.get("id")) async for _, event in found], decided)
 
@@ -329,5 +329,5 @@ def make_owed_puts(events: Iterable[OwedEvent], session_key: str) -> list[NewRec
 
 def make_request_put(request: records.ApprovalRequest) -> NewRecord:
     """The record by which an approval is asked for where it can be given."""
-    subject = record_subjects.approval_subject_of(request.mark, request.session_key)
+    subject = subjects.approval_subject_of(request.mark, request.session_key)
     return NewRecord(subject, records.encode(request), ttl=records.TRAFFIC_TTL)

@@ -7,9 +7,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from gateway.authors import JOB, find_author
-from gateway.file_folders import find_file_folder
-from gateway.message_parts import MessagePart
+from gateway.files.folders import find_file_folder
+from gateway.messages.authors import JOB, find_author
+from gateway.messages.parts import MessagePart
 from gateway.roles import Role
 
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
@@ -121,7 +121,7 @@ class Message:
 
     @property
     def author(self) -> str:
-        """The author of the text, as in `gateway.authors`; empty: a person."""
+        """The author of the text, as in `gateway.messages.authors`; empty: a person."""
         if self.is_job or self.kind == "internal":
             return JOB if self.is_job else self.user_id
         return find_author(self.sender)

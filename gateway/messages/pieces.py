@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import msgspec
 
-from gateway.messages import Address, HeardWords, Message
-from gateway.transcript import Entry
+from gateway.messages.message import Address, HeardWords, Message
+from gateway.messages.transcript import Entry
 
 DELETED = "[deleted by its author]"
 OF_OTHERS = "[said by somebody else]"

@@ -1,14 +1,14 @@
 """The steps of a turn: what it has done so far, written down as it happens, so that it can go on after a crash.
 
-A turn makes them and knows no journal; `gateway.records` counts them among the records of a session's chain.
+A turn makes them and knows no journal; `gateway.records.records` counts them among the records of a session's chain.
 """
 
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from gateway.message_pieces import MessageName
-from gateway.transcript import Entry, Usage
+from gateway.messages.pieces import MessageName
+from gateway.messages.transcript import Entry, Usage
 
 VERSION = 1  # the highest that is read here
 

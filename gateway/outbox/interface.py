@@ -5,10 +5,10 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine.interface import HELD_SECONDS, NewRecord
 from gateway.errors import GatewayError
-from gateway.messages import Address, Reply
+from gateway.messages.message import Address, Reply
+from gateway.records import records, subjects
 
 DoubtPolicy: TypeAlias = Literal["none", "resend", "drop", "nonce", "lookup"]
 MessageIds: TypeAlias = tuple[tuple[str, ...], ...]
@@ -148,7 +148,7 @@ class JournalTransport(LiveTransport):
 
 def nonce_of(reply_id: str, part: int) -> str:
     """Returns the name of one part of a reply, the same at every attempt to send it."""
-    return record_subjects.token_of(f"{reply_id}:{part}")
+    return subjects.token_of(f"{reply_id}:{part}")
 
 
 class OutboxSettings(msgspec.Struct, frozen=True):

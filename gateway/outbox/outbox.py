@@ -19,10 +19,9 @@ from typing import TypeAlias
 import anyio
 import anyio.abc
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError
-from gateway.messages import Address, Reply
+from gateway.messages.message import Address, Reply
 from gateway.outbox.interface import (
     DeliveryCallbacks,
     DeliveryReport,
@@ -36,6 +35,7 @@ from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_requests import CloseQuestion, close_question, is_served, make_handler
 from gateway.outbox.platform_sender import PlatformSender
 from gateway.outbox.stream_writer import StreamWriter
+from gateway.records import records, subjects
 
 DRAIN_POLL_SECONDS = 0.02
 
@@ -64,7 +64,7 @@ class Outbox:
     ) -> None:
         """Serve a platform until cancelled; calls that have begun are let end, within the shutdown's limit."""
         sender = PlatformSender(self._engine, transport, self._settings, self._callbacks, self._clock, PlaceSender)
-        subject = record_subjects.request_subject_of(transport.platform)
+        subject = subjects.request_subject_of(transport.platform)
         stop_serving = await self._engine.serve(subject, make_handler(transport))
         self.platforms[transport.platform] = sender
         try:
@@ -90,7 +90,7 @@ class Outbox:
         if not (sender and isinstance(sender.transport, JournalTransport) and self._callbacks.leaves(outbound)):
             return None
         shown = sender.transport.list_shown(outbound.reply)
-        if shown is None or sender.is_at(record_subjects.place_of(outbound.reply.address)):
+        if shown is None or sender.is_at(subjects.place_of(outbound.reply.address)):
             return None
         report = DeliveryReport(outbound, outbound.reply, ((outbound.reply.id,),), 1, is_at_once=True)
         return [*shown, *sender.list_owed(report)], partial(sender.report, self._callbacks.sent, report)

@@ -29,15 +29,15 @@ import msgspec
 from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import Record
 from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import AdapterError, Conflict, EngineError, EngineTooNew, describe_error
-from gateway.messages import Reply
+from gateway.messages.message import Reply
 from gateway.outbox.interface import DeliveryReport, MessageIds, ReplyWithheld, nonce_of
 from gateway.outbox.platform_sender import PlatformSender, StreamedParts
 from gateway.outbox.send_journal import SendJournal
+from gateway.records import records, subjects
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class PlaceSender:
         self.wakeup.listen()
         if not self._journal.is_loaded:
             await self._journal.load()
-        pattern, upto = record_subjects.reply_pattern_of_place(self._place), self._journal.position.upto
+        pattern, upto = subjects.reply_pattern_of_place(self._place), self._journal.position.upto
         waiting = await self._platform.engine.read(pattern, upto, PAGE_SIZE, fresh=False)
         for record in waiting:
             await self._deliver(record)
@@ -287,7 +287,7 @@ class ReplyDelivery:
         for ids in superfluous:
             await self._try(self._platform.transport.delete(reply.address, ids), is_final=is_final)
         if shown:
-            await self._platform.engine.purge(record_subjects.send_subject_of(self._place, reply.id))
+            await self._platform.engine.purge(subjects.send_subject_of(self._place, reply.id))
 
     async def _try(self, call: Awaitable[None], *, is_final: bool = True) -> None:
         """For what is worth no second try, unless it is not `is_final`."""

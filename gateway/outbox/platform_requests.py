@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import msgspec
 
-from gateway import record_subjects
 from gateway.engine.interface import Engine, RequestHandler
 from gateway.errors import AdapterError, EngineError
-from gateway.messages import LiteralText, Reply
+from gateway.messages.message import LiteralText, Reply
 from gateway.outbox.interface import MessageIds, Transport
+from gateway.records import subjects
 
 CLOSE_PATIENCE = 30.0  # seconds for a network to take it; asked anew it is the same
 LOOK_PATIENCE = 2.0
@@ -54,7 +54,7 @@ def make_handler(transport: Transport) -> RequestHandler:
 async def is_served(engine: Engine, platform: str) -> bool:
     """Asks whether somebody serves this platform now."""
     try:
-        await engine.request(record_subjects.request_subject_of(platform), b"", LOOK_PATIENCE)
+        await engine.request(subjects.request_subject_of(platform), b"", LOOK_PATIENCE)
     except (TimeoutError, EngineError):
         return False
     return True
@@ -63,7 +63,7 @@ async def is_served(engine: Engine, platform: str) -> bool:
 async def close_question(engine: Engine, closed: CloseQuestion) -> None:
     """Raises AdapterError: its platform does not take that now."""
     platform = closed.reply.address.served_as
-    subject, data = record_subjects.request_subject_of(platform), msgspec.json.encode(closed)
+    subject, data = subjects.request_subject_of(platform), msgspec.json.encode(closed)
     try:
         answer = msgspec.json.decode(await engine.request(subject, data, CLOSE_PATIENCE), type=PlatformAnswer)
     except (TimeoutError, EngineError) as error:

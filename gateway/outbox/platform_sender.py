@@ -10,12 +10,11 @@ from typing import NamedTuple
 import anyio
 import anyio.abc
 
-from gateway import record_subjects, records
 from gateway.backoff import Backoff, find_pause
 from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, Tail
 from gateway.engine.keyed_workers import KeyedWorker, KeyedWorkers
 from gateway.errors import EngineError
-from gateway.messages import Address, Reply
+from gateway.messages.message import Address, Reply
 from gateway.outbox.interface import (
     DeliveryCallbacks,
     DeliveryReport,
@@ -25,6 +24,7 @@ from gateway.outbox.interface import (
 )
 from gateway.outbox.stream import Stream, find_shown_parts
 from gateway.outbox.stream_writer import decode_piece
+from gateway.records import records, subjects
 from gateway.turn_marks import watch_steps
 
 log = logging.getLogger(__name__)
@@ -64,23 +64,23 @@ class PlatformSender:
         self._call_scopes: set[anyio.CancelScope] = set()
         self._streams: dict[str, Stream] = {}
         self._workers = KeyedWorkers(
-            lambda record: record_subjects.place_of_reply_subject(record.subject),
+            lambda record: subjects.place_of_reply_subject(record.subject),
             lambda place: make_worker(place, self),
         )
-        self._consumer_name = f"out-{record_subjects.platform_token_of(transport.platform)}"
+        self._consumer_name = f"out-{subjects.platform_token_of(transport.platform)}"
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Deliver until cancelled; calls that have begun are let end, within the shutdown's limit."""
         consumer = await self.engine.consumer(
             ConsumerSpec(
                 self._consumer_name,
-                (record_subjects.reply_pattern_of_platform(self.transport.platform),),
+                (subjects.reply_pattern_of_platform(self.transport.platform),),
                 self.settings.ack_wait,
                 MAX_INFLIGHT,
                 only_wakes=True,
             )
         )
-        told = await self.engine.tail(record_subjects.stream_subject_of(self.transport.platform))
+        told = await self.engine.tail(subjects.stream_subject_of(self.transport.platform))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._report_progress)
             tasks.start_soon(self._workers.serve, consumer, tasks)

@@ -18,10 +18,10 @@ from functools import partial
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, SettledRecords, append_until_written
 from gateway.engine.stored_journal import make_shards_error
 from gateway.outbox.interface import MessageIds
+from gateway.records import records, subjects
 
 
 class SendPosition(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class SendPosition(msgspec.Struct, frozen=True):
 
 async def read_position(engine: Engine, place: str, *, fresh: bool = True) -> SendPosition:
     """Reads the position that a place's last record leads to."""
-    last = await engine.last(record_subjects.send_subject_of(place), fresh=fresh)
+    last = await engine.last(subjects.send_subject_of(place), fresh=fresh)
     kept = records.decode(last.data) if last else None
     if last is None or not isinstance(kept, records.SendRecord):
         return SendPosition(seq=last.seq if last else 0)
@@ -84,7 +84,7 @@ async def read_shown_part(
     engine: Engine, place: str, reply_id: str
 ) -> records.SendIntent | records.SendSucceeded | None:
     """Reads the last thing that a stream of this reply wrote down; None where it showed nothing."""
-    last = await engine.last(record_subjects.send_subject_of(place, reply_id))
+    last = await engine.last(subjects.send_subject_of(place, reply_id))
     kept = records.decode(last.data) if last else None
     return kept if isinstance(kept, records.SendIntent | records.SendSucceeded) else None
 
@@ -102,7 +102,7 @@ class SendJournal:
         self._engine = engine
         self._clock = clock
         self._place = place
-        self._subject = record_subjects.send_subject_of(place)
+        self._subject = subjects.send_subject_of(place)
 
     async def load(self) -> None:
         self.position = await read_position(self._engine, self._place, fresh=False)

@@ -21,13 +21,13 @@ from dataclasses import replace
 
 import anyio
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError, EngineError
-from gateway.messages import Reply
+from gateway.messages.message import Reply
 from gateway.outbox.interface import MessageIds, OutboxSettings, Transport, nonce_of
 from gateway.outbox.send_journal import read_position, read_shown_part
 from gateway.outbox.stream_writer import StreamPiece
+from gateway.records import records, subjects
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Stream:
         self._engine = engine
         self._transport = transport
         self._settings = settings
-        self._place = record_subjects.place_of(reply.address)
+        self._place = subjects.place_of(reply.address)
         self._text = ""
         self._ids: MessageIds | None = None
         self._is_drafted = False
@@ -201,7 +201,7 @@ async def find_shown_parts(engine: Engine, transport: Transport, reply: Reply) -
 
     What the network was asked for is written down: once it has grown or was ended, it may not be found there again.
     """
-    place = record_subjects.place_of(reply.address)
+    place = subjects.place_of(reply.address)
     last = await read_shown_part(engine, place, reply.id)
     if last is None:
         return ()
@@ -217,13 +217,13 @@ async def find_shown_parts(engine: Engine, transport: Transport, reply: Reply) -
 
 async def write_shown_part(engine: Engine, place: str, kept: records.SendIntent | records.SendSucceeded) -> None:
     """In the send journal of its own that a stream of this reply has there."""
-    subject = record_subjects.send_subject_of(place, kept.reply_id)
+    subject = subjects.send_subject_of(place, kept.reply_id)
     await engine.append(NewRecord(subject, records.encode(kept), ttl=records.DAY))
 
 
 async def is_reply_owed(engine: Engine, reply: Reply, claimed: int) -> bool:
     """Asks whether it is owed or was sent behind the sequence of a claim; an ill journal says yes: nothing is shown."""
-    pattern = record_subjects.reply_pattern_of_place(record_subjects.place_of(reply.address))
+    pattern = subjects.reply_pattern_of_place(subjects.place_of(reply.address))
     try:
         found = [kept.reply.id async for _, kept in records.read_all(engine, pattern, records.OwedReply, claimed)]
     except EngineError:
@@ -235,6 +235,6 @@ async def has_owed_replies(engine: Engine, place: str) -> bool:
     """Asks whether a reply waits that is not settled; an ill journal is no reason to go before others."""
     try:
         settled = (await read_position(engine, place)).upto
-        return bool(await records.read_readable(engine, record_subjects.reply_pattern_of_place(place), settled, 1))
+        return bool(await records.read_readable(engine, subjects.reply_pattern_of_place(place), settled, 1))
     except EngineError:
         return True

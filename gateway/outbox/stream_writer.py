@@ -11,10 +11,10 @@ import logging
 import anyio
 import msgspec
 
-from gateway import record_subjects
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError
-from gateway.messages import Reply
+from gateway.messages.message import Reply
+from gateway.records import subjects
 
 REPEAT = 5.0  # seconds after which the whole is told anew
 LONGEST = 100_000  # characters that are told: no chat shows more of an answer that grows
@@ -42,7 +42,7 @@ class StreamWriter:
         self.reply = reply
         self._engine = engine
         self._claimed = claimed
-        self._subject = record_subjects.stream_subject_of(reply.address.served_as)
+        self._subject = subjects.stream_subject_of(reply.address.served_as)
         self._text = ""
         self._is_begun = False
         self._repeat_at = 0.0

@@ -9,13 +9,13 @@ from urllib.parse import unquote
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.chats import ChatJournal, HeardMessages
+from gateway.cluster.files import CLOCKS_APART
+from gateway.cluster.folders import BASES, find_known_place, make_chat_folder
 from gateway.engine import Engine, NewRecord, Record
 from gateway.errors import AccessError
 from gateway.people.person import find_salt, make_pseudonym, parse_person
-from gateway.shared_files import CLOCKS_APART
-from gateway.shared_folders import BASES, find_known_place, make_chat_folder
+from gateway.records import records, subjects
 from gateway.threads import run_in_thread
 from gateway.usage import RunningTotals
 
@@ -23,7 +23,7 @@ from gateway.usage import RunningTotals
 class ForgottenPeople(msgspec.Struct, eq=False):
     """Tells other gateways, and hears what they tell."""
 
-    patterns = (record_subjects.FORGOTTEN_SUBJECT,)
+    patterns = (subjects.FORGOTTEN_SUBJECT,)
 
     engine: Engine
     totals: RunningTotals

@@ -10,10 +10,10 @@ import re
 import secrets
 from typing import NamedTuple
 
-from gateway import record_subjects, records
 from gateway.access import INTERNAL
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AccessError, Conflict
+from gateway.records import records, subjects
 
 LONGEST = 300
 WEBHOOK = "webhook"
@@ -65,12 +65,12 @@ def make_pseudonym(salt: str, person: Person) -> str:
 async def find_salt(engine: Engine) -> str:
     """From what pseudonyms are made in this journal."""
     while True:
-        seq, kept = await records.read_last(engine, record_subjects.PSEUDONYM_SUBJECT, records.PseudonymSalt)
+        seq, kept = await records.read_last(engine, subjects.PSEUDONYM_SUBJECT, records.PseudonymSalt)
         if kept:
             return kept.salt
         made = records.PseudonymSalt(salt=secrets.token_hex(SALT_BYTES))
         try:
-            await engine.append(NewRecord(record_subjects.PSEUDONYM_SUBJECT, records.encode(made), expect=seq))
+            await engine.append(NewRecord(subjects.PSEUDONYM_SUBJECT, records.encode(made), expect=seq))
         except Conflict:
             continue
         return made.salt

@@ -14,14 +14,14 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.access.pairing import Pairings
-from gateway.activity import Activity
 from gateway.engine.interface import Engine, Record
 from gateway.errors import SessionError
 from gateway.people.leftovers import has_word
 from gateway.people.person import Person, find_pseudonym
 from gateway.people.traces import PersonTraces, is_in_turn, remove_turns, split_turns
+from gateway.records import records, subjects
+from gateway.records.activity import Activity
 from gateway.sessions.deleted_messages import has_text
 from gateway.sessions.removal import forget_sessions, remove_received_files, remove_sent_files, rewrite_sessions
 from gateway.threads import run_in_thread
@@ -110,7 +110,7 @@ class PersonRemoval(msgspec.Struct, eq=False):
     async def _purge_heard_events(self, person: Person) -> int:
         """What hooks are owed of turns of others that were told what they said to others, and dead letters with it."""
         engine, marks = self.traces.engine, dict[str, set[str]]()
-        found = records.read_all(engine, record_subjects.HEARD_SUBJECTS, records.HeardMessage)
+        found = records.read_all(engine, subjects.HEARD_SUBJECTS, records.HeardMessage)
         async for _, told in found:
             if told.message.sender == str(person):
                 marks.setdefault(told.session_key, set()).add(
@@ -118,8 +118,8 @@ class PersonRemoval(msgspec.Struct, eq=False):
                 )
         purged = 0
         for key, texts in marks.items():
-            conv = record_subjects.token_of(key)
-            for pattern in (record_subjects.owed_event_pattern_of_token(conv), record_subjects.DEAD_SUBJECTS):
+            conv = subjects.token_of(key)
+            for pattern in (subjects.owed_event_pattern_of_token(conv), subjects.DEAD_SUBJECTS):
                 async for record in read_records(engine, pattern):
                     if has_words_of(records.decode(record.data), key, person, texts):
                         purged += await engine.purge(record.subject, record.seq, after=record.seq - 1)

@@ -12,42 +12,42 @@ from typing import TypeAlias, get_args
 import msgspec
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.access import API, INTERNAL
 from gateway.agent.toolbox.memory import Memory
+from gateway.cluster.files import FOLDER, SharedFiles
+from gateway.cluster.folders import SharedFolders, make_chat_folder
 from gateway.config.settings import MAIN
 from gateway.dispatcher.reminders import OWNER as REMINDERS
 from gateway.engine import Engine
 from gateway.engine.interface import Record
 from gateway.errors import EngineTooNew
-from gateway.file_folders import escape_id
-from gateway.message_pieces import OF_OTHERS, MessagePiece, delete_pieces
-from gateway.messages import ChatType
+from gateway.files.folders import escape_id
+from gateway.messages.message import ChatType
+from gateway.messages.pieces import OF_OTHERS, MessagePiece, delete_pieces
+from gateway.messages.transcript import Entry
 from gateway.people.person import WEBHOOK, Person
+from gateway.records import records, subjects
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.search import SessionSearch, Speaker
-from gateway.shared_files import FOLDER, SharedFiles
-from gateway.shared_folders import SharedFolders, make_chat_folder
 from gateway.threads import run_in_thread
-from gateway.transcript import Entry
 
 # Where records stand that are of one person, each by itself. The chains of conversations are rewritten instead.
 SUBJECTS = (
-    record_subjects.IN_SUBJECTS,
-    record_subjects.AUDIO_SUBJECTS,
-    record_subjects.HEARD_SUBJECTS,
-    record_subjects.QUIET_SUBJECTS,
-    record_subjects.VOICE_SUBJECTS,
-    record_subjects.UPDATE_SUBJECTS,
-    record_subjects.OUT_SUBJECTS,
-    record_subjects.APPROVAL_SUBJECTS,
-    record_subjects.CALL_SUBJECTS,
-    record_subjects.CHAT_SUBJECTS,
-    record_subjects.EVENT_SUBJECTS,
-    record_subjects.OWED_EVENT_SUBJECTS,
-    record_subjects.RETRY_SUBJECTS,
-    record_subjects.DEAD_SUBJECTS,
-    record_subjects.hook_store_subject_of(REMINDERS),
+    subjects.IN_SUBJECTS,
+    subjects.AUDIO_SUBJECTS,
+    subjects.HEARD_SUBJECTS,
+    subjects.QUIET_SUBJECTS,
+    subjects.VOICE_SUBJECTS,
+    subjects.UPDATE_SUBJECTS,
+    subjects.OUT_SUBJECTS,
+    subjects.APPROVAL_SUBJECTS,
+    subjects.CALL_SUBJECTS,
+    subjects.CHAT_SUBJECTS,
+    subjects.EVENT_SUBJECTS,
+    subjects.OWED_EVENT_SUBJECTS,
+    subjects.RETRY_SUBJECTS,
+    subjects.DEAD_SUBJECTS,
+    subjects.hook_store_subject_of(REMINDERS),
 )
 
 SessionTurn: TypeAlias = tuple[tuple[Entry, ...], tuple[str, ...], tuple[MessagePiece, ...]]
@@ -103,7 +103,7 @@ class PersonTraces(msgspec.Struct, eq=False):
 
     async def _is_in_chain(self, key: str, person: Person) -> bool:
         """Does it have turns of theirs that no session shows: undone, given up, denied, or under way?"""
-        conv = record_subjects.token_of(key)
+        conv = subjects.token_of(key)
         if await self._has_record(conv, "turn", 0, lambda kept: is_in_record(person, kept)):
             return True
         session = await self.sessions.open(key)
@@ -116,11 +116,11 @@ class PersonTraces(msgspec.Struct, eq=False):
     async def _has_record(
         self,
         conv: str,
-        kind: record_subjects.SessionSubject,
+        kind: subjects.SessionSubject,
         after: int,
         is_meant: Callable[[records.JournalRecord], bool],
     ) -> bool:
-        subject = record_subjects.session_subject_of_token(kind, conv)
+        subject = subjects.session_subject_of_token(kind, conv)
         async for _, kept in records.read_all(self.engine, subject, records.JournalRecord, after):
             if is_meant(kept):
                 return True

@@ -4,9 +4,9 @@ from typing import Literal
 
 import msgspec
 
-from gateway.messages import name_of_account
+from gateway.messages.message import name_of_account
+from gateway.messages.steps import JournalRecord
 from gateway.roles import Role
-from gateway.steps import JournalRecord
 
 
 class PairingUser(msgspec.Struct, frozen=True):

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord, Record
 from gateway.errors import Duplicate, EngineError
-from gateway.records import ActivityRecord
+from gateway.records import records, subjects
+from gateway.records.records import ActivityRecord
 from gateway.roles import Role
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Activity:
             return
         try:
             entry = msgspec.structs.replace(named, at=time.time())
-            await self._engine.append(NewRecord(record_subjects.ACTIVITY_SUBJECT, records.encode(entry)))
+            await self._engine.append(NewRecord(subjects.ACTIVITY_SUBJECT, records.encode(entry)))
         except EngineError as error:
             what = f"{named.what} {named.on} by {named.who} from {named.place}"
             log.error("not in the record of activity: %s (%s): %s", what, named.outcome, error)
@@ -68,7 +68,7 @@ class Activity:
     async def rename(self, person: str, pseudonym: str) -> None:
         """Put a pseudonym in the place of somebody who is forgotten. What is written anew has its old time."""
         name = re.compile(rf"(?<![^\s]){re.escape(person)}(?![^\s])")
-        async for record, kept in records.read_all(self._engine, record_subjects.ACTIVITY_SUBJECT, ActivityRecord):
+        async for record, kept in records.read_all(self._engine, subjects.ACTIVITY_SUBJECT, ActivityRecord):
             fields = {field: name.sub(pseudonym, getattr(kept, field)) for field in ("who", "place", "on")}
             if (renamed := msgspec.structs.replace(kept, **fields)) != kept:
                 again = f"{record.subject}:{record.seq}"  # once, also where a crash comes before the old one goes
@@ -78,12 +78,12 @@ class Activity:
 
     async def read(self, after: int, since: float) -> tuple[list[dict[str, Any]], int]:
         """The next ones after a sequence, the oldest first, and the sequence to go on from; 0: there are no more."""
-        page = await records.read_readable(self._engine, record_subjects.ACTIVITY_SUBJECT, after, records.PAGE)
+        page = await records.read_readable(self._engine, subjects.ACTIVITY_SUBJECT, after, records.PAGE)
         return _as_rows(page, since), page[-1].seq if page else 0
 
     async def read_last(self, before: int, most: int, since: float) -> tuple[list[dict[str, Any]], int]:
         """The last ones before a sequence, the oldest first, and the sequence to go on from; 0: there are no more."""
-        newest = await self._engine.last(record_subjects.ACTIVITY_SUBJECT)
+        newest = await self._engine.last(subjects.ACTIVITY_SUBJECT)
         end, reach = min(before, newest.seq + 1) if newest else 0, most
         found: list[Record] = []
         while end > 1 and len(found) < most:
@@ -96,7 +96,7 @@ class Activity:
     async def _read_between(self, after: int, before: int) -> list[Record]:
         found: list[Record] = []
         while after < before - 1:
-            page = await records.read_readable(self._engine, record_subjects.ACTIVITY_SUBJECT, after, records.PAGE)
+            page = await records.read_readable(self._engine, subjects.ACTIVITY_SUBJECT, after, records.PAGE)
             if not page:
                 break
             found += [one for one in page if one.seq < before]

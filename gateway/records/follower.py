@@ -12,11 +12,11 @@ from typing import Generic, Protocol, TypeVar
 import anyio
 import anyio.abc
 
-from gateway import records
 from gateway.backoff import Attempts
 from gateway.engine.interface import ILL_JOURNAL_BACKOFF, Engine, Record, Tail
 from gateway.engine.subjects import compile_patterns
 from gateway.errors import Conflict, EngineError, EngineTooNew
+from gateway.records import records
 
 RecordT = TypeVar("RecordT", bound=records.JournalRecord)
 

@@ -1,13 +1,13 @@
 """Records of hooks: what they keep and are owed, what people decided about them, and which gateway has which.
 
-They stand in the journal with all others, which `gateway.records` reads and writes.
+They stand in the journal with all others, which `gateway.records.records` reads and writes.
 """
 
 from typing import Any
 
 import msgspec
 
-from gateway.steps import JournalRecord
+from gateway.messages.steps import JournalRecord
 
 
 class HookDecisionState(JournalRecord, tag="switches", frozen=True, kw_only=True):

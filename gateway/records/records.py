@@ -14,42 +14,42 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from gateway import record_subjects
-from gateway.access_records import Login as Login
-from gateway.access_records import LoginLink as LoginLink
-from gateway.access_records import LoginState as LoginState
-from gateway.access_records import PairingInvitation as PairingInvitation
-from gateway.access_records import PairingState as PairingState
-from gateway.access_records import PairingUser as PairingUser
-from gateway.access_records import ProgramKey as ProgramKey
-from gateway.access_records import ProgramKeyState as ProgramKeyState
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
-from gateway.hook_records import EmittedEvent as EmittedEvent
-from gateway.hook_records import HookDecisionState as HookDecisionState
-from gateway.hook_records import HookFolder as HookFolder
-from gateway.hook_records import HookGuard as HookGuard
-from gateway.hook_records import NodeHooks as NodeHooks
-from gateway.hook_records import OwedHook as OwedHook
-from gateway.hook_records import StoredValue as StoredValue
-from gateway.message_pieces import MessagePiece
-from gateway.messages import Address, Message, Reply
-from gateway.steps import VERSION, OpenTurnRecord, TurnStatus
-from gateway.steps import JournalRecord as JournalRecord
-from gateway.steps import LastAnswer as LastAnswer
-from gateway.steps import LlmStep as LlmStep
-from gateway.steps import MessageDeleted as MessageDeleted
-from gateway.steps import Step as Step
-from gateway.steps import ToolFinished as ToolFinished
-from gateway.steps import ToolStarted as ToolStarted
-from gateway.steps import TurnRecord as TurnRecord
-from gateway.steps import turn_of as turn_of
-from gateway.transcript import Entry, Usage
-from gateway.voice_records import AudioTranscription as AudioTranscription
-from gateway.voice_records import HeardMessage as HeardMessage
-from gateway.voice_records import HeardRemoval as HeardRemoval
-from gateway.voice_records import VoiceAnswer as VoiceAnswer
+from gateway.messages.message import Address, Message, Reply
+from gateway.messages.pieces import MessagePiece
+from gateway.messages.steps import VERSION, OpenTurnRecord, TurnStatus
+from gateway.messages.steps import JournalRecord as JournalRecord
+from gateway.messages.steps import LastAnswer as LastAnswer
+from gateway.messages.steps import LlmStep as LlmStep
+from gateway.messages.steps import MessageDeleted as MessageDeleted
+from gateway.messages.steps import Step as Step
+from gateway.messages.steps import ToolFinished as ToolFinished
+from gateway.messages.steps import ToolStarted as ToolStarted
+from gateway.messages.steps import TurnRecord as TurnRecord
+from gateway.messages.steps import turn_of as turn_of
+from gateway.messages.transcript import Entry, Usage
+from gateway.records import subjects
+from gateway.records.access import Login as Login
+from gateway.records.access import LoginLink as LoginLink
+from gateway.records.access import LoginState as LoginState
+from gateway.records.access import PairingInvitation as PairingInvitation
+from gateway.records.access import PairingState as PairingState
+from gateway.records.access import PairingUser as PairingUser
+from gateway.records.access import ProgramKey as ProgramKey
+from gateway.records.access import ProgramKeyState as ProgramKeyState
+from gateway.records.hooks import EmittedEvent as EmittedEvent
+from gateway.records.hooks import HookDecisionState as HookDecisionState
+from gateway.records.hooks import HookFolder as HookFolder
+from gateway.records.hooks import HookGuard as HookGuard
+from gateway.records.hooks import NodeHooks as NodeHooks
+from gateway.records.hooks import OwedHook as OwedHook
+from gateway.records.hooks import StoredValue as StoredValue
+from gateway.records.voice import AudioTranscription as AudioTranscription
+from gateway.records.voice import HeardMessage as HeardMessage
+from gateway.records.voice import HeardRemoval as HeardRemoval
+from gateway.records.voice import VoiceAnswer as VoiceAnswer
 
 RecordT = TypeVar("RecordT", bound=JournalRecord)
 
@@ -511,7 +511,7 @@ async def read_all(
 
 async def read_events(engine: Engine) -> AsyncIterator[tuple[Record, EmittedEvent]]:
     """Every event that durable hooks are owed or were, in order: those of conversations, and all others."""
-    patterns = (record_subjects.EVENT_SUBJECTS, record_subjects.OWED_EVENT_SUBJECTS)
+    patterns = (subjects.EVENT_SUBJECTS, subjects.OWED_EVENT_SUBJECTS)
     kinds = [read_all(engine, pattern, EmittedEvent) for pattern in patterns]
     heads = [await anext(kind, None) for kind in kinds]
     while found := [head for head in heads if head]:
@@ -549,15 +549,15 @@ def make_reply_put(
 
 def put_reply(outbound: OwedReply, *, has_arrived: bool = False) -> NewRecord:
     """The append of a reply; one that `has_arrived` with it is not sent."""
-    subject = record_subjects.reply_subject_of(outbound.reply.address, outbound.session_key, has_arrived=has_arrived)
+    subject = subjects.reply_subject_of(outbound.reply.address, outbound.session_key, has_arrived=has_arrived)
     return NewRecord(subject, encode(outbound), ttl=TRAFFIC_TTL if has_arrived else None)
 
 
 def make_event_put(event: EmittedEvent, msg_id: str | None = None) -> NewRecord:
     """The append that owes durable hooks an event."""
-    return NewRecord(record_subjects.event_subject_of(event.name), encode(event), msg_id=msg_id)
+    return NewRecord(subjects.event_subject_of(event.name), encode(event), msg_id=msg_id)
 
 
 def make_owed_event_put(name: str, data: bytes, session_key: str) -> NewRecord:
     """The append that owes durable hooks an event of a conversation, of which these are the bytes."""
-    return NewRecord(record_subjects.owed_event_subject_of(name, session_key), data)
+    return NewRecord(subjects.owed_event_subject_of(name, session_key), data)

@@ -17,7 +17,7 @@ import re
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from gateway.messages import Address
+from gateway.messages.message import Address
 
 SessionSubject: TypeAlias = Literal[
     "in", "audio", "heard", "voice", "turn", "bell", "sum", "dead.turns", "shown", "page"

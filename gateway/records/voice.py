@@ -1,13 +1,13 @@
 """Records of what is spoken: the words of people's audio, and answers that are to be spoken; and of what is heard in
 quiet chats, said to others.
 
-They stand in the journal with all others, which `gateway.records` reads and writes.
+They stand in the journal with all others, which `gateway.records.records` reads and writes.
 """
 
 from typing import Literal
 
-from gateway.messages import Message, Reply
-from gateway.steps import JournalRecord
+from gateway.messages.message import Message, Reply
+from gateway.messages.steps import JournalRecord
 
 
 class AudioTranscription(JournalRecord, tag="audio", frozen=True, kw_only=True):

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record
 from gateway.errors import Conflict
-from gateway.message_pieces import SAID_KINDS, MessageName, name_of
-from gateway.messages import Message
+from gateway.messages.message import Message
+from gateway.messages.pieces import SAID_KINDS, MessageName, name_of
+from gateway.records import records, subjects
 from gateway.sessions.removal import COPY_SUBJECTS, remove_received_files
 from gateway.sessions.repository import SessionRepository
 
@@ -50,7 +50,7 @@ class DeletedMessages(msgspec.Struct, eq=False):
     async def _delete_from(self, key: str, name: MessageName, by: str) -> bool:
         while True:
             session, past = await self.sessions.open(key), await self.sessions.read_all(key)
-            conv = record_subjects.token_of(key)
+            conv = subjects.token_of(key)
             authors = {kept.message.sender async for _, kept in find_inbound(self.engine, conv, name)}
             authors |= {kept.message.sender async for _, kept in find_heard(self.engine, conv, name)}
             authors |= {
@@ -72,7 +72,7 @@ async def find_inbound(
     engine: Engine, conv: str, name: MessageName
 ) -> AsyncIterator[tuple[Record, records.InboundMessage]]:
     """The message of this name that a conversation has as it came in, and its edits."""
-    subject = record_subjects.session_subject_of_token("in", conv)
+    subject = subjects.session_subject_of_token("in", conv)
     async for record, kept in records.read_all(engine, subject, records.InboundMessage):
         if is_message(kept.message, name):
             yield record, kept
@@ -82,7 +82,7 @@ async def find_heard(
     engine: Engine, conv: str, name: MessageName
 ) -> AsyncIterator[tuple[Record, records.HeardMessage]]:
     """The records by which a conversation was told it, as something that was said to others."""
-    subject = record_subjects.session_subject_of_token("heard", conv)
+    subject = subjects.session_subject_of_token("heard", conv)
     async for record, kept in records.read_all(engine, subject, records.HeardMessage):
         if name_of(kept.message) == name:
             yield record, kept
@@ -95,11 +95,11 @@ def is_message(message: Message, name: MessageName) -> bool:
 
 async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
     """What stands of it outside of the chain. It goes itself last: by its words one finds what has them."""
-    conv = record_subjects.token_of(gone.session_key)
+    conv = subjects.token_of(gone.session_key)
     came = [one async for one in find_inbound(engine, conv, gone.name)]
     told = [one async for one in find_heard(engine, conv, gone.name)]
     seqs = {record.seq for record, _ in came}
-    subject = record_subjects.session_subject_of_token("audio", conv)
+    subject = subjects.session_subject_of_token("audio", conv)
     audio = [one async for _, one in records.read_all(engine, subject, records.AudioTranscription) if one.on in seqs]
     texts = {kept.message.text for _, kept in came} | {kept.message.text for _, kept in told}
     texts |= {one.text for one in audio}
@@ -113,9 +113,9 @@ async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
 
 async def _purge_lost_audio(engine: Engine, conv: str) -> None:
     """The words of audio that came with messages which are gone."""
-    subject = record_subjects.session_subject_of_token("in", conv)
+    subject = subjects.session_subject_of_token("in", conv)
     left = {record.seq async for record, _ in records.read_all(engine, subject, records.InboundMessage)}
-    subject = record_subjects.session_subject_of_token("audio", conv)
+    subject = subjects.session_subject_of_token("audio", conv)
     async for record, words in records.read_all(engine, subject, records.AudioTranscription):
         if words.on not in left and words.state != "stopped":
             await engine.purge(record.subject, record.seq, after=record.seq - 1)
@@ -124,8 +124,8 @@ async def _purge_lost_audio(engine: Engine, conv: str) -> None:
 async def _purge_copies(engine: Engine, name: MessageName, conv: str, texts: Collection[str]) -> None:
     """Events that hooks are owed of it, or of its turn with its words in them, and dead letters of either."""
     turns = await _find_turns(engine, name, conv)
-    dead_turns = record_subjects.session_subject_of_token("dead.turns", conv)
-    for pattern in (record_subjects.owed_event_pattern_of_token(conv), *COPY_SUBJECTS, dead_turns):
+    dead_turns = subjects.session_subject_of_token("dead.turns", conv)
+    for pattern in (subjects.owed_event_pattern_of_token(conv), *COPY_SUBJECTS, dead_turns):
         after = 0
         while page := await records.read_readable(engine, pattern, after, records.PAGE):
             after = page[-1].seq
@@ -140,7 +140,7 @@ async def _purge_copies(engine: Engine, name: MessageName, conv: str, texts: Col
 async def _find_turns(engine: Engine, name: MessageName, conv: str) -> set[str]:
     """The turns that answered it, or do."""
     found, on = set[str](), dict[str, int]()
-    subject = record_subjects.session_subject_of_token("turn", conv)
+    subject = subjects.session_subject_of_token("turn", conv)
     async for _, kept in records.read_all(engine, subject, records.TurnRecord):
         if isinstance(kept, records.Claim):
             on[kept.turn_id] = kept.on

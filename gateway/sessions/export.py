@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from gateway.messages.transcript import Entry
 from gateway.sessions.session import Session
-from gateway.transcript import Entry
 
 FORMAT = 1
 

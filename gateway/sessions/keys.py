@@ -8,7 +8,7 @@ import secrets
 from datetime import UTC, datetime
 
 from gateway.config.settings import MAIN, SessionSettings
-from gateway.messages import Message
+from gateway.messages.message import Message
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 

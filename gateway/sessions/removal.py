@@ -13,21 +13,21 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
+from gateway.cluster.files import is_sent, remove_files
 from gateway.engine.interface import Engine, Record
 from gateway.errors import AppendSizeError, Conflict, EngineTooNew, RecordDamage, SessionError
-from gateway.file_folders import list_shown_files
-from gateway.messages import Message
+from gateway.files.folders import list_shown_files
+from gateway.messages.message import Message
+from gateway.messages.steps import ToolFinished
+from gateway.records import records, subjects
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
 from gateway.sessions.transitions import begin_session, open_from
-from gateway.shared_files import is_sent, remove_files
-from gateway.steps import ToolFinished
 from gateway.threads import run_in_thread
 
 PAGE = 200
 # Where a conversation's words stand under no subject of its own.
-COPY_SUBJECTS = (record_subjects.EVENT_SUBJECTS, record_subjects.DEAD_SUBJECTS)
+COPY_SUBJECTS = (subjects.EVENT_SUBJECTS, subjects.DEAD_SUBJECTS)
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
     """
     while True:
         before, past = await _read_sessions(engine, sessions, key, is_whole=not gone)
-        newest = await _read_last_seq(engine, record_subjects.session_subject_of("in", key))
+        newest = await _read_last_seq(engine, subjects.session_subject_of("in", key))
         if not past.keys() >= set(gone) or (before.seq == 0 and not newest):
             return False
         if gone and before.turn is not None:
@@ -55,7 +55,7 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
             remains.append(replace(begin_session(before, sessions.now(), "forgotten"), previous=""))
         end = records.TurnEnded(upto=upto, status="forgotten")
         if seq := await _rewrite_chain(engine, sessions, before, end, remains):
-            await purge_forgotten(engine, record_subjects.token_of(key), seq, upto)
+            await purge_forgotten(engine, subjects.token_of(key), seq, upto)
             return True
 
 
@@ -78,7 +78,7 @@ async def rewrite_sessions(
         end = records.TurnEnded(upto=before.upto, status="forgotten", is_partial=True, edits=before.edits)
         remains = [_rewrite_session(change(old)) for old in past.values()]
         if seq := await _rewrite_chain(engine, sessions, before, end, remains):
-            await purge_turns(engine, record_subjects.token_of(key), seq)
+            await purge_turns(engine, subjects.token_of(key), seq)
             return True
 
 
@@ -91,7 +91,7 @@ async def _read_sessions(
     except RecordDamage:
         if not is_whole:
             raise
-        return Session(key, seq=await _read_last_seq(engine, record_subjects.session_subject_of("turn", key))), {}
+        return Session(key, seq=await _read_last_seq(engine, subjects.session_subject_of("turn", key))), {}
 
 
 async def _read_last_seq(engine: Engine, subject: str) -> int:
@@ -119,7 +119,7 @@ async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -
         log.info("%s stays as long as it is: %s", key, error)
         return False
     if seq:
-        await purge_chain(engine, record_subjects.token_of(key), seq)
+        await purge_chain(engine, subjects.token_of(key), seq)
     return bool(seq)
 
 
@@ -144,19 +144,19 @@ async def _rewrite_chain(
             f"the sessions of {before.key} are too many to be written anew at once ({error}): "
             f"remove all of them: hermes-gateway sessions delete {before.key}"
         ) from error
-    (written,) = await engine.read(record_subjects.session_subject_of("turn", before.key), before.seq, 1)
+    (written,) = await engine.read(subjects.session_subject_of("turn", before.key), before.seq, 1)
     return written.seq
 
 
 async def purge_chain(engine: Engine, conv: str, seq: int) -> None:
     """Purge what stands before the end at `seq` of a chain."""
-    await engine.purge(record_subjects.session_subject_of_token("turn", conv), seq - 1)
-    await engine.purge(record_subjects.session_subject_of_token("sum", conv), seq - 1)
+    await engine.purge(subjects.session_subject_of_token("turn", conv), seq - 1)
+    await engine.purge(subjects.session_subject_of_token("sum", conv), seq - 1)
 
 
 async def purge_turns(engine: Engine, conv: str, seq: int) -> None:
     """Purge what the end at `seq` forgets of a chain; the pictures that tools gave go too, but not those that stay."""
-    subject = record_subjects.session_subject_of_token("turn", conv)
+    subject = subjects.session_subject_of_token("turn", conv)
     gone = {path async for record in _read_until(engine, subject, seq) for path in _list_tool_pictures(record)}
     if gone:
         kept = [record async for record in _read_after(engine, subject, seq)]
@@ -186,29 +186,29 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
 
     Their files go too, and the events that hooks are owed of them, but not those of the sessions that stay.
     """
-    async for record in _read_until(engine, record_subjects.session_subject_of_token("in", conv), upto):
+    async for record in _read_until(engine, subjects.session_subject_of_token("in", conv), upto):
         kept = records.decode(record.data)
         if isinstance(kept, records.InboundMessage):
             await remove_received_files(engine, kept.message)
     for pattern in (
-        record_subjects.session_subject_of_token("voice", conv),
-        record_subjects.reply_pattern_of_token(conv),
+        subjects.session_subject_of_token("voice", conv),
+        subjects.reply_pattern_of_token(conv),
     ):
         async for record in _read_until(engine, pattern, seq):
             await remove_sent_files(engine, records.decode(record.data))
     await purge_turns(engine, conv, seq)
-    await engine.purge(record_subjects.session_subject_of_token("in", conv), upto)
-    await engine.purge(record_subjects.session_subject_of_token("audio", conv), seq)
-    await engine.purge(record_subjects.session_subject_of_token("heard", conv), seq)
-    await engine.purge(record_subjects.session_subject_of_token("voice", conv), seq)
-    await engine.purge(record_subjects.session_subject_of_token("bell", conv), seq)
-    await engine.purge(record_subjects.session_subject_of_token("page", conv), seq)
-    await engine.purge(record_subjects.reply_pattern_of_token(conv), seq)
-    await engine.purge(record_subjects.session_subject_of_token("dead.turns", conv), seq)
-    await engine.purge(record_subjects.session_subject_of_token("shown", conv), seq)
-    await engine.purge(record_subjects.approval_pattern_of_token(conv), seq)
+    await engine.purge(subjects.session_subject_of_token("in", conv), upto)
+    await engine.purge(subjects.session_subject_of_token("audio", conv), seq)
+    await engine.purge(subjects.session_subject_of_token("heard", conv), seq)
+    await engine.purge(subjects.session_subject_of_token("voice", conv), seq)
+    await engine.purge(subjects.session_subject_of_token("bell", conv), seq)
+    await engine.purge(subjects.session_subject_of_token("page", conv), seq)
+    await engine.purge(subjects.reply_pattern_of_token(conv), seq)
+    await engine.purge(subjects.session_subject_of_token("dead.turns", conv), seq)
+    await engine.purge(subjects.session_subject_of_token("shown", conv), seq)
+    await engine.purge(subjects.approval_pattern_of_token(conv), seq)
     staying = await _read_staying_sessions(engine, conv, seq)
-    for pattern in (record_subjects.owed_event_pattern_of_token(conv), *COPY_SUBJECTS):
+    for pattern in (subjects.owed_event_pattern_of_token(conv), *COPY_SUBJECTS):
         async for record in _read_until(engine, pattern, seq):
             if _is_about(record.data, conv, staying):
                 await engine.purge(record.subject, record.seq, after=record.seq - 1)
@@ -259,7 +259,7 @@ async def _remove_with_made(path: Path) -> None:
 
 async def _read_staying_sessions(engine: Engine, conv: str, seq: int) -> set[str]:
     """The ids of the sessions that a chain goes on with behind its end at `seq`."""
-    subject = record_subjects.session_subject_of_token("turn", conv)
+    subject = subjects.session_subject_of_token("turn", conv)
     found = [records.decode(record.data) async for record in _read_after(engine, subject, seq)]
     return {opened.session_id for opened in found if isinstance(opened, records.SessionOpened)}
 
@@ -291,7 +291,7 @@ def _is_about(data: bytes, conv: str, staying: set[str]) -> bool:
         return _is_about(kept.data, conv, staying)
     if not isinstance(kept, records.EmittedEvent) or kept.fields.get("session_id") in staying:
         return False
-    return record_subjects.token_of(str(kept.fields.get("session_key", ""))) == conv
+    return subjects.token_of(str(kept.fields.get("session_key", ""))) == conv
 
 
 def _rewrite_session(old: Session) -> records.SessionOpened:

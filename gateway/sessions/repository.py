@@ -13,10 +13,10 @@ from contextlib import suppress
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, SettledRecords
 from gateway.errors import EngineError, EngineTooNew
-from gateway.message_pieces import MessageName
+from gateway.messages.pieces import MessageName
+from gateway.records import records, subjects
 from gateway.sessions.session import STATE_VERSION, Session, apply_record, delete_words, fold_record
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class SessionRepository:
         """
         now, ahead = self.now(), self.ahead()
         kept = tuple(one if one.at else msgspec.structs.replace(one, at=now, ahead=ahead) for one in kept)
-        subject = record_subjects.session_subject_of("turn", session.key)
+        subject = subjects.session_subject_of("turn", session.key)
         fences = [session.seq, *[None] * len(kept)]  # the first record's stands for the whole append
         puts = [NewRecord(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
         ends = [one for one in kept if isinstance(one, records.TurnEnded)]
@@ -120,7 +120,7 @@ class SessionRepository:
         }
 
     async def _states(self, session: Session, *, fresh: bool) -> AsyncIterator[Session]:
-        subject = record_subjects.session_subject_of("turn", session.key)
+        subject = subjects.session_subject_of("turn", session.key)
         while True:
             page = await self._engine.read(subject, session.seq, PAGE, fresh=fresh)
             for record in page:
@@ -130,7 +130,7 @@ class SessionRepository:
                 return
 
     async def _from_summary(self, key: str) -> tuple[Session, int]:
-        record = await self._engine.last(record_subjects.session_subject_of("sum", key))
+        record = await self._engine.last(subjects.session_subject_of("sum", key))
         if record is None:
             return Session(key), 0
         with suppress(msgspec.MsgspecError, EngineTooNew):
@@ -147,7 +147,7 @@ class SessionRepository:
         self._remember(session, summarised)
 
     async def _summarise(self, session: Session, summarised: int) -> int:
-        subject = record_subjects.session_subject_of("sum", session.key)
+        subject = subjects.session_subject_of("sum", session.key)
         summary = records.SessionSnapshot(
             upto=session.seq, shape=STATE_VERSION, state=msgspec.Raw(msgspec.json.encode(session)), at=self.now()
         )
@@ -178,8 +178,8 @@ class SessionRepository:
 
 def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:
     """An end settles the messages up to there, the words of their audio, and the bells that woke its lane."""
-    settled: dict[record_subjects.SessionSubject, int] = {"in": upto, "audio": records.NEWEST, "bell": records.NEWEST}
+    settled: dict[subjects.SessionSubject, int] = {"in": upto, "audio": records.NEWEST, "bell": records.NEWEST}
     return tuple(
-        SettledRecords(record_subjects.session_subject_of(kind, session_key), last, records.TRAFFIC_TTL)
+        SettledRecords(subjects.session_subject_of(kind, session_key), last, records.TRAFFIC_TTL)
         for kind, last in settled.items()
     )

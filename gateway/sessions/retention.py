@@ -16,11 +16,11 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
-from gateway import record_subjects, records
 from gateway.config.node_settings import JournalSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, SessionError
-from gateway.file_folders import RECEIVED_NAME
+from gateway.files.folders import RECEIVED_NAME
+from gateway.records import records, subjects
 from gateway.sessions.removal import compact_chain, forget_sessions
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import SessionInfo, SessionSearch
@@ -118,7 +118,7 @@ class Retention:
         return len(rows) * gone
 
     async def _compact(self, key: str) -> None:
-        chain = await self._engine.read(record_subjects.session_subject_of("turn", key), 0, LONG_CHAIN)
+        chain = await self._engine.read(subjects.session_subject_of("turn", key), 0, LONG_CHAIN)
         if len(chain) == LONG_CHAIN and await compact_chain(self._engine, self._sessions, key):
             log.info("the chain of %s was written anew, without the steps of turns that have ended", key)
 

@@ -12,10 +12,10 @@ import anyio.abc
 import msgspec
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record, Tail
 from gateway.errors import EngineError
-from gateway.message_pieces import MessageName
+from gateway.messages.pieces import MessageName
+from gateway.records import records, subjects
 from gateway.sessions.deleted_messages import purge_deleted
 from gateway.sessions.removal import purge_forgotten, purge_turns
 from gateway.sessions.repository import SessionRepository
@@ -156,7 +156,7 @@ class SessionSearch:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep up with the journal until cancelled."""
-        changes = await self._engine.tail(record_subjects.TURN_SUBJECTS)
+        changes = await self._engine.tail(subjects.TURN_SUBJECTS)
         task_status.started()
         try:
             self.progress.end = await check_journal(self._engine, self._query)
@@ -245,7 +245,7 @@ class SessionSearch:
         while True:
             began = time.monotonic()
             after = self.progress.reached = await self._query(lambda index: index.upto)
-            page = await records.read_readable(self._engine, record_subjects.TURN_SUBJECTS, after, PAGE, fresh=False)
+            page = await records.read_readable(self._engine, subjects.TURN_SUBJECTS, after, PAGE, fresh=False)
             if not page:
                 return count
             await self._fold(after, page)
@@ -268,7 +268,7 @@ class SessionSearch:
             # A crash may have come between the end of a chain and its removal; this finishes it.
             kept = records.decode(record.data)
             assert isinstance(kept, records.TurnEnded)
-            conv = record_subjects.token_of_subject(record.subject)
+            conv = subjects.token_of_subject(record.subject)
             if kept.is_partial:
                 await purge_turns(self._engine, conv, record.seq)
             else:
@@ -311,7 +311,7 @@ async def check_journal(engine: Engine, query: IndexQuery) -> int:
     mark = records.CursorRecord(platform=SEARCH_CURSOR, value={})
     seq = 0
     try:
-        subject = record_subjects.cursor_subject_of(SEARCH_CURSOR)
+        subject = subjects.cursor_subject_of(SEARCH_CURSOR)
         (seq,) = await engine.append(NewRecord(subject, records.encode(mark)))
         await engine.purge(subject, seq - 1)
         if await query(lambda index: index.upto) >= seq:

@@ -20,12 +20,12 @@ from typing import Any
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Record
-from gateway.message_pieces import MessageName, MessagePiece, delete_pieces
+from gateway.messages.pieces import MessageName, MessagePiece, delete_pieces
+from gateway.messages.transcript import Entry
+from gateway.records import records, subjects
 from gateway.sessions.keys import platform_of
 from gateway.sessions.session import Session
-from gateway.transcript import Entry
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class SearchIndex:
             for record in page:
                 kept = records.decode(record.data)
                 if change := CHANGES.get(type(kept)):
-                    change(self.db, record_subjects.token_of_subject(record.subject), kept, kept.at or record.ts)
+                    change(self.db, subjects.token_of_subject(record.subject), kept, kept.at or record.ts)
                 if isinstance(kept, records.TurnEnded) and kept.status == "forgotten":
                     forgotten.append(record)
             is_untidy = [_rewrite_turns(self.db, one) for one in now]
@@ -308,7 +308,7 @@ def _add_pieces(db: sqlite3.Connection, where: tuple[str, str, int], pieces: Seq
 
 def _rewrite_turns(db: sqlite3.Connection, session: Session) -> bool:
     """Make the turns of a session what they are now, where messages were taken out of them; whether there were any."""
-    conv, gone = record_subjects.token_of(session.key), set[int]()
+    conv, gone = subjects.token_of(session.key), set[int]()
     for name in session.deleted:
         which = (conv, session.session_id, name.platform, name.chat, name.id)
         found = db.execute(f"SELECT turn {OF_PIECE}", which).fetchall()

@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict, replace
 
-from gateway import records
 from gateway.engine.interface import Record
 from gateway.events import AskedCall
-from gateway.message_pieces import MessageName, MessagePiece, delete_pieces
-from gateway.messages import Address
-from gateway.transcript import SUMMARY_KEY, Entry, Usage
+from gateway.messages.message import Address
+from gateway.messages.pieces import MessageName, MessagePiece, delete_pieces
+from gateway.messages.transcript import SUMMARY_KEY, Entry, Usage
+from gateway.records import records
 
 STATE_VERSION = 7  # of a session that is written down; counted up when its fields or their meaning change
 PREVIOUS_KEPT = 200

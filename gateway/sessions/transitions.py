@@ -10,15 +10,15 @@ from typing import Literal
 
 import msgspec
 
-from gateway import records
-from gateway.authors import find_author
 from gateway.config.settings import SessionSettings
 from gateway.errors import SessionError
-from gateway.message_pieces import MessagePiece
-from gateway.messages import Message
+from gateway.messages.authors import find_author
+from gateway.messages.message import Message
+from gateway.messages.pieces import MessagePiece
+from gateway.messages.transcript import Entry
+from gateway.records import records
 from gateway.sessions.keys import make_session_id
 from gateway.sessions.session import Session
-from gateway.transcript import Entry
 
 TITLE_LENGTH = 120
 QUOTES = "quotes"  # the setting of a session by which a person sees what was understood of their voice notes

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from gateway.config.home import Home, get_process_environment
-from gateway.control_socket.client import ControlClient
+from gateway.control.client import ControlClient
 from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.hook_files import list_ignored
 from gateway.testing.forked_command import PROGRAM, begin_command

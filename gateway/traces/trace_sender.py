@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.abc
 
-from gateway import record_subjects
 from gateway.agent.libraries import describe_install, is_installed
 from gateway.engine import Engine
 from gateway.errors import GatewayError
 from gateway.hooks.folders.stats import HookCall
+from gateway.records import subjects
 from gateway.threads import run_in_thread
 from gateway.traces.turn_spans import TurnSpans
 
@@ -37,7 +37,7 @@ class TraceSender:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. Raises GatewayError: the library is not there."""
-        tail = await self._engine.tail(*record_subjects.MESSAGE_SUBJECTS)
+        tail = await self._engine.tail(*subjects.MESSAGE_SUBJECTS)
         collector = self._collector = await run_in_thread(open_collector, self._endpoint)
         try:
             task_status.started()

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from gateway import record_subjects
 from gateway.engine import Record
 from gateway.hooks.folders.stats import HookCall
-from gateway.own_turns import OwnTurns
-from gateway.steps import turn_of
-from gateway.transcript import Usage
+from gateway.messages.steps import turn_of
+from gateway.messages.transcript import Usage
+from gateway.records import subjects
+from gateway.records.own_turns import OwnTurns
 
 MOST_OPEN = 10_000  # beginnings whose end is waited for; a turn that asks a person may take for ever
 WELL = ("ok", "ended", "denied", "interrupted", "command")  # how turns end that did not fail
@@ -130,7 +130,7 @@ class TurnSpans:
         except msgspec.DecodeError:
             return  # of a later version; whoever needs it says so
         reply_id = fact.reply.id if fact.reply else fact.reply_id
-        chain = record_subjects.token_of_subject(record.subject)
+        chain = subjects.token_of_subject(record.subject)
         is_ours = self._own.has(chain, fact.kind, fact.by, reply_id)
         yield from (span for span in self._note(fact, chain, record) if is_ours)
 
@@ -148,7 +148,7 @@ class TurnSpans:
                 yield from self._end_turn(chain, fact, at)
             case "sent" | "failed" if fact.last and fact.permanent:
                 yield from self._end_send(fact.reply_id, fact, at)
-            case "out" if fact.reply and record_subjects.is_sent(record.subject):
+            case "out" if fact.reply and subjects.is_sent(record.subject):
                 yield from self._end_send(fact.reply.id, fact, at)
 
     def note_call(self, call: HookCall) -> Span:

@@ -16,7 +16,7 @@ from typing import Literal, Self, TypeAlias
 from gateway.config.home import Home
 from gateway.engine.sqlite.journal_file import sync
 from gateway.errors import GatewayError
-from gateway.file_folders import lock_path, read_plain_file, write_file
+from gateway.files.folders import lock_path, read_plain_file, write_file
 
 PLAN, LOCK = "plan.json", "lock"
 MARK = "hermes-gateway-upgrade"  # in the new environment: whose plan it is of

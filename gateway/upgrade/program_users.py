@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.config.home import OWN_FOLDER, Home
-from gateway.file_folders import lock_path
+from gateway.files.folders import lock_path
 from gateway.upgrade.plan import MARK, UpgradeError, read_mark, read_plan
 from gateway.worker.kernel import PROC
 from gateway.worker.process_tree import list_processes

@@ -16,7 +16,7 @@ from gateway.config.home import Home
 from gateway.engine.sqlite.journal_file import open_reader
 from gateway.errors import GatewayError, HomeBusy
 from gateway.notify import Notifier
-from gateway.record_subjects import CURSOR_SUBJECTS, event_subject_of, hook_store_subject_of
+from gateway.records.subjects import CURSOR_SUBJECTS, event_subject_of, hook_store_subject_of
 from gateway.upgrade.plan import UpgradeError, UpgradePlan, close_plan, is_in_use, read_plan
 from gateway.upgrade.program_users import lock_program
 

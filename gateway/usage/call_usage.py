@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from gateway.agent.ports import EventEmitter, EventRunner
 from gateway.engine.interface import NewRecord
 from gateway.events import Deny
-from gateway.messages import Address, Reply
-from gateway.records import RecordedCall, make_reply_put
+from gateway.messages.message import Address, Reply
+from gateway.messages.transcript import Usage
+from gateway.records.records import RecordedCall, make_reply_put
 from gateway.roles import Role
-from gateway.transcript import Usage
 from gateway.usage.budgets import BudgetState
 from gateway.usage.totals import RunningTotals, describe_end
 from gateway.usage.turn_usage import TurnUsage

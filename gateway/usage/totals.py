@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from gateway.agent.models.prices import TokenPrice, find_price_by_name
 from gateway.config.settings import Settings
-from gateway.records import DayUsage, RecordedCall, UsageRow
-from gateway.transcript import Usage
+from gateway.messages.transcript import Usage
+from gateway.records.records import DayUsage, RecordedCall, UsageRow
 from gateway.usage.budgets import EVERYBODY, Budgets, BudgetState, UsageTotal, list_total_names
 from gateway.usage.turn_usage import TurnUsage
 

@@ -13,12 +13,12 @@ import msgspec
 import msgspec.structs
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
-from gateway.authors import find_hook
 from gateway.engine.interface import Engine, NewRecord, append_until_written
 from gateway.errors import Duplicate
-from gateway.messages import Message
-from gateway.transcript import Usage
+from gateway.messages.authors import find_hook
+from gateway.messages.message import Message
+from gateway.messages.transcript import Usage
+from gateway.records import records, subjects
 
 
 class UsageOrigin(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class TurnUsage:
 
     def add(self, call: records.RecordedCall, *more: NewRecord) -> None:
         """The next append says that this was used, and what is to be said `more` because of it."""
-        put = NewRecord(record_subjects.USAGE_SUBJECT, records.encode(call), msg_id=f"usage:{call.id}")
+        put = NewRecord(subjects.USAGE_SUBJECT, records.encode(call), msg_id=f"usage:{call.id}")
         self.waiting += (put, *more)
 
     def rename(self, people: Collection[str], name: str) -> None:

@@ -14,10 +14,10 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import Conflict
-from gateway.records import DayUsage, RecordedCall, UsageCursor, UsageRow
+from gateway.records import records, subjects
+from gateway.records.records import DayUsage, RecordedCall, UsageCursor, UsageRow
 from gateway.usage.totals import RunningTotals, replace_people
 from gateway.usage.turn_usage import TurnUsage
 
@@ -32,7 +32,7 @@ RowKey: TypeAlias = tuple[str, str, str, str]
 class UsageJournal:
     """Reads, folds and renames what is kept; `totals` are loaded from it, and follow it."""
 
-    patterns = (record_subjects.USAGE_SUBJECT, record_subjects.FOLDED_SUBJECT)
+    patterns = (subjects.USAGE_SUBJECT, subjects.FOLDED_SUBJECT)
 
     def __init__(self, engine: Engine, totals: RunningTotals) -> None:
         self.totals = totals
@@ -68,13 +68,13 @@ class UsageJournal:
         """The sums, the calls among them that are not folded, and up to where this goes."""
         async with self._lock:
             while True:
-                cursor, folded = await records.read_last(self._engine, record_subjects.FOLDED_SUBJECT, UsageCursor)
+                cursor, folded = await records.read_last(self._engine, subjects.FOLDED_SUBJECT, UsageCursor)
                 found = await self._read_folded(since)
                 seen, calls = folded.upto if folded else 0, list[RecordedCall]()
                 async for record, call in self._read_calls(seen):
                     seen = record.seq
                     calls.append(call)
-                last = await self._engine.last(record_subjects.FOLDED_SUBJECT)
+                last = await self._engine.last(subjects.FOLDED_SUBJECT)
                 if (last.seq if last else 0) == cursor:  # else another gateway has folded some meanwhile
                     break
         for day, its in _by_day(call for call in calls if call.day >= since).items():
@@ -100,7 +100,7 @@ class UsageJournal:
         """
         async with self._lock:
             before = self._engine.clock.read() - settled
-            cursor, folded = await records.read_last(self._engine, record_subjects.FOLDED_SUBJECT, UsageCursor)
+            cursor, folded = await records.read_last(self._engine, subjects.FOLDED_SUBJECT, UsageCursor)
             found = self._read_calls(folded.upto if folded else 0)
             due = [(record.seq, call) async for record, call in found if record.ts <= before]
             today, _ = self.totals.windows()
@@ -121,7 +121,7 @@ class UsageJournal:
             return sum([await self._rename_day(day, known, name) for day in await self._read_folded("")])
 
     async def _rename_day(self, day: str, people: set[str], name: str) -> bool:
-        subject = record_subjects.day_subject_of(day)
+        subject = subjects.day_subject_of(day)
         while True:
             seq, kept = await records.read_last(self._engine, subject, DayUsage)
             if kept is None or not any(row.person in people for row in kept.rows):
@@ -132,9 +132,9 @@ class UsageJournal:
 
     async def _write(self, calls: dict[str, list[RecordedCall]], upto: int, cursor: int) -> None:
         """Raises Conflict: another gateway was faster."""
-        puts = [NewRecord(record_subjects.FOLDED_SUBJECT, records.encode(UsageCursor(upto=upto)), expect=cursor)]
+        puts = [NewRecord(subjects.FOLDED_SUBJECT, records.encode(UsageCursor(upto=upto)), expect=cursor)]
         for day, found in calls.items():
-            subject = record_subjects.day_subject_of(day)
+            subject = subjects.day_subject_of(day)
             seq, before = await records.read_last(self._engine, subject, DayUsage)
             puts.append(NewRecord(subject, records.encode(_add_calls(before, day, found)), expect=seq))
         await self._engine.append(*puts)
@@ -142,18 +142,18 @@ class UsageJournal:
 
     async def _finish(self, days: Iterable[str]) -> None:
         """Remove what is in the sums: the calls, and what these days were before."""
-        _, folded = await records.read_last(self._engine, record_subjects.FOLDED_SUBJECT, UsageCursor)
-        await self._engine.purge(record_subjects.USAGE_SUBJECT, folded.upto if folded else 0)
-        for subject in (record_subjects.FOLDED_SUBJECT, *map(record_subjects.day_subject_of, days)):
+        _, folded = await records.read_last(self._engine, subjects.FOLDED_SUBJECT, UsageCursor)
+        await self._engine.purge(subjects.USAGE_SUBJECT, folded.upto if folded else 0)
+        for subject in (subjects.FOLDED_SUBJECT, *map(subjects.day_subject_of, days)):
             last = await self._engine.last(subject)
             await self._engine.purge(subject, last.seq - 1 if last else 0)
 
     async def _read_folded(self, since: str) -> dict[str, DayUsage]:
-        found = records.read_all(self._engine, record_subjects.DAY_SUBJECTS, DayUsage)
+        found = records.read_all(self._engine, subjects.DAY_SUBJECTS, DayUsage)
         return {day.day: day async for _, day in found if day.day >= since}
 
     def _read_calls(self, after: int) -> AsyncIterator[tuple[Record, RecordedCall]]:
-        return records.read_all(self._engine, record_subjects.USAGE_SUBJECT, RecordedCall, after)
+        return records.read_all(self._engine, subjects.USAGE_SUBJECT, RecordedCall, after)
 
 
 def _by_day(calls: Iterable[RecordedCall]) -> dict[str, list[RecordedCall]]:

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from gateway.agent.models.prices import find_price
 from gateway.config.voice_settings import SpeakerSettings, VoiceSettings
 from gateway.errors import VoiceError
-from gateway.file_folders import read_whole, write_file
-from gateway.messages import Attachment
+from gateway.files.folders import read_whole, write_file
+from gateway.messages.message import Attachment
+from gateway.messages.transcript import Usage
 from gateway.threads import run_in_thread
-from gateway.transcript import Usage
 from gateway.voice.audio_format import NOTE_TYPE, SUFFIXES, infer_media_type
 from gateway.voice.program import VoiceModel
 from gateway.voice.remote import call_remote

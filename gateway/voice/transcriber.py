@@ -14,10 +14,10 @@ from gateway.agent.models.prices import find_price
 from gateway.config.settings import ModelSettings
 from gateway.config.voice_settings import TranscriptionSettings, VoiceSettings
 from gateway.errors import VoiceError
-from gateway.file_folders import open_received_file, read_whole
-from gateway.messages import Attachment
+from gateway.files.folders import open_received_file, read_whole
+from gateway.messages.message import Attachment
+from gateway.messages.transcript import Usage
 from gateway.threads import run_in_thread
-from gateway.transcript import Usage
 from gateway.voice.program import VoiceModel
 from gateway.voice.remote import call_remote
 

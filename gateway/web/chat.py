@@ -27,11 +27,11 @@ from gateway.adapters.page.chat import (
 from gateway.adapters.page.places import address_of
 from gateway.adapters.page.stream import MOST_SHOWN, ChatStream, ChatUpdate
 from gateway.adapters.shared.files import read_attachment
-from gateway.commands import Command
-from gateway.control_socket.server import encode_message
+from gateway.control.server import encode_message
+from gateway.dispatcher.commands import Command
 from gateway.errors import AdapterError, EngineError, GatewayError
-from gateway.messages import Receipt
-from gateway.records import NEWEST, Login
+from gateway.messages.message import Receipt
+from gateway.records.records import NEWEST, Login
 from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, SendPiece, answer_json
 from gateway.web.live_stream import LiveStreams, encode_event
 from gateway.web.request_body import WebRefusal

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
 
-from gateway.records import ProgramKey
+from gateway.records.records import ProgramKey
 from gateway.web.host_rules import HostRules
 from gateway.web.http_request import HttpRequest
 from gateway.web.program_keys import ProgramKeys

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import anyio
 from anyio.lowlevel import checkpoint
 
-from gateway.records import Login
+from gateway.records.records import Login
 from gateway.web.http_request import HttpStream, SendPiece, keep_stream
 from gateway.web.logins import Logins
 from gateway.web.request_body import WebRefusal

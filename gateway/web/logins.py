@@ -17,12 +17,12 @@ from contextlib import suppress
 import anyio
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.engine import Engine
 from gateway.errors import Conflict, EngineError
 from gateway.hooks.withheld_codes import CodeKind, compile_words
-from gateway.journal_follower import LastRecord
-from gateway.records import Login, LoginLink
+from gateway.records import records, subjects
+from gateway.records.follower import LastRecord
+from gateway.records.records import Login, LoginLink
 from gateway.roles import Role
 from gateway.web.program_keys import mark_of
 
@@ -42,7 +42,7 @@ class Logins:
     """Those who are let in, and the links that are open. `last` is loaded before anybody is looked up."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
-        self.last = LastRecord(engine, record_subjects.LOGIN_SUBJECT, records.LoginState(), self._cut_off)
+        self.last = LastRecord(engine, subjects.LOGIN_SUBJECT, records.LoginState(), self._cut_off)
         self._clock = clock
         self._lock = anyio.Lock()
         self._watchers: set[anyio.CancelScope] = set()

@@ -17,10 +17,10 @@ from urllib.parse import unquote
 
 import msgspec
 
-from gateway.activity import CALLER, Activity, Caller
 from gateway.adapters.page.places import OWNER, PLATFORM
-from gateway.control_socket.server import Verb
-from gateway.records import ActivityRecord, Login
+from gateway.control.server import Verb
+from gateway.records.activity import CALLER, Activity, Caller
+from gateway.records.records import ActivityRecord, Login
 from gateway.web.chat import read_json
 from gateway.web.host_rules import ENTRANCE, HostRules
 from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, answer_json

@@ -14,10 +14,10 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from gateway.activity import CALLER
-from gateway.control_socket.params import describe_params
-from gateway.control_socket.server import Verb, encode_message
+from gateway.control.params import describe_params
+from gateway.control.server import Verb, encode_message
 from gateway.errors import GatewayError, RoleRefused
+from gateway.records.activity import CALLER
 from gateway.roles import Role, rank_of
 from gateway.web.http_request import HttpRequest
 from gateway.web.request_body import WebRefusal

@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 
 import anyio
 
-from gateway import record_subjects, records
-from gateway.authors import HOOK
 from gateway.engine import Engine
 from gateway.errors import AccessError, Conflict
-from gateway.journal_follower import LastRecord
-from gateway.records import ProgramKey
+from gateway.messages.authors import HOOK
+from gateway.records import records, subjects
+from gateway.records.follower import LastRecord
+from gateway.records.records import ProgramKey
 
 KeyRole: TypeAlias = Literal["user", "operator"]
 PREFIX = "hgw_"
@@ -30,7 +30,7 @@ class ProgramKeys:
     """The keys that there are. `last` is loaded before any is looked up."""
 
     def __init__(self, engine: Engine) -> None:
-        self.last = LastRecord(engine, record_subjects.KEYS_SUBJECT, records.ProgramKeyState(), self._note_change)
+        self.last = LastRecord(engine, subjects.KEYS_SUBJECT, records.ProgramKeyState(), self._note_change)
         self._lock = anyio.Lock()
         self._changed = anyio.Event()
 

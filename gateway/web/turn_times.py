@@ -9,10 +9,10 @@ from typing import Any
 import anyio.abc
 import msgspec
 
-from gateway import record_subjects
 from gateway.engine import Engine, Record
 from gateway.histogram import Histogram
-from gateway.own_turns import OwnTurns
+from gateway.records import subjects
+from gateway.records.own_turns import OwnTurns
 from gateway.web.metric_text import HistogramMetric, Metric
 
 STAGES = {
@@ -61,7 +61,7 @@ class TurnTimes:
 
     async def run(self, engine: Engine, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. What a full queue loses is not counted: it is a figure, and no fact."""
-        tail = await engine.tail(*record_subjects.MESSAGE_SUBJECTS)
+        tail = await engine.tail(*subjects.MESSAGE_SUBJECTS)
         task_status.started()
         async for record in tail:
             self.note(record)
@@ -71,7 +71,7 @@ class TurnTimes:
             fact = _decode(record.data)
         except msgspec.DecodeError:
             return  # of a later version; whoever needs it says so
-        chain, at = record_subjects.token_of_subject(record.subject), record.ts
+        chain, at = subjects.token_of_subject(record.subject), record.ts
         self._counts = self._own.has(chain, fact.kind, fact.by, fact.reply.id or fact.reply_id)
         match fact.kind:
             case "in":
@@ -104,11 +104,11 @@ class TurnTimes:
 
     def _begin_send(self, subject: str, fact: JournalFact, at: float) -> None:
         self._begin("send", fact.reply.id, at)
-        if record_subjects.is_sent(subject):
+        if subjects.is_sent(subject):
             self._end_send(subject, fact, at)
 
     def _end_send(self, subject: str, fact: JournalFact, at: float) -> None:
-        network = subject.split(".")[2].removesuffix(record_subjects.ARRIVED)
+        network = subject.split(".")[2].removesuffix(subjects.ARRIVED)
         if fact.kind == "failed":
             self._add(self.sends, network, "given up" if fact.permanent else "failed")
         elif fact.last:

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from gateway.adapters.page.places import OWNER
-from gateway.records import Login
+from gateway.records.records import Login
 from gateway.roles import Role, pick_low_role
 from gateway.web.host_rules import HostRules
 from gateway.web.http_request import HttpRequest

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 from gateway.yaml_source.tree import (
     Finding,
     SourceLocation,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.message_parts import MessagePart, Poll, Sticker
+from gateway.messages.parts import MessagePart, Poll, Sticker
 from gateway.testing.networks.wire import GROUP
 
 APP = "4242000"

@@ -17,7 +17,7 @@ from typing import Any
 from aiohttp import WSMsgType, web
 from aiohttp.typedefs import Middleware
 
-from gateway.message_parts import MessagePart
+from gateway.messages.parts import MessagePart
 from gateway.testing.networks.wire import ANN, GROUP, Shown, media_type_of
 from tests.adapters.discord_facts import (
     BOT,

@@ -19,7 +19,7 @@ import anyio.abc
 from aiohttp import web
 from yarl import URL
 
-from gateway.message_parts import Location, MessagePart, Poll, Sticker
+from gateway.messages.parts import Location, MessagePart, Poll, Sticker
 from gateway.testing.networks.wire import ANN, BEN, GROUP, SECOND_STRANGER, STRANGER, Shown, media_type_of
 from tests.adapters.matrix_server import SERVER
 

@@ -17,7 +17,7 @@ from aiohttp import WSMsgType, web
 from aiohttp.typedefs import Middleware
 
 from gateway.adapters.slack.manifest import SCOPES
-from gateway.message_parts import MessagePart
+from gateway.messages.parts import MessagePart
 from gateway.testing.networks.wire import ANN, GROUP, Shown, media_type_of
 from tests.adapters.slack_web import BOT, METHODS, Refused, rich_texts
 

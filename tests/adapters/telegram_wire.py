@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from gateway.message_parts import Contact, Location, MessagePart, Poll, Sticker
+from gateway.messages.parts import Contact, Location, MessagePart, Poll, Sticker
 from gateway.testing.networks.wire import ANN, GROUP, Shown
 
 TOKEN = "4242:AAHfiqksKZ8WmR2zSjiQ7_v0pnWEvXyZabc"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from gateway import record_subjects
 from gateway.events import Event
-from gateway.message_parts import Location, Poll
+from gateway.messages.parts import Location, Poll
+from gateway.records import subjects
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import SCRIPT, House, housed
 from gateway.testing.networks.suite import ASKS, may_ask
@@ -31,7 +31,7 @@ async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 async def count_inbound(house: House) -> int:
     """How much came in in the conversation of the first turn, and is there."""
-    subject = record_subjects.session_subject_of("in", house.told("agent:start")[0]["session_key"])
+    subject = subjects.session_subject_of("in", house.told("agent:start")[0]["session_key"])
     return len(await house.gateway.engine.read(subject, 0, 10))
 
 

@@ -13,10 +13,10 @@ import anyio
 import msgspec
 import pytest
 
-from gateway import record_subjects, records
 from gateway.config.settings import ChatSettings
 from gateway.events import Event
-from gateway.message_pieces import DELETED
+from gateway.messages.pieces import DELETED
+from gateway.records import records, subjects
 from gateway.sessions.export import as_json
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import SCRIPT, housed
@@ -247,7 +247,7 @@ async def test_what_its_author_deletes_in_a_quiet_chat_is_told_to_nobody(wire: W
             return "mellon" in await read_conversation()
 
         async def is_nothing_left() -> bool:
-            return not await house.gateway.engine.read(record_subjects.HEARD_SUBJECTS)
+            return not await house.gateway.engine.read(subjects.HEARD_SUBJECTS)
 
         await until(is_told, "the end of the turn")
         await wire.delete(worst, by=BEN)
@@ -284,7 +284,7 @@ async def test_what_its_author_deletes_is_shown_nowhere_and_to_no_model(wire: Wi
         assert "what is it?" in await read()
         assert await gateway.search.find("deleted")
         assert not await anyio.Path(received["attachments"][0]["path"]).exists()
-        inbound = records.read_all(gateway.engine, record_subjects.IN_SUBJECTS, records.InboundMessage)
+        inbound = records.read_all(gateway.engine, subjects.IN_SUBJECTS, records.InboundMessage)
         assert not [one async for _, one in inbound if "mellon" in one.message.text]
         (old,) = [one for one in await gateway.sessions.read_all(key) if one == received["session_id"]]
         await wire.write(f"/resume {old}")

@@ -14,7 +14,7 @@ from gateway.adapters.discord.client import DiscordClient
 from gateway.adapters.shared.adapter import Presence
 from gateway.errors import AdapterError
 from gateway.events import Event
-from gateway.messages import Address, Attachment, Button, Reply
+from gateway.messages.message import Address, Attachment, Button, Reply
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.suite_groups import admitting, make_quiet, remembers
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.adapters.discord.menu import build_command
-from gateway.commands import Command, CommandResult
+from gateway.dispatcher.commands import Command, CommandResult
 from gateway.events import Deny
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER

@@ -9,7 +9,7 @@ import pytest
 from anyio import to_thread
 
 from gateway.agent import Chunk, ModelRequest
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.events.catalogue import EVENT_SPECS
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed

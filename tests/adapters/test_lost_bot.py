@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway import record_subjects, records
-from gateway.messages import Reply, address_of
+from gateway.messages.message import Reply, address_of
+from gateway.records import records, subjects
 from gateway.testing.networks.house import House, housed
 from tests.adapters.wires import ROOMS, WIRES
 from tests.spine import until
@@ -29,6 +29,6 @@ async def test_a_reply_is_sent_only_as_long_as_the_bot_is_ours_for_certain(netwo
 
 async def is_refused(house: House) -> bool:
     """The call for the reply, or one before it that ended all the network does."""
-    found = records.read_all(house.gateway.engine, record_subjects.SEND_SUBJECTS, records.SendFailed)
+    found = records.read_all(house.gateway.engine, subjects.SEND_SUBJECTS, records.SendFailed)
     told = [house.part.detail, *[kept.error async for _, kept in found]]
     return any(f"another gateway may serve {house.name}" in one for one in told)

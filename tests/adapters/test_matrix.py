@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from gateway.message_pieces import DELETED
+from gateway.messages.pieces import DELETED
 from gateway.sessions.export import as_json
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import until

@@ -14,8 +14,8 @@ import pytest
 from anyio import to_thread
 from playwright.async_api import async_playwright, expect
 
-from gateway.record_subjects import ACTIVITY_SUBJECT
-from gateway.records import ActivityRecord, read_all
+from gateway.records.records import ActivityRecord, read_all
+from gateway.records.subjects import ACTIVITY_SUBJECT
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN
 from tests.adapters.telegram_wire import TOKEN, TelegramWire

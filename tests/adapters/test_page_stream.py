@@ -2,9 +2,9 @@
 
 import msgspec
 
-from gateway import records
 from gateway.adapters.page.stream import LiveChat
 from gateway.engine import Record
+from gateway.records import records
 
 
 def make_piece(turn: str, text: str) -> Record:

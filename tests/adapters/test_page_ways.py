@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from gateway import records
 from gateway.adapters.page.chat import ButtonPress, PageChat, PageMessage
 from gateway.errors import AdapterError
-from gateway.messages import Receipt
+from gateway.messages.message import Receipt
+from gateway.records import records
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN
 from tests.adapters.page_wire import PageWire

@@ -16,13 +16,13 @@ from gateway.adapters.slack import check
 from gateway.adapters.slack.adapter import SlackAdapter, SlackTimings
 from gateway.adapters.slack.history import MOST_PLACES
 from gateway.adapters.slack.manifest import build_manifest
-from gateway.commands import CommandTable
 from gateway.daemon.gateway import Gateway
 from gateway.dispatcher import BUILT_IN
+from gateway.dispatcher.commands import CommandTable
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError, EngineError
-from gateway.message_pieces import DELETED
-from gateway.messages import Address, Attachment, Button, Message, Receipt, Reply
+from gateway.messages.message import Address, Attachment, Button, Message, Receipt, Reply
+from gateway.messages.pieces import DELETED
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER

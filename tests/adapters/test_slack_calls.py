@@ -14,7 +14,7 @@ import pytest
 from gateway.daemon.platforms import steer_platform
 from gateway.engine import NewRecord
 from gateway.errors import EngineError
-from gateway.messages import Message, Receipt
+from gateway.messages.message import Message, Receipt
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN

@@ -13,8 +13,8 @@ from anyio import to_thread
 
 from gateway.dispatcher.voice_answers import UNSPOKEN
 from gateway.events import Deny
-from gateway.record_subjects import VOICE_SUBJECTS
-from gateway.records import VoiceAnswer
+from gateway.records.records import VoiceAnswer
+from gateway.records.subjects import VOICE_SUBJECTS
 from gateway.sessions.removal import forget_sessions
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import until

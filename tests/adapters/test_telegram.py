@@ -16,7 +16,7 @@ from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.transport import NO_PREVIEW
 from gateway.config.fields import Secret
 from gateway.errors import AdapterError
-from gateway.message_parts import Location
+from gateway.messages.parts import Location
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.suite import ASKS, may_ask
 from gateway.testing.networks.suite_groups import remembers

@@ -8,11 +8,11 @@ import aiohttp
 import anyio
 import pytest
 
-from gateway import record_subjects, records
 from gateway.adapters.telegram.updates import PendingUpdates
 from gateway.adapters.telegram.webhook import has_chain
 from gateway.people import Person
 from gateway.people.traces import is_of
+from gateway.records import records, subjects
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN
@@ -152,7 +152,7 @@ async def test_a_webhook_of_somebody_else_is_not_taken_back(wire: TelegramCallsW
 async def test_what_is_held_is_somebodys(house: House) -> None:
     held = PendingUpdates(house.gateway.engine, "1")
     await held.hold({"update_id": 7, "message_reaction": {"user": {"id": 1001}}})
-    (record,) = await house.gateway.engine.read(record_subjects.update_subject_of("telegram", "1"))
+    (record,) = await house.gateway.engine.read(subjects.update_subject_of("telegram", "1"))
     kept = records.decode(record.data)
     assert is_of(kept, Person("telegram", ANN))
     assert not is_of(kept, Person("telegram", BEN))

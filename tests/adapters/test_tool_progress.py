@@ -12,13 +12,13 @@ from anyio import to_thread
 
 from gateway.dispatcher.tool_progress import LONGEST_ARGS, ToolProgress
 from gateway.events import Event
-from gateway.steps import ToolFinished, ToolStarted
+from gateway.messages.steps import ToolFinished, ToolStarted
+from gateway.messages.transcript import Entry
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import housed
 from gateway.testing.networks.suite import tooling, wait_for
 from gateway.testing.networks.wire import ANN, BEN, GROUP
-from gateway.transcript import Entry
 from tests.adapters.wires import ROOMS, WIRES
 
 ON_ONE = pytest.mark.parametrize("wire", ["discord"], indirect=True)  # what no network does in its own way

@@ -12,7 +12,7 @@ from aiohttp import web
 from anyio import to_thread
 
 from gateway.events import Deny
-from gateway.record_subjects import AUDIO_SUBJECTS
+from gateway.records.subjects import AUDIO_SUBJECTS
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, STRANGER

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from gateway import records
 from gateway.hooks import End
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
+from gateway.records import records
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Shown, Wire
 from tests.adapters.wires import WIRES

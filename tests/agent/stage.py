@@ -11,8 +11,8 @@ from gateway.events import AskedCall, Event
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.scope import HookScope
-from gateway.steps import Step
-from gateway.transcript import Entry
+from gateway.messages.steps import Step
+from gateway.messages.transcript import Entry
 
 
 @dataclass

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from gateway import records
 from gateway.agent import Agent, Tool, tool
 from gateway.agent.models.script import script
 from gateway.agent.skills import Skill
 from gateway.events import Deny, End, Retry
 from gateway.lanes.turn import build_partial_entries
+from gateway.messages.transcript import Entry
+from gateway.records import records
 from gateway.sessions import Session, apply_record
-from gateway.transcript import Entry
 
 
 def delegating(target="helper", task="Add one and one."):

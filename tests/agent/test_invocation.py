@@ -5,7 +5,7 @@ import pytest
 from gateway.agent.operation import error_as_fields, error_from_fields
 from gateway.errors import ModelError
 from gateway.events import Deny, End, Retry
-from gateway.transcript import Entry
+from gateway.messages.transcript import Entry
 
 
 @pytest.mark.row("EDG-19")

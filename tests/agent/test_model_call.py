@@ -5,7 +5,7 @@ import pytest
 from gateway.agent import ModelRequest, TurnLimits, tool
 from gateway.agent.model import estimate_tokens
 from gateway.events import Deny, End, Retry
-from gateway.transcript import Entry, ToolCall
+from gateway.messages.transcript import Entry, ToolCall
 
 
 @pytest.mark.row("SHE-9")

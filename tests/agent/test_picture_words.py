@@ -10,8 +10,8 @@ from gateway.agent.media import keep_tool_picture
 from gateway.agent.models.script import ScriptModel, script
 from gateway.agent.ports import IgnoredUsage, TurnResult
 from gateway.events import Deny
-from gateway.steps import LlmStep
-from gateway.transcript import Entry, Usage
+from gateway.messages.steps import LlmStep
+from gateway.messages.transcript import Entry, Usage
 from tests.agent.stage import Stage
 from tests.agent.test_pictures import DRAW, NoReader, draw, found
 

@@ -18,10 +18,10 @@ from gateway.agent.models.anthropic import AnthropicModel
 from gateway.agent.models.openai import OpenAIModel
 from gateway.agent.pictures import LARGEST, LARGEST_SUM, WIDEST, find_picture, load_pictures, read_header
 from gateway.events import Deny
-from gateway.file_folders import RECEIVED_NAME
-from gateway.messages import Attachment
-from gateway.steps import ToolFinished
-from gateway.transcript import Entry, Picture, ToolCall, as_message, entry_from
+from gateway.files.folders import RECEIVED_NAME
+from gateway.messages.message import Attachment
+from gateway.messages.steps import ToolFinished
+from gateway.messages.transcript import Entry, Picture, ToolCall, as_message, entry_from
 from tests.agent.endpoint import Endpoint, serving
 from tests.agent.stage import Stage
 

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from gateway.agent import tool
-from gateway.steps import LlmStep, ToolFinished, ToolStarted
+from gateway.messages.steps import LlmStep, ToolFinished, ToolStarted
 
 
 class Crash(BaseException):

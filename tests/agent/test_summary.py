@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.agent import tool
-from gateway.transcript import Entry, ToolCall
+from gateway.messages.transcript import Entry, ToolCall
 
 
 def talk(count, size=100):

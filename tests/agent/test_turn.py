@@ -4,7 +4,7 @@ import pytest
 
 from gateway.agent import run_tool, tool
 from gateway.events import Deny, Pause
-from gateway.transcript import ToolCall
+from gateway.messages.transcript import ToolCall
 
 CALL = ToolCall("1", "weather", {"city": "Rome"})
 

@@ -13,7 +13,7 @@ from gateway.agent.models.script import script
 from gateway.backoff import Backoff
 from gateway.events import Deny, Retry, on
 from gateway.hooks import HookRegistry
-from gateway.transcript import Entry
+from gateway.messages.transcript import Entry
 
 THROTTLED = {"error": {"kind": "rate", "message": "slow down"}}
 

@@ -20,9 +20,9 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from gateway import records
 from gateway.engine import open_sqlite
 from gateway.errors import GatewayError, NotRunning
+from gateway.records import records
 from gateway.testing import GatewayProcess
 from tests.adapters.telegram_wire import TelegramWire
 from tests.audit import Audit, audit, everything

@@ -15,8 +15,8 @@ from typing import Any
 import openai
 import pytest
 
-from gateway import records
 from gateway.engine import open_sqlite
+from gateway.records import records
 from gateway.testing import GatewayProcess
 from gateway.testing.patience import Patience
 from tests.audit import audit, everything

@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway import record_subjects, records
-from gateway.control_socket.client import ControlClient
+from gateway.control.client import ControlClient
 from gateway.engine import open_sqlite
 from gateway.errors import NotRunning
+from gateway.records import records, subjects
 from tests.audit import audit
 from tests.chaos.daemon import Besieged
 from tests.chaos.machine import set_clock
@@ -101,8 +101,8 @@ def test_no_jump_of_the_clock_loses_a_message(gateway: Besieged) -> None:
 async def judge(gateway: Besieged, count: int) -> None:
     async with await open_sqlite(gateway.home.journal) as engine:
         found = await audit(engine, is_sent=True)
-        assert await engine.read(record_subjects.DEAD_SUBJECTS) == []
-        begun = [one async for one in records.read_all(engine, record_subjects.TURN_SUBJECTS, records.SessionOpened)]
+        assert await engine.read(subjects.DEAD_SUBJECTS) == []
+        begun = [one async for one in records.read_all(engine, subjects.TURN_SUBJECTS, records.SessionOpened)]
         assert len(begun) == PEOPLE, "nobody was silent for a day"
     assert found.faults == []
     assert found.inbound == count, "all of them are still in the journal"

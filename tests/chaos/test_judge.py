@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
-from gateway.messages import Reply
+from gateway.messages.message import Reply
+from gateway.records import records, subjects
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.testing.networks.wire import Shown
 from tests.adapters.telegram_wire import TelegramWire
@@ -25,18 +25,18 @@ async def engine() -> AsyncIterator[Engine]:
 
 async def arrive(engine: Engine) -> int:
     inbound = records.InboundMessage(session_key=key(), message=message("x"))
-    return (await engine.append(NewRecord(record_subjects.session_subject_of("in", key()), records.encode(inbound))))[0]
+    return (await engine.append(NewRecord(subjects.session_subject_of("in", key()), records.encode(inbound))))[0]
 
 
 async def write(engine: Engine, *kept: records.JournalRecord) -> None:
     for one in kept:
-        await engine.append(NewRecord(record_subjects.session_subject_of("turn", key()), records.encode(one)))
+        await engine.append(NewRecord(subjects.session_subject_of("turn", key()), records.encode(one)))
 
 
 async def owe(engine: Engine, turn_id: str) -> int:
     at = message("x").address
     out = records.OwedReply(reply=Reply(f"{turn_id}:reply", at, "re"), session_key=key(), turn_id=turn_id)
-    return (await engine.append(NewRecord(record_subjects.reply_subject_of(at, key()), records.encode(out))))[0]
+    return (await engine.append(NewRecord(subjects.reply_subject_of(at, key()), records.encode(out))))[0]
 
 
 def turn(name: str, on: int) -> tuple[records.Claim, records.TurnEnded]:
@@ -88,7 +88,7 @@ async def test_a_reply_that_was_not_sent_is_found(engine: Engine) -> None:
     out = await owe(engine, "t")
     assert "has 0 ends" in await faults(engine, is_sent=True)
     sent = records.encode(records.SendSucceeded(out=out))
-    where = record_subjects.send_subject_of(record_subjects.place_of(message("x").address))
+    where = subjects.send_subject_of(subjects.place_of(message("x").address))
     await engine.append(NewRecord(where, sent), NewRecord(where, sent))
     assert "has 2 ends" in await faults(engine, is_sent=True)
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import anyio
 
-from gateway import records
 from gateway.engine import Engine, NewRecord, open_sqlite
 from gateway.lanes import LaneResult, Lanes, LaneTurn
-from gateway.messages import Address, Message, Reply
+from gateway.messages.message import Address, Message, Reply
+from gateway.messages.transcript import Entry, ToolCall
 from gateway.outbox import LiveTransport, Outbox, OutboxSettings
+from gateway.records import records
 from gateway.sessions import SessionRepository
-from gateway.transcript import Entry, ToolCall
 from tests.audit import audit
 from tests.spine import lane_settings
 

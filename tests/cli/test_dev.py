@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.daemon.home_lock import lock_holder_of
 from gateway.errors import NotRunning
 from gateway.hooks.folders.own_changes import MOST_WHILE_LOADED

@@ -12,9 +12,9 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway import records
 from gateway.engine import NewRecord, open_sqlite
 from gateway.hooks.folders.dead_letters import dead_letter_subject_of
+from gateway.records import records
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process

@@ -16,13 +16,13 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from gateway.cluster.files import SharedFiles
+from gateway.cluster.folders import SharedFolder, SharedFolders, make_chat_folder
+from gateway.cluster.nats.engine import open_nats
 from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
-from gateway.engine.nats.engine import open_nats
 from gateway.engine.sqlite.whole_journal import open_journal_file
 from gateway.engine.stored_journal import JournalDigest
 from gateway.errors import GatewayError
-from gateway.shared_files import SharedFiles
-from gateway.shared_folders import SharedFolder, SharedFolders, make_chat_folder
 from gateway.testing import GatewayProcess
 from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers
 

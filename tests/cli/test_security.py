@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import anyio
 import pytest
 
-from gateway import record_subjects, records
 from gateway.cli.security import CHECKS, find_faults
 from gateway.cli.security.target import AuditTarget, read_audit_target
 from gateway.config.home import get_process_environment
 from gateway.engine import NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
-from gateway.records import PairingUser
+from gateway.records import records, subjects
+from gateway.records.records import PairingUser
 from gateway.testing import GatewayProcess
 from gateway.worker.sandbox import SandboxSupport
 from tests.cli.test_terminal_safety import show_on_terminal
@@ -344,7 +344,7 @@ def keep_people(gateway: GatewayProcess, *people: PairingUser) -> None:
     async def write() -> None:
         async with await open_sqlite(gateway.home.journal) as engine:
             kept = records.PairingState(people=people, at=1.0)
-            await engine.append(NewRecord(record_subjects.ACCESS_SUBJECT, records.encode(kept)))
+            await engine.append(NewRecord(subjects.ACCESS_SUBJECT, records.encode(kept)))
 
     anyio.run(write)
 

@@ -11,10 +11,10 @@ from tempfile import TemporaryFile
 import anyio
 import pytest
 
-from gateway import record_subjects, records
+from gateway.cluster.nats.engine import open_nats
 from gateway.engine import NewRecord
-from gateway.engine.nats.engine import open_nats
 from gateway.errors import EngineError
+from gateway.records import records, subjects
 from gateway.testing import GatewayProcess
 from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers
 
@@ -79,7 +79,7 @@ async def limit_files(url: str) -> None:
 async def put_rule(url: str) -> None:
     rule = records.ChatRuleRecord(chat="telegram:-5", values={"answer": "always"})
     async with await open_nats(url) as engine:
-        await engine.append(NewRecord(record_subjects.chat_subject_of(rule.chat), records.encode(rule)))
+        await engine.append(NewRecord(subjects.chat_subject_of(rule.chat), records.encode(rule)))
 
 
 def test_what_admins_set_in_chats_is_among_the_settings(gateway: GatewayProcess, three: list[NatsServer]) -> None:

@@ -12,10 +12,10 @@ import anyio
 import msgspec
 import pytest
 
-from gateway import record_subjects, records
 from gateway.engine import NewRecord, open_sqlite
 from gateway.hooks.folders.hook_expiry import OWNER
 from gateway.installer.source import parse_source, remove_version
+from gateway.records import records, subjects
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, lock_of
 from tests.installer.archives import GREET, MANIFEST, put
@@ -152,7 +152,7 @@ async def handle(event_type, context):
 async def pass_a_week(journal: Path) -> None:
     """Since hooks were seen."""
     async with await open_sqlite(journal) as engine:
-        pattern = record_subjects.hook_store_subject_of(OWNER)
+        pattern = subjects.hook_store_subject_of(OWNER)
         for record in await engine.read(pattern):
             kept = records.decode(record.data)
             assert isinstance(kept, records.StoredValue)

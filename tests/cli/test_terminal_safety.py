@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from anyio import create_task_group, to_thread
 
-from gateway import records
 from gateway.cli.program import COMMANDS
 from gateway.engine import NewRecord, open_sqlite
 from gateway.hooks.folders.dead_letters import dead_letter_subject_of
+from gateway.records import records
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from tests.adapters.telegram_wire import Refused, TelegramWire

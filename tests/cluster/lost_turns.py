@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from gateway.engine.nats.engine import open_nats
+from gateway.cluster.nats.engine import open_nats
 from gateway.lanes import LaneSettings
 from tests.audit import audit
 from tests.engine.nats_servers import run_servers

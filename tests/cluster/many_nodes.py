@@ -21,9 +21,9 @@ from pathlib import Path
 
 import anyio
 
-from gateway.daemon.nodes import LEASE_SECONDS, RENEWALS
+from gateway.cluster.nats.engine import NatsEngine, open_nats
+from gateway.cluster.nodes import LEASE_SECONDS, RENEWALS
 from gateway.engine.interface import NewRecord
-from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.lanes.lanes import CONSUMER, make_inbound_put
 from tests.audit import Audit, audit
 from tests.cluster.node_group import PARTS

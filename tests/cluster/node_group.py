@@ -12,11 +12,11 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
+from gateway.cluster.lease_part import LeasePart
+from gateway.cluster.nats.engine import open_nats
+from gateway.cluster.nodes import SCHEDULE, TENDING, Nodes
+from gateway.cluster.other_nodes import BOT
 from gateway.config.node_settings import NODE_ROLES
-from gateway.daemon.lease_part import LeasePart
-from gateway.daemon.nodes import SCHEDULE, TENDING, Nodes
-from gateway.daemon.other_nodes import BOT
-from gateway.engine.nats.engine import open_nats
 from gateway.lanes import LaneResult, Lanes, LaneTurn
 from gateway.sessions import SessionRepository
 from tests.lanes.desk import echo

@@ -12,10 +12,10 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from gateway.control_socket import LINE_LIMIT
-from gateway.control_socket.client import ControlClient, ControlError
-from gateway.control_socket.listener import MAX_CALLERS
-from gateway.control_socket.server import MAX_OPEN_REQUESTS, ControlServer, Notify, Verb
+from gateway.control import LINE_LIMIT
+from gateway.control.client import ControlClient, ControlError
+from gateway.control.listener import MAX_CALLERS
+from gateway.control.server import MAX_OPEN_REQUESTS, ControlServer, Notify, Verb
 from gateway.errors import ConfigError, ExitCode, GatewayError, NotRunning
 
 

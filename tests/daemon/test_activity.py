@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from anyio import to_thread
 
-from gateway.activity import QUIET_SECONDS, Activity
-from gateway.records import ActivityRecord
+from gateway.records.activity import QUIET_SECONDS, Activity
+from gateway.records.records import ActivityRecord
 from gateway.testing import GatewayProcess
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.testing.networks.wire import ANN, BEN, STRANGER

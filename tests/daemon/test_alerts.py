@@ -8,12 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway import record_subjects
 from gateway.adapters.shared.adapter import Presence
 from gateway.daemon.alerts import Alerts
 from gateway.daemon.platforms import PAUSED_REASON
 from gateway.hooks import HookRegistry
 from gateway.outbox import Outbox
+from gateway.records import subjects
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import chain, until
 
@@ -46,7 +46,7 @@ class Town:
     networks: list[Served]
 
     async def said(self) -> list[tuple[str, str]]:
-        out = await chain(self.engine, record_subjects.OUT_SUBJECTS)
+        out = await chain(self.engine, subjects.OUT_SUBJECTS)
         return [(one.reply.address.platform, one.reply.text) for one in out]
 
     async def hears(self, count: int) -> list[tuple[str, str]]:

@@ -15,16 +15,15 @@ import msgspec
 import pytest
 from anyio import to_thread
 
-from gateway import authors, record_subjects, records
 from gateway.access import API, INTERNAL
 from gateway.agent import Agent, ToolContext, tool
 from gateway.agent.models.script import script
-from gateway.commands import Command, CommandResult, CommandTable
 from gateway.daemon.callers import refuse_verb
 from gateway.daemon.gateway import find_hook_files
 from gateway.daemon.verb_rights import VERB_RIGHTS
 from gateway.dispatcher import BUILT_IN, HookRequests
 from gateway.dispatcher.chat_commands import CommandCall
+from gateway.dispatcher.commands import Command, CommandResult, CommandTable
 from gateway.dispatcher.reminders import REMINDER, TurnChat
 from gateway.errors import AgentError, HookError
 from gateway.hermes.plugin_host import PluginGrants
@@ -36,7 +35,9 @@ from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits, HookReach
 from gateway.hooks.folders.services import STORE_VERBS, check_request
 from gateway.hooks.folders.sources import HookVersion
 from gateway.lanes.context import is_same_person_continuing
-from gateway.messages import Address, Message, Reply
+from gateway.messages import authors
+from gateway.messages.message import Address, Message, Reply
+from gateway.records import records, subjects
 from gateway.roles import ROLES, Role, rank_of
 from gateway.testing.live_gateway import gateway_in
 from gateway.web.page_verbs import DONE_VERBS, SHOWN_VERBS
@@ -143,7 +144,7 @@ class Walk:
 
     async def _count_ended(self) -> int:
         """The answers to people in the room, and the turns of the program, whom no network answers."""
-        chain = record_subjects.session_subject_of("turn", CALLS)
+        chain = subjects.session_subject_of("turn", CALLS)
         calls = [1 async for _ in records.read_all(self.room.house.engine, chain, records.TurnEnded)]
         return len(self.room.net.sent) + len(calls)
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.activity import CALLER, HOOK_PLACE, Caller
 from gateway.daemon.control_verbs import build_verbs
+from gateway.records.activity import CALLER, HOOK_PLACE, Caller
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, Wire

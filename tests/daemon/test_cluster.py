@@ -14,7 +14,7 @@ import anyio
 import pytest
 import yaml
 
-from gateway.engine.nats.engine import open_nats
+from gateway.cluster.nats.engine import open_nats
 from gateway.testing import GatewayProcess
 from gateway.testing.patience import wait_until
 from tests.engine.nats_servers import NatsServer, find_free_ports, find_leader, run_servers, wait_until_ready

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway import record_subjects
-from gateway.control_socket.client import ControlError
+from gateway.control.client import ControlError
 from gateway.errors import GatewayError
+from gateway.records import subjects
 from gateway.testing import GatewayProcess
 from tests.web.visits import send
 
@@ -114,13 +114,13 @@ def test_a_damaged_conversation_says_so_all_others_go_on_and_it_can_be_forgotten
     assert gateway.say("hello")["reply"] == "here"
     gateway.stop()
     with closing(sqlite3.connect(gateway.home.journal)) as db, db:
-        turn = record_subjects.session_subject_of("turn", KEY)
+        turn = subjects.session_subject_of("turn", KEY)
         db.execute("UPDATE log SET data = CAST(replace(data, 'here', 'hare') AS BLOB) WHERE subject = ?", (turn,))
     gateway.start()
     assert "was damaged on the disk" in gateway.say("hello")["reply"]
     assert gateway.say("hello", "s1")["reply"] == "here"
     assert len(gateway.call("sessions.list")["sessions"]) == MANY + 1
-    assert any(record_subjects.token_of(KEY) in line for line in gateway.call("status")["attention"])
+    assert any(subjects.token_of(KEY) in line for line in gateway.call("status")["attention"])
     gateway.call("sessions.delete", {"session": KEY})
     assert gateway.say("hello")["reply"] == "here"
 
@@ -135,7 +135,7 @@ def test_a_conversation_that_was_damaged_with_a_turn_in_it_is_told_once_and_can_
     gateway.kill()
     waiting.join()
     with closing(sqlite3.connect(gateway.home.journal)) as db, db:
-        where = (record_subjects.session_subject_of("turn", KEY),)
+        where = (subjects.session_subject_of("turn", KEY),)
         db.execute("UPDATE log SET data = CAST(replace(data, 'main', 'mean') AS BLOB) WHERE subject = ?", where)
     for _ in range(2):
         gateway.start()

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.control_socket.callers import NO_FILES
-from gateway.control_socket.client import ControlClient, ControlError
+from gateway.control.callers import NO_FILES
+from gateway.control.client import ControlClient, ControlError
 from gateway.daemon.control_verbs import build_verbs
 from gateway.errors import NotRunning
 from gateway.testing import GatewayProcess
@@ -90,7 +90,7 @@ anyio.run(main)
 
 AMONG_THE_GREEDY = """
 import os, resource, socket, sys, anyio
-from gateway.control_socket.listener import CallerListener
+from gateway.control.listener import CallerListener
 
 taken = []
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from gateway.daemon.event_relay import EventRelay, ForwardedEvent
+from gateway.cluster.event_relay import EventRelay, ForwardedEvent
 from gateway.engine import Engine
 from gateway.hooks import HookRegistry
 from tests.outbox.conftest import engine

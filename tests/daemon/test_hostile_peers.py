@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.control_socket import LINE_LIMIT
+from gateway.control import LINE_LIMIT
 from gateway.testing import GatewayProcess
 from tests.http_server import QuietHandler, serving
 from tests.waits import measure_both_waits

@@ -11,13 +11,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.daemon.journal_lock import LEASE_SECONDS, NodeHome, join_journal, reserve_journal
+from gateway.cluster.journal_lock import LEASE_SECONDS, NodeHome, join_journal, reserve_journal
+from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.engine import NewRecord, open_sqlite
 from gateway.engine.interface import EngineHealth
-from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.engine.sqlite.whole_journal import open_journal_file
 from gateway.errors import ConfigError, EngineError, ExitCode
-from gateway.record_subjects import IN_SUBJECTS
+from gateway.records.subjects import IN_SUBJECTS
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import until
 from tests.engine.nats_servers import NatsServer, run_servers

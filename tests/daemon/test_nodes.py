@@ -12,28 +12,28 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gateway.config.node_settings import NODE_ROLES, NodeSettings
-from gateway.config.settings import GatewaySettings, Settings
-from gateway.daemon.lease_part import LeasePart
-from gateway.daemon.node_files import (
+from gateway.cluster.lease_part import LeasePart
+from gateway.cluster.nats.engine import open_nats
+from gateway.cluster.node_files import (
     OTHER_HOOKS,
     OTHER_SETTINGS,
     digest_of_hooks,
     digest_of_settings,
     list_differences,
 )
-from gateway.daemon.nodes import GLANCE, Nodes
-from gateway.daemon.nodes import LEASE_SECONDS as SHIPPED_SECONDS
-from gateway.daemon.other_nodes import NodeFiles
+from gateway.cluster.nodes import GLANCE, Nodes
+from gateway.cluster.nodes import LEASE_SECONDS as SHIPPED_SECONDS
+from gateway.cluster.other_nodes import NodeFiles
+from gateway.config.node_settings import NODE_ROLES, NodeSettings
+from gateway.config.settings import GatewaySettings, Settings
 from gateway.daemon.parts import ServeFunction
 from gateway.daemon.status import list_clock_differences
 from gateway.engine import Engine
 from gateway.engine.interface import HELD_SECONDS
 from gateway.engine.live_messages import LiveLease
-from gateway.engine.nats.engine import open_nats
 from gateway.errors import AdapterError
 from gateway.outbox import OutboxSettings
-from gateway.record_subjects import presence_subject_of
+from gateway.records.subjects import presence_subject_of
 from gateway.testing.live_gateway import until
 from gateway.testing.memory_engine import MemoryEngine
 from tests.engine.nats_servers import run_servers

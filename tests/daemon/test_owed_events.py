@@ -7,12 +7,12 @@ from pathlib import Path
 
 import anyio
 
-from gateway import records
 from gateway.daemon.parts import Part
 from gateway.engine import Engine, open_sqlite
 from gateway.events.catalogue import EVENT_SPECS
-from gateway.messages import Address, Reply
+from gateway.messages.message import Address, Reply
 from gateway.outbox.interface import JournalTransport
+from gateway.records import records
 from gateway.testing.live_gateway import LiveGateway, gateway_in
 from tests.spine import until
 

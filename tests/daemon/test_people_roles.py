@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gateway.activity import CALLER, Caller
 from gateway.daemon.control_verbs import build_verbs
+from gateway.records.activity import CALLER, Caller
 from gateway.roles import ROLES
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import STRANGER

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from gateway import records
+from gateway.cluster.files import FETCHED
 from gateway.config.home import Home
 from gateway.daemon.notices import OTHER_FOLDERS
 from gateway.engine import NewRecord, open_sqlite
-from gateway.record_subjects import token_of
-from gateway.shared_files import FETCHED
+from gateway.records import records
+from gateway.records.subjects import token_of
 from gateway.testing.networks.house import housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP
 from tests.adapters.telegram_wire import TelegramWire

@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway import record_subjects
 from gateway.engine.sqlite.engine import open_sqlite
+from gateway.records import subjects
 from gateway.testing import GatewayProcess
 from tests.hooks.wires.workshop import is_alive
 
@@ -71,7 +71,7 @@ def forget_servers(gateway):
     async def forget():
         async with await open_sqlite(gateway.home.journal) as engine:
             for kept in ("mcp", "gateway/notices"):
-                await engine.purge(record_subjects.hook_store_subject_of(kept))
+                await engine.purge(subjects.hook_store_subject_of(kept))
 
     anyio.run(forget)
 

@@ -14,17 +14,17 @@ import pytest
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.adapters.terminal import SayRequest
 from gateway.agent.skills import Skill, read_skill
+from gateway.cluster.folder_journal import STORED
+from gateway.cluster.nats.engine import open_nats
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
 from gateway.daemon.control_verbs import TailParams, build_verbs, tail_events
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway_on
-from gateway.engine.nats.engine import open_nats
 from gateway.errors import GatewayError
-from gateway.folder_journal import STORED
 from gateway.hooks.folders.stats import HookInfo
-from gateway.record_subjects import EVENT_SUBJECTS
+from gateway.records.subjects import EVENT_SUBJECTS
 from gateway.sessions.removal import forget_sessions
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.suite_media import PICTURE

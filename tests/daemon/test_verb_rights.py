@@ -13,15 +13,15 @@ import msgspec
 import pytest
 from anyio import to_thread
 
-from gateway import record_subjects, records
-from gateway.activity import CALLER, Activity, Caller
-from gateway.control_socket.params import NoParams
-from gateway.control_socket.server import Verb
+from gateway.control.params import NoParams
+from gateway.control.server import Verb
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.verb_rights import LONGEST_SHOWN, VERB_RIGHTS, cut_answer, restrict_verb
 from gateway.engine import NewRecord
 from gateway.errors import AccessError, HookError, RoleRefused
 from gateway.hooks.folders.dead_letters import make_dead_letter_put, subject_token_of
+from gateway.records import records, subjects
+from gateway.records.activity import CALLER, Activity, Caller
 from gateway.roles import ROLES, Role
 from gateway.testing.live_gateway import LiveGateway, gateway_in
 from gateway.testing.memory_engine import MemoryEngine
@@ -82,7 +82,7 @@ async def live(tmp_path: Path) -> AsyncIterator[LiveGateway]:
 
         await until(has_failed, "its failure")
         emitted = records.EmittedEvent(name="agent:end", fields={"message": SAID, WORD: WORD})
-        put = NewRecord(record_subjects.event_subject_of("agent:end"), records.encode(emitted))
+        put = NewRecord(subjects.event_subject_of("agent:end"), records.encode(emitted))
         (seq,) = await live.gateway.engine.append(put)
         (record,) = await records.read_readable(live.gateway.engine, put.subject, seq - 1, 1)
         letter = make_dead_letter_put(subject_token_of("leaky"), "leaky", record, f"ValueError: {WORD}", 3)

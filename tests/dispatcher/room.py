@@ -12,26 +12,26 @@ import anyio
 from msgspec.structs import replace
 
 from gateway.access import AccessControl, AccessRules, Pairings
-from gateway.activity import Activity
 from gateway.agent import Agent, Tool
 from gateway.agent.media import DocumentText
 from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.chats import ChatJournal, ChatRules, HeardMessages
-from gateway.commands import CommandTable
+from gateway.cluster.files import SharedFiles
+from gateway.cluster.folders import SharedFolders
 from gateway.config.settings import SessionSettings, Settings
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
 from gateway.dispatcher.attachments import HookFiles, ReplyFiles
+from gateway.dispatcher.commands import CommandTable
 from gateway.dispatcher.turn_signs import TurnSigns
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings, write_decisions
-from gateway.messages import Address, Message, Receipt, Reply
+from gateway.messages.message import Address, Message, Receipt, Reply
 from gateway.outbox import LiveTransport, Outbox
-from gateway.records import OwedReply
+from gateway.records.activity import Activity
+from gateway.records.records import OwedReply
 from gateway.roles import Role
 from gateway.sessions import SessionRepository
-from gateway.shared_files import SharedFiles
-from gateway.shared_folders import SharedFolders
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.usage import RunningTotals, UsageJournal
 from tests.spine import lane_settings, until

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-from gateway import record_subjects, records
 from gateway.agent import tool
 from gateway.backoff import Backoff
 from gateway.dispatcher import GatewayFacts, PlatformInfo
@@ -15,7 +14,8 @@ from gateway.dispatcher.shown_questions import ShownQuestion, ShownQuestions
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError
 from gateway.lanes import list_open_sessions
-from gateway.messages import Address, Message, Reply
+from gateway.messages.message import Address, Message, Reply
+from gateway.records import records, subjects
 from gateway.sessions import OpenTurn
 from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
@@ -263,7 +263,7 @@ async def test_an_approval_that_the_first_version_left_open_is_for_approvers_too
         session = await room.house.sessions.open(KEY)
         message = records.InboundMessage(session_key=KEY, message=Message("1", ROOM, "7", "list"))
         (seq,) = await room.house.engine.append(
-            NewRecord(record_subjects.session_subject_of("in", KEY), records.encode(message))
+            NewRecord(subjects.session_subject_of("in", KEY), records.encode(message))
         )
         claim = records.Claim(turn_id="t", by="", on=seq)
         asked = records.QuestionsAsked(turn_id="t", questions={"c1/run/approve": "May I?"}, until=9e9)
@@ -292,7 +292,7 @@ async def test_who_may_not_answer_writes_nothing_into_the_session_of_whoever_ask
         await until(lambda: bool(told(room)))
         receipt = await room.write("yes", user="8", address=lobby, reply_to="m1")
         assert receipt.decision == "forbidden"
-        assert len(await room.house.engine.read(record_subjects.session_subject_of("in", KEY))) == 1
+        assert len(await room.house.engine.read(subjects.session_subject_of("in", KEY))) == 1
         assert not await ran(room)
 
 
@@ -315,9 +315,7 @@ async def test_what_is_shown_as_open_is_closed_however_long_its_network_is_gone(
         reply, outbox = Reply("approval:1", ADMIN_CHAT, "May I?"), FarOutbox(40)
         owed = await engine.append(records.make_reply_put(reply, KEY, "", 1.0))
         sent = records.SendSucceeded(out=owed[0], reply_id=reply.id, message_ids=(("m1",),), at=1.0)
-        await engine.append(
-            NewRecord(record_subjects.send_subject_of(record_subjects.place_of(ADMIN_CHAT)), records.encode(sent))
-        )
+        await engine.append(NewRecord(subjects.send_subject_of(subjects.place_of(ADMIN_CHAT)), records.encode(sent)))
         questions = ShownQuestions(engine, cast(Any, outbox), Backoff(0.001, 0.001))
         await questions.close(ShownQuestion(owed[0], reply), "Allowed by Ann.")
         assert outbox.closed == ["Allowed by Ann."]

@@ -9,7 +9,7 @@ import pytest
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.dispatcher.attachments import find_hooks_by_file
 from gateway.hooks.field_watcher import FieldChange
-from gateway.messages import Attachment, Reply
+from gateway.messages.message import Attachment, Reply
 from tests.dispatcher.room import ROOM, chat
 
 pytestmark = pytest.mark.row("T20")

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.chats import ChatDisplay, ChatJournal, ChatRules
-from gateway.messages import Address
+from gateway.messages.message import Address
 from gateway.testing.memory_engine import MemoryEngine
 
 GROUP, TOPIC, WORK = (

@@ -10,8 +10,8 @@ import pytest
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.tools import tool_from
 from gateway.hooks import Deny, End
-from gateway.messages import Address, Message
-from gateway.record_subjects import delta_subject_of
+from gateway.messages.message import Address, Message
+from gateway.records.subjects import delta_subject_of
 from gateway.sessions.export import as_markdown
 from tests.dispatcher.room import KEY, ROOM, answer, chat
 from tests.spine import lane_settings, until

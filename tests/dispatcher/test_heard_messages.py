@@ -7,15 +7,15 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway import record_subjects, records
 from gateway.access import AccessRules
 from gateway.chats import HeardMessages
 from gateway.chats.heard_messages import LONGEST, LONGEST_AGE, MOST, MOST_CHARACTERS, MOST_CHATS, PAUSE
 from gateway.engine.journal_clock import Clock
 from gateway.events import Event
 from gateway.lanes import list_open_sessions
-from gateway.message_pieces import HEARD_END, HEARD_HEAD, MessageName
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
+from gateway.messages.pieces import HEARD_END, HEARD_HEAD, MessageName
+from gateway.records import records, subjects
 from gateway.sessions.deleted_messages import DeletedMessages
 from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import Chat, chat
@@ -39,7 +39,7 @@ def list_texts(heard: HeardMessages, **at: Any) -> list[str]:
 
 
 async def list_kept(engine: MemoryEngine) -> list[str]:
-    found = records.read_all(engine, record_subjects.QUIET_SUBJECTS, records.HeardMessage)
+    found = records.read_all(engine, subjects.QUIET_SUBJECTS, records.HeardMessage)
     return [kept.message.text async for _, kept in found]
 
 
@@ -64,7 +64,7 @@ async def test_a_flood_costs_the_journal_an_append_now_and_then_and_no_room() ->
         if number % 500 == 499:  # what 100 a second are between two of its looks
             await heard.flush()
             assert len(await list_kept(engine)) == MOST
-    last = await engine.last(record_subjects.quiet_subject_of(CHAT))
+    last = await engine.last(subjects.quiet_subject_of(CHAT))
     assert last is not None
     assert last.seq == 10 * MOST
     assert PAUSE >= 5
@@ -295,7 +295,7 @@ async def test_retry_asks_the_same_and_a_deletion_then_reaches_it() -> None:
         session = await room.house.sessions.open(key)
         assert "mellon" not in session.entries[0].content
         assert session.entries[0].content.endswith("what is it?")
-        assert not await room.house.engine.read(record_subjects.HEARD_SUBJECTS)
+        assert not await room.house.engine.read(subjects.HEARD_SUBJECTS)
 
 
 @pytest.mark.parametrize("left", [["x"], "x", None, [{"text": "x"}], [{"message_id": "1"}]])
@@ -335,6 +335,6 @@ async def test_what_a_network_delivers_twice_is_told_once_in_the_journal_too() -
         room.hooks.on("llm:before", wait)
         for _ in range(3):
             await room.dispatcher.receive(Message("2", GROUP, "7", "what is it?"))
-        assert len(await room.house.engine.read(record_subjects.HEARD_SUBJECTS)) == 1
+        assert len(await room.house.engine.read(subjects.HEARD_SUBJECTS)) == 1
         gate.set()
         await room.when("agent:end")

@@ -3,7 +3,6 @@
 import anyio
 import pytest
 
-from gateway import record_subjects
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher import GatewayFacts, HookRequests, PlatformInfo
 from gateway.dispatcher.awaited_turns import AwaitedTurns
@@ -11,7 +10,8 @@ from gateway.errors import GatewayError, HookError
 from gateway.events import Deny
 from gateway.hooks.folders.reach import HookLimits
 from gateway.lanes import LaneSettings
-from gateway.messages import Message
+from gateway.messages.message import Message
+from gateway.records import subjects
 from gateway.sessions import session_key_of
 from gateway.sessions.removal import compact_chain
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
@@ -29,7 +29,7 @@ async def test_a_hook_may_send_to_a_session_and_to_a_chat() -> None:
         await room.write("hello")
         await room.hear()
         grant, engine = await grants(room), room.house.engine
-        await engine.purge(record_subjects.session_subject_of("in", KEY))  # it is kept for some days alone
+        await engine.purge(subjects.session_subject_of("in", KEY))  # it is kept for some days alone
         assert await compact_chain(engine, room.house.sessions, KEY)
         await grant("reminder", "send", {"to": KEY, "text": "do not forget"}, "")
         await grant("reminder", "send", {"to": "net:other", "text": "elsewhere"}, "")
@@ -80,7 +80,7 @@ async def test_a_hook_keeps_values_that_no_other_sees() -> None:
 
 async def test_no_message_from_a_network_passes_for_one_of_our_own() -> None:
     assert session_key_of(Message("1", ROOM, "7", "x"), SessionSettings()) == KEY
-    assert record_subjects.token_of(KEY) != record_subjects.token_of("agent:main:internal:dm:room")
+    assert subjects.token_of(KEY) != subjects.token_of("agent:main:internal:dm:room")
 
 
 async def test_a_hook_may_wait_for_the_answer_and_gets_it_with_how_it_ended() -> None:

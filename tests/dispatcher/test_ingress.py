@@ -6,12 +6,12 @@ from typing import Any
 import anyio
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.access.access_control import MOST_WAITING
 from gateway.dispatcher.message_pace import MessagePace
 from gateway.engine import NewRecord
-from gateway.messages import Address, Message
-from gateway.steps import VERSION
+from gateway.messages.message import Address, Message
+from gateway.messages.steps import VERSION
+from gateway.records import records, subjects
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 from tests.spine import until
 
@@ -43,11 +43,9 @@ async def test_a_message_for_what_a_later_version_works_on_is_kept_for_it() -> N
         await room.write("hello")
         await room.hear()
         newer = records.SettingChanged(v=VERSION + 1, name="mood", value="well")
-        await room.house.engine.append(
-            NewRecord(record_subjects.session_subject_of("turn", KEY), records.encode(newer))
-        )
+        await room.house.engine.append(NewRecord(subjects.session_subject_of("turn", KEY), records.encode(newer)))
         receipt = await room.write("again")
-        (kept,) = await room.house.engine.read(record_subjects.session_subject_of("in", KEY), receipt.seq - 1)
+        (kept,) = await room.house.engine.read(subjects.session_subject_of("in", KEY), receipt.seq - 1)
         assert b"again" in kept.data
         assert (await room.write("elsewhere", address=OTHER_ROOM)).seq
         await until(lambda: len(room.net.sent) == 2)
@@ -62,7 +60,7 @@ async def test_an_answer_that_is_delivered_again_is_no_message() -> None:
         assert await room.hear(2) == "one"
         again = await room.dispatcher.receive(answer)
         assert (again.decision, again.seq) == ("queued", 0)
-        assert len(await room.house.engine.read(record_subjects.session_subject_of("in", KEY))) == 1
+        assert len(await room.house.engine.read(subjects.session_subject_of("in", KEY))) == 1
 
 
 async def test_files_are_fetched_for_those_alone_who_may_speak() -> None:

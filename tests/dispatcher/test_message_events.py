@@ -4,7 +4,7 @@ from typing import Any
 
 from gateway.access import AccessRules
 from gateway.hooks import Deny, End
-from gateway.messages import Address
+from gateway.messages.message import Address
 from tests.dispatcher.room import KEY, Chat, chat
 from tests.spine import until
 

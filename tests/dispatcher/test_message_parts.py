@@ -7,9 +7,9 @@ import pytest
 
 from gateway.agent import libraries
 from gateway.agent.libraries import describe_install
+from gateway.cluster.files import SharedFiles
 from gateway.dispatcher.message_parts import MOST_TEXT, make_entry, text_of
-from gateway.messages import Address, Attachment, Message, attachment_from
-from gateway.shared_files import SharedFiles
+from gateway.messages.message import Address, Attachment, Message, attachment_from
 from gateway.testing.memory_engine import MemoryFiles
 from tests.dispatcher.room import WithoutMedia
 from tests.parser.media_files import noisy_jpeg, picture, text_pdf

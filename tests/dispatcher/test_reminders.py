@@ -6,11 +6,11 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway import record_subjects
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.dispatcher import GatewayFacts, PlatformInfo
 from gateway.dispatcher.reminders import DUE_TEXT, Reminder, Reminders
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
+from gateway.records import subjects
 from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import KEY, ROOM, chat
 from tests.engine.conftest import JUMPS
@@ -54,9 +54,7 @@ async def test_a_network_that_is_not_served_is_named_to_the_model_and_nothing_is
         after = (await room.told("tool:after"))[-1]
         assert "'pigeon' is not served here; served: net, slack" in str(after["error"])
         assert (
-            await room.house.engine.read(
-                record_subjects.reply_pattern_of_place(record_subjects.place_of(Address("pigeon", "roof")))
-            )
+            await room.house.engine.read(subjects.reply_pattern_of_place(subjects.place_of(Address("pigeon", "roof"))))
             == []
         )
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from gateway import record_subjects, records
 from gateway.agent import tool
 from gateway.dispatcher.dispatcher import answers_of_turn
 from gateway.dispatcher.tool_approvals import expire_approvals
 from gateway.engine import NewRecord
 from gateway.events.asked_calls import make_asked_call
-from gateway.messages import Address
+from gateway.messages.message import Address
+from gateway.records import records, subjects
 from gateway.sessions import OpenTurn
 from tests.dispatcher.room import KEY, chat
 from tests.spine import until
@@ -125,7 +125,7 @@ async def test_what_stands_for_somebody_who_is_no_approver_ends_at_the_start_and
     async with chat(TURN, tools=(run,), approvers=("admin",)) as room:
         for owner, key in (("approvals/net:7", "run:ls"), ("approvals/net:1", "run"), ("a-hook", "run")):
             kept = records.encode(records.StoredValue(hook=owner, key=key, value="always"))
-            await room.house.engine.append(NewRecord(record_subjects.hook_store_subject_of(owner, key), kept))
+            await room.house.engine.append(NewRecord(subjects.hook_store_subject_of(owner, key), kept))
         await expire_approvals(room.house.engine, room.house.access)
         left = [records.decode(record.data) for record in await room.house.engine.read("gw.keep.>")]
         assert [one.hook for one in left if isinstance(one, records.StoredValue)] == ["approvals/net:1", "a-hook"]

@@ -12,7 +12,7 @@ from gateway.chats import ChatDisplay
 from gateway.dispatcher.turn_signs import TurnSign, TurnSigns, find_end_state, tail_turn_signs
 from gateway.engine import Engine
 from gateway.events import Question
-from gateway.messages import Address
+from gateway.messages.message import Address
 from tests.outbox.conftest import engine
 from tests.spine import until
 

@@ -12,10 +12,10 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from gateway.cluster.nats.engine import open_nats
 from gateway.engine import Clock, Engine, NewRecord, Record, open_sqlite
 from gateway.engine.interface import Delivery
 from gateway.engine.journal_clock import read_machine_time
-from gateway.engine.nats.engine import open_nats
 from gateway.testing.memory_engine import MemoryEngine
 from tests.engine.nats_servers import run_servers
 

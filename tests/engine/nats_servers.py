@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from gateway.cluster.nats.engine import NatsEngine
 from gateway.config.home import get_process_environment
-from gateway.engine.nats.engine import NatsEngine
 from gateway.errors import GatewayError
 from gateway.testing.patience import wait_until
 from tests.spine import until

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway import record_subjects, records
 from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
 from gateway.engine.sqlite.backup import create_backup, verify_journal
 from gateway.errors import RecordDamage
+from gateway.records import records, subjects
 from gateway.testing import GatewayProcess
 from tests.engine.conftest import filled, seqs_of
 
@@ -55,8 +55,8 @@ async def test_a_bit_that_flipped_is_found_at_the_reading_and_all_others_are_rea
 async def test_events_are_told_past_a_damaged_one(path: Path) -> None:
     events = [records.EmittedEvent(name="agent:end", fields={"n": n, "text": TEXT.decode()}) for n in range(4)]
     places = [
-        record_subjects.event_subject_of("agent:end"),
-        record_subjects.owed_event_subject_of("agent:end", "key"),
+        subjects.event_subject_of("agent:end"),
+        subjects.owed_event_subject_of("agent:end", "key"),
     ] * 2
     async with await open_sqlite(path) as engine:
         for subject, event in zip(places, events, strict=True):

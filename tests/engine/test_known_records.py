@@ -17,13 +17,13 @@ import pytest
 from msgspec.structs import replace
 from nats.aio.msg import Msg
 
+from gateway.cluster.nats.connection import open_connection
+from gateway.cluster.nats.engine import WINDOW_SECONDS, NatsEngine, open_nats, open_on_connection, split_address
+from gateway.cluster.nats.names import Names
 from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
 from gateway.engine.interface import SettledRecords
-from gateway.engine.nats.connection import open_connection
-from gateway.engine.nats.engine import WINDOW_SECONDS, NatsEngine, open_nats, open_on_connection, split_address
-from gateway.engine.nats.names import Names
 from gateway.errors import Conflict, EngineError
-from gateway.record_subjects import token_of
+from gateway.records.subjects import token_of
 from tests.audit import audit
 from tests.engine.conftest import filled
 from tests.engine.nats_requests import count_requests, count_trips

@@ -12,18 +12,18 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
+from gateway.cluster.nats.connection import NO_MAJORITY, ServerRefusal, describe_failure
+from gateway.cluster.nats.consumer import REQUEST_SECONDS
+from gateway.cluster.nats.engine import open_nats, split_address
+from gateway.cluster.nats.live import FAILED, VERSION
+from gateway.cluster.nats.names import has_pattern, merge_patterns
+from gateway.cluster.nats.removals import list_removals
 from gateway.engine import ConsumerSpec, Engine, NewRecord, SettledRecords
-from gateway.engine.nats.connection import NO_MAJORITY, ServerRefusal, describe_failure
-from gateway.engine.nats.consumer import REQUEST_SECONDS
-from gateway.engine.nats.engine import open_nats, split_address
-from gateway.engine.nats.live import FAILED, VERSION
-from gateway.engine.nats.names import has_pattern, merge_patterns
-from gateway.engine.nats.removals import list_removals
 from gateway.engine.subjects import matches
 from gateway.errors import Conflict, Duplicate, EngineError
-from gateway.messages import Address, Reply
+from gateway.messages.message import Address, Reply
 from gateway.outbox.send_journal import SendJournal
+from gateway.records import records, subjects
 from tests.adapters.line import line_to
 from tests.engine.conftest import filled, read_all
 from tests.engine.cut_line import open_line
@@ -403,8 +403,8 @@ async def test_that_a_reply_was_sent_is_known_for_longer_than_the_reply_is_kept(
     reply = Reply("r", Address("net", "1"), "words")
     async with await open_nats(f"{nats_server}/t{uuid.uuid4().hex[:12]}") as engine:
         (out,) = await engine.append(records.make_reply_put(reply, "key", "", time.time()))
-        journal = SendJournal(engine, record_subjects.place_of(reply.address), time.time)
-        journal.owed_on = record_subjects.reply_subject_of(reply.address, "key")
+        journal = SendJournal(engine, subjects.place_of(reply.address), time.time)
+        journal.owed_on = subjects.reply_subject_of(reply.address, "key")
         journal.begin(out)
         await journal.write_sent(reply.id, 0, ("1",), is_last=True)
         await engine._removals.write()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from gateway.cluster.nats.engine import open_nats
 from gateway.engine import ConsumerSpec, Engine, NewRecord, matches, open_sqlite
-from gateway.engine.nats.engine import open_nats
 from gateway.engine.subjects import check_pattern, check_subject, compile_patterns, get_literal_prefix
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import until

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.control_socket.client import ControlError
+from gateway.control.client import ControlError
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process

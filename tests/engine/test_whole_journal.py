@@ -9,10 +9,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from gateway.cluster.nats.engine import NatsEngine, open_nats
+from gateway.cluster.nats.streams import list_subjects
 from gateway.engine import ConsumerSpec, Engine, NewRecord, SettledRecords, open_sqlite
 from gateway.engine.interface import PART_BYTES
-from gateway.engine.nats.engine import NatsEngine, open_nats
-from gateway.engine.nats.streams import list_subjects
 from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file
 from gateway.engine.stored_journal import StoredRecord, check_same
 from gateway.errors import Duplicate, EngineError

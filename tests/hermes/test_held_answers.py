@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.control_socket.client import ControlClient
+from gateway.control.client import ControlClient
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process

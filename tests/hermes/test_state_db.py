@@ -14,14 +14,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway import records
 from gateway.hermes.state_follower import StateFollower
-from gateway.message_pieces import DELETED, MessageName, MessagePiece
+from gateway.messages.pieces import DELETED, MessageName, MessagePiece
+from gateway.messages.transcript import Entry
+from gateway.records import records
 from gateway.sessions import SessionRepository
 from gateway.sessions.transitions import begin_session
 from gateway.testing import GatewayProcess
 from gateway.testing.memory_engine import MemoryEngine
-from gateway.transcript import Entry
 from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 from tests.spine import until
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.agent import tool
-from gateway.transcript import Entry
+from gateway.messages.transcript import Entry
 
 
 def calling(name, id_, **args):

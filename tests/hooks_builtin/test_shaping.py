@@ -8,7 +8,7 @@ import pytest
 
 from gateway.agent import tool
 from gateway.agent.toolbox.memory import FileMemory, digest_of_owner
-from gateway.transcript import Entry
+from gateway.messages.transcript import Entry
 
 
 def calling(name, id_="c", **args):

@@ -11,9 +11,9 @@ import anyio.abc
 
 from gateway.engine import Engine
 from gateway.lanes import LaneResult, Lanes, LaneSettings, LaneTurn
-from gateway.messages import Reply
+from gateway.messages.message import Reply
+from gateway.messages.transcript import Entry
 from gateway.sessions import Session, SessionRepository
-from gateway.transcript import Entry
 from tests.spine import key, lane_settings, message, until
 
 QUICK = lane_settings(pauses=(0.001,), grace=0.1, release=0.1, lease=0.3)

@@ -4,8 +4,8 @@ import sys
 
 import anyio
 
+from gateway.cluster.nats.engine import open_nats
 from gateway.engine.live_messages import LIVE_VERSION
-from gateway.engine.nats.engine import open_nats
 from gateway.errors import EngineError
 
 

@@ -14,9 +14,9 @@ import anyio.to_thread
 
 from gateway.engine import open_sqlite
 from gateway.lanes import LaneResult, Lanes, LaneTurn
+from gateway.messages.steps import LlmStep
+from gateway.messages.transcript import Entry
 from gateway.sessions import SessionRepository
-from gateway.steps import LlmStep
-from gateway.transcript import Entry
 from gateway.turn_marks import TurnMarks, keep_mark, watch_steps
 from tests.audit import audit
 from tests.lanes.desk import QUICK, echo

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import anyio
 
-from gateway import records
-from gateway.engine.nats.engine import open_nats
+from gateway.cluster.nats.engine import open_nats
 from gateway.errors import Conflict
 from gateway.lanes import LaneResult, Lanes, LaneSettings, LaneTurn, interrupt_on_text
-from gateway.messages import Message
+from gateway.messages.message import Message
+from gateway.records import records
 from gateway.sessions import SessionRepository
 from tests.lanes.desk import echo
 from tests.spine import lane_settings

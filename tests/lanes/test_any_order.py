@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from msgspec import structs
 from msgspec.structs import replace
 
-from gateway import records
 from gateway.config.settings import SessionSettings
 from gateway.lanes import LaneResult, Lanes, LaneTurn
+from gateway.messages.transcript import Entry
+from gateway.records import records
 from gateway.sessions import SessionRepository, transitions
 from gateway.testing.memory_engine import MemoryEngine
-from gateway.transcript import Entry
 from tests.audit import audit
 from tests.lanes.desk import QUICK, echo
 from tests.late import Gate, Late

@@ -8,8 +8,8 @@ import anyio
 from gateway.engine import Engine
 from gateway.errors import VoiceError
 from gateway.lanes import AudioWords, LaneResult, LaneSettings, LaneTurn
-from gateway.messages import Attachment, Message
-from gateway.record_subjects import AUDIO_SUBJECTS, session_subject_of
+from gateway.messages.message import Attachment, Message
+from gateway.records.subjects import AUDIO_SUBJECTS, session_subject_of
 from gateway.sessions import Session
 from tests.lanes.desk import Desk, Watched, served
 from tests.spine import chain, key, lane_settings, message, turn_chain, until

@@ -7,11 +7,11 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from gateway import record_subjects
 from gateway.config.settings import SessionSettings
 from gateway.engine import Engine
 from gateway.lanes import LaneResult, LaneTurn
 from gateway.lanes.lanes import make_inbound_put
+from gateway.records import subjects
 from tests.lanes.desk import Watched, echo, served
 from tests.spine import chain, key, lane_settings, message, until
 
@@ -60,7 +60,7 @@ async def test_who_waits_is_told_the_place_in_the_line_also_before_the_lane_begi
     await leave_waiting(engine, 100)
 
     async def is_told() -> bool:
-        out = await chain(engine, record_subjects.OUT_SUBJECTS)
+        out = await chain(engine, subjects.OUT_SUBJECTS)
         told[:] = [int(one.reply.text.split("number ")[1].split()[0]) for one in out]
         return len(told) >= 60
 

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from gateway import record_subjects
 from gateway.config.settings import SessionSettings
 from gateway.engine import Engine
 from gateway.errors import EngineError
 from gateway.lanes import interrupt_on_text
+from gateway.records import subjects
 from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import chain, key, message, replies, until
 
@@ -53,7 +53,7 @@ async def test_a_short_wait_is_not_worth_a_word(engine: Engine) -> None:
         for chat in "123456":
             seq = await desk.say("hello", chat, user=chat)
             await desk.answered(seq, chat)
-    assert len(await chain(engine, record_subjects.OUT_SUBJECTS)) == 6
+    assert len(await chain(engine, subjects.OUT_SUBJECTS)) == 6
 
 
 async def test_work_that_the_gateway_gave_itself_is_told_nothing(engine: Engine) -> None:
@@ -85,7 +85,7 @@ async def test_what_is_too_much_is_not_taken_and_taken_again_when_there_is_room(
             await desk.say(f"m{number}", str(number), user=str(number))
         with pytest.raises(EngineError, match="too many conversations wait"):
             await desk.say("m3", "3")
-        assert await engine.last(record_subjects.session_subject_of("in", "agent:main:net:dm:3")) is None
+        assert await engine.last(subjects.session_subject_of("in", "agent:main:net:dm:3")) is None
         work.gate.set()
 
         async def has_room() -> bool:

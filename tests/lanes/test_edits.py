@@ -6,14 +6,14 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.engine import Engine
 from gateway.lanes import LaneResult, LaneTurn, interrupt_on_text
 from gateway.lanes.edits import fold_edits
-from gateway.messages import Attachment
+from gateway.messages.message import Attachment
+from gateway.messages.transcript import Entry
+from gateway.records import records, subjects
 from gateway.sessions import SessionRepository
 from gateway.sessions.removal import compact_chain
-from gateway.transcript import Entry
 from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import key, message, replies, turn_chain, until
 
@@ -218,5 +218,5 @@ async def test_edits_are_in_the_journal_as_what_they_are(engine: Engine) -> None
         assert await desk.say("right", id="1:edit5", kind="edit")
         assert await desk.say("right", id="1:edit5", kind="edit") is None
         await until(lambda: bool(desk.work.runs))
-    found = await engine.read(record_subjects.IN_SUBJECTS, 0, 10)
+    found = await engine.read(subjects.IN_SUBJECTS, 0, 10)
     assert len(found) == 2

@@ -8,13 +8,13 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord, open_sqlite
 from gateway.errors import Conflict, EngineError
 from gateway.lanes import LaneResult, LaneTurn
-from gateway.messages import Reply
+from gateway.messages.message import Reply
+from gateway.messages.transcript import Entry
+from gateway.records import records, subjects
 from gateway.sessions import transitions
-from gateway.transcript import Entry
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.spine import chain, change_session, key, replies, turn_chain, until
 
@@ -172,7 +172,7 @@ async def test_a_turn_whose_messages_are_gone_is_closed(engine: Engine) -> None:
         seq = await desk.say("work")
         await desk.running(1)
         await desk.lanes.drain(0)
-    await engine.purge(record_subjects.session_subject_of("in", key()))
+    await engine.purge(subjects.session_subject_of("in", key()))
     async with served(engine) as desk:
         await desk.answered(await desk.say("next"))
         assert desk.work.texts == ["next"]

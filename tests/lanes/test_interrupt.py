@@ -5,10 +5,10 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from gateway import records
 from gateway.engine import Engine
 from gateway.lanes import LaneResult, LaneTurn
-from gateway.transcript import Entry, ToolCall
+from gateway.messages.transcript import Entry, ToolCall
+from gateway.records import records
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.spine import key, replies, turn_chain, until
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.engine.nats.engine import NatsEngine, open_nats
+from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.lanes import Lanes
 from gateway.lanes.edits import read_inbound
 from gateway.lanes.lanes import make_inbound_put

@@ -4,14 +4,14 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from gateway import records
 from gateway.config.settings import SessionSettings
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict
 from gateway.hooks.recorder import OwedEvent
 from gateway.lanes import LaneResult, LaneTurn
+from gateway.messages.transcript import Entry
+from gateway.records import records
 from gateway.sessions import transitions
-from gateway.transcript import Entry
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.spine import SetClock, chain, key, message, replies, turn_chain, until
 

@@ -4,11 +4,11 @@ import anyio
 import pytest
 from msgspec import structs
 
-from gateway import records
 from gateway.engine import Engine, NewRecord
 from gateway.lanes import LaneResult, LaneTurn
-from gateway.messages import Reply
-from gateway.transcript import Entry
+from gateway.messages.message import Reply
+from gateway.messages.transcript import Entry
+from gateway.records import records
 from tests.lanes.desk import Watched, echo, served
 from tests.spine import SetClock, key, replies, turn_chain, until
 

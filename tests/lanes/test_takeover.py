@@ -9,11 +9,11 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.engine import Clock, Engine, open_sqlite
 from gateway.lanes import LaneResult, LaneTurn
+from gateway.messages.transcript import Entry
+from gateway.records import records, subjects
 from gateway.testing.memory_engine import MemoryEngine
-from gateway.transcript import Entry
 from tests.audit import audit
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.late import Gate, Late
@@ -97,7 +97,7 @@ async def test_a_node_that_was_paused_commits_nothing_when_it_wakes_up(engine: E
             said.start_soon(one.say, "work")
             await wake.wait()
             async with served(engine, Watched({"work": heir}), NODES, node="b") as two:
-                (record,) = await engine.read(record_subjects.session_subject_of("in", key()))
+                (record,) = await engine.read(subjects.session_subject_of("in", key()))
                 await two.answered(record.seq)
                 gate.go_on()
                 await until(lambda: one.work.now == 0)

@@ -12,11 +12,11 @@ import anyio
 import msgspec
 
 import gateway
-from gateway import record_subjects, records
+from gateway.cluster.nats.engine import open_nats
 from gateway.config.home import get_process_environment
 from gateway.engine import Engine
-from gateway.engine.nats.engine import open_nats
 from gateway.lanes.lanes import make_inbound_put
+from gateway.records import records, subjects
 from tests.engine.nats_servers import run_servers
 from tests.spine import key, message, until
 
@@ -88,7 +88,7 @@ async def say(engine: Engine, version: int) -> list[str]:
 
 
 async def read_answers(engine: Engine) -> list[str]:
-    pattern, answers = record_subjects.OUT_SUBJECTS, list[str]()
+    pattern, answers = subjects.OUT_SUBJECTS, list[str]()
     async for _, owed in records.read_all(engine, pattern, records.OwedReply):
         answers.append(owed.reply.text)
     return answers

@@ -9,12 +9,12 @@ import sys
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway import records
-from gateway.engine.nats.engine import open_nats
+from gateway.cluster.nats.engine import open_nats
 from gateway.lanes import LaneResult, Lanes, LaneTurn
-from gateway.messages import Reply
+from gateway.messages.message import Reply
+from gateway.messages.transcript import Entry
+from gateway.records import records
 from gateway.sessions import SessionRepository
-from gateway.transcript import Entry
 from tests.spine import lane_settings
 
 

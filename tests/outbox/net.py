@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.abc
 
-from gateway import records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError
-from gateway.messages import Address, Reply
+from gateway.messages.message import Address, Reply
 from gateway.outbox import DeliveryReport, DoubtPolicy, LiveCapability, LiveTransport, Outbox, OutboxSettings
 from gateway.outbox.interface import DeliveryCallbacks
+from gateway.records import records
 from tests.spine import until
 
 QUICK = OutboxSettings(

@@ -3,9 +3,9 @@
 import anyio
 import pytest
 
-from gateway import records
 from gateway.engine import Engine
 from gateway.outbox import DoubtPolicy
+from gateway.records import records
 from tests.audit import audit
 from tests.late import Gate, Late
 from tests.outbox.net import Net, posted

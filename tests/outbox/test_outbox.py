@@ -8,16 +8,16 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError, EngineError
-from gateway.messages import Address, Reply
+from gateway.messages.message import Address, Reply
+from gateway.messages.steps import VERSION
 from gateway.outbox import DeliveryReport, Outbox, OutboxSettings, ReplyWithheld
 from gateway.outbox.interface import DeliveryCallbacks
 from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_sender import PlatformSender
 from gateway.outbox.send_journal import read_position
-from gateway.steps import VERSION
+from gateway.records import records, subjects
 from gateway.testing.memory_engine import MemoryEngine
 from tests.audit import audit
 from tests.outbox.net import QUICK, Net, posted
@@ -49,7 +49,7 @@ async def test_replies_to_a_place_keep_their_order_whatever_session_they_belong_
 
 async def test_a_position_that_0_1_0_kept_for_each_shard_is_refused(engine: Engine) -> None:
     kept = records.SendSucceeded(out=7, settled=[3, 1 << 40])
-    await engine.append(NewRecord(record_subjects.send_subject_of("place"), records.encode(kept)))
+    await engine.append(NewRecord(subjects.send_subject_of("place"), records.encode(kept)))
     with pytest.raises(EngineError, match="in shards"):
         await read_position(engine, "place")
 

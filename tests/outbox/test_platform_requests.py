@@ -7,14 +7,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway import records
 from gateway.adapters.page.places import PLATFORM, subject_of
 from gateway.adapters.page.transport import PageTransport
+from gateway.cluster.nats.engine import open_nats
 from gateway.engine import Engine
-from gateway.engine.nats.engine import open_nats
 from gateway.errors import AdapterError
-from gateway.messages import Address, Button, Reply
+from gateway.messages.message import Address, Button, Reply
 from gateway.outbox import Outbox
+from gateway.records import records
 from tests.engine.nats_servers import run_servers
 from tests.outbox.net import posted
 from tests.spine import until

@@ -3,12 +3,12 @@
 import anyio
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.engine import Engine
 from gateway.errors import AdapterError
-from gateway.messages import Address, Reply
+from gateway.messages.message import Address, Reply
 from gateway.outbox import Outbox, ReplyWithheld, StreamWriter, nonce_of
 from gateway.outbox.stream import write_shown_part
+from gateway.records import records, subjects
 from tests.outbox.net import QUICK, Net, Post, posted
 from tests.spine import until
 
@@ -83,7 +83,7 @@ async def test_a_stream_goes_on_in_its_placeholder_after_a_crash(engine: Engine)
 
 async def test_what_was_found_on_the_network_once_need_not_be_found_again(engine: Engine) -> None:
     """A life ended in the call that began it. Grown or ended, it may not look like what is looked for any more."""
-    net, place = Net(doubt="lookup"), record_subjects.place_of(Address("net", "1"))
+    net, place = Net(doubt="lookup"), subjects.place_of(Address("net", "1"))
     await write_shown_part(engine, place, records.SendIntent(out=0, reply_id="r", part=0, message_ids=()))
     net.shown["1"], net.nonces[nonce_of("r", 0)] = ("1", "ab"), "1"
     async with posted(engine, net) as post:

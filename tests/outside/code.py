@@ -92,7 +92,7 @@ def members(thing: Any) -> Iterator[tuple[str, Any]]:
 
 def journal_records() -> Facts:
     """Every kind of record, with its fields and theirs."""
-    records = importlib.import_module("gateway.records")
+    records = importlib.import_module("gateway.records.records")
     facts: Facts = {}
     for kind in vars(records).values():
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__struct_config__.tag:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from gateway import records
+from gateway.records import records
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN
 from tests.adapters.telegram_wire import TelegramWire

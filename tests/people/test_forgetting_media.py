@@ -8,7 +8,7 @@ import pytest
 from anyio import to_thread
 
 from gateway.engine.sqlite.backup import read_in
-from gateway.record_subjects import AUDIO_SUBJECTS, UPDATE_SUBJECTS, VOICE_SUBJECTS
+from gateway.records.subjects import AUDIO_SUBJECTS, UPDATE_SUBJECTS, VOICE_SUBJECTS
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, GROUP
 from tests.adapters.telegram_calls_wire import TelegramCallsWire

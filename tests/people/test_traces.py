@@ -6,19 +6,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway import records
 from gateway.agent.toolbox.memory import FileMemory
+from gateway.cluster.folders import SharedFolders
 from gateway.engine import Engine
 from gateway.errors import AccessError
-from gateway.message_pieces import OF_OTHERS, find_pieces, quote_heard
-from gateway.messages import Address, HeardWords, Message
+from gateway.messages.message import Address, HeardWords, Message
+from gateway.messages.pieces import OF_OTHERS, find_pieces, quote_heard
+from gateway.messages.transcript import Entry
 from gateway.people import Person, PersonTraces, parse_person
 from gateway.people.traces import is_direct, is_of, pick_turns
+from gateway.records import records
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.search import SessionSearch
 from gateway.sessions.transitions import begin_session
-from gateway.shared_folders import SharedFolders
-from gateway.transcript import Entry
 from tests.spine import engine
 
 __all__ = ["engine"]

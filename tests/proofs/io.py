@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import anyio
 
-from gateway.control_socket.client import ControlError
+from gateway.control.client import ControlError
 from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
 from tests.engine.faulty_disk import KINDS, NO_COMPILER, FaultyDisk, ForkedScripts, find_fault, make_faulty_disk

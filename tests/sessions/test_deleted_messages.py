@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
-from gateway.message_pieces import DELETED, MessageName, find_pieces, name_of
-from gateway.messages import Address, Attachment, Message
+from gateway.messages.message import Address, Attachment, Message
+from gateway.messages.pieces import DELETED, MessageName, find_pieces, name_of
+from gateway.messages.transcript import Entry
+from gateway.records import records, subjects
 from gateway.sessions import SessionRepository, transitions
 from gateway.sessions.deleted_messages import DeletedMessages
 from gateway.sessions.removal import compact_chain
 from gateway.sessions.search import SessionSearch
-from gateway.transcript import Entry
 from tests.spine import key
 
 WORD = "swordfish"
@@ -52,7 +52,7 @@ async def take(engine: Engine, *messages: Message) -> int:
         where = {"platform": AT.platform, "chat_id": AT.chat_id, "message_id": one.id, "turn_id": "t"}
         event = records.EmittedEvent(name="message:received", fields={**where, "text": one.text})
         owed = records.make_owed_event_put("message:received", records.encode(event), key())
-        (seq, _) = await engine.append(NewRecord(record_subjects.session_subject_of("in", key()), inbound), owed)
+        (seq, _) = await engine.append(NewRecord(subjects.session_subject_of("in", key()), inbound), owed)
     return seq
 
 
@@ -120,7 +120,7 @@ async def test_it_goes_with_its_edits_its_audio_and_its_files(
     voiced = said("5", WORD, "1", Attachment("voice", str(note), "note.ogg", "audio/ogg", 3))
     on = await take(engine, voiced)
     heard = records.AudioTranscription(session_key=key(), on=on, state="done", text=WORD)
-    await engine.append(NewRecord(record_subjects.session_subject_of("audio", key()), records.encode(heard)))
+    await engine.append(NewRecord(subjects.session_subject_of("audio", key()), records.encode(heard)))
     await answer(engine, sessions, said("5:edit9", f"no, {WORD}!"))
     assert await deletions.delete(name_of(voiced))
     assert await holding(engine) == ["turn"]

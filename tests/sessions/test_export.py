@@ -2,9 +2,9 @@
 
 import json
 
+from gateway.messages.transcript import Entry, ToolCall, Usage
 from gateway.sessions import Session
 from gateway.sessions.export import as_json, as_markdown
-from gateway.transcript import Entry, ToolCall, Usage
 
 SESSION = Session(
     "agent:main:net:dm:1",

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gateway.config.settings import SessionSettings
-from gateway.messages import Address, ChatType, Message
+from gateway.messages.message import Address, ChatType, Message
 from gateway.sessions import platform_of, session_key_of
 from gateway.sessions.keys import make_session_id
 

@@ -7,14 +7,14 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import SessionError
-from gateway.messages import Reply
+from gateway.messages.message import Reply
+from gateway.messages.steps import ToolFinished
+from gateway.messages.transcript import Entry, Picture
+from gateway.records import records, subjects
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import forget_sessions, rewrite_sessions
-from gateway.steps import ToolFinished
-from gateway.transcript import Entry, Picture
 from tests.spine import chain, key, message
 
 SECRET = "the password is swordfish"
@@ -24,7 +24,7 @@ async def spoken(engine: Engine, sessions: SessionRepository, text: str) -> Sess
     """A new session with one turn: message, what was heard in it, answer in the chain, reply, a dead letter."""
     said = message(text)
     inbound = records.encode(records.InboundMessage(session_key=key(), message=said))
-    (seq,) = await engine.append(NewRecord(record_subjects.session_subject_of("in", key()), inbound))
+    (seq,) = await engine.append(NewRecord(subjects.session_subject_of("in", key()), inbound))
     out = records.OwedReply(reply=Reply("r", said.address, text), session_key=key())
     dead = records.DeadLetterRecord(what="x", reason="y", attempts=3, subject="s", seq=1, data=text.encode())
     session = await sessions.open(key())
@@ -32,9 +32,9 @@ async def spoken(engine: Engine, sessions: SessionRepository, text: str) -> Sess
     done = records.TurnEnded(upto=seq, entries=(Entry("user", text),))
     heard = records.AudioTranscription(session_key=key(), on=seq, state="done", text=text)
     extra = [
-        NewRecord(record_subjects.session_subject_of("audio", key()), records.encode(heard)),
-        NewRecord(record_subjects.reply_subject_of(said.address, key()), records.encode(out)),
-        NewRecord(record_subjects.session_subject_of("dead.turns", key()), records.encode(dead)),
+        NewRecord(subjects.session_subject_of("audio", key()), records.encode(heard)),
+        NewRecord(subjects.reply_subject_of(said.address, key()), records.encode(out)),
+        NewRecord(subjects.session_subject_of("dead.turns", key()), records.encode(dead)),
     ]
     return await sessions.append(session, opened, done, extra=extra)
 
@@ -43,7 +43,7 @@ async def test_all_words_under_a_key_go_and_no_message_waits_again(engine: Engin
     sessions = SessionRepository(engine, summary_every=1)
     before = await spoken(engine, sessions, SECRET)
     waiting = records.encode(records.InboundMessage(session_key=key(), message=message(SECRET)))
-    (newest,) = await engine.append(NewRecord(record_subjects.session_subject_of("in", key()), waiting))
+    (newest,) = await engine.append(NewRecord(subjects.session_subject_of("in", key()), waiting))
     assert await forget_sessions(engine, sessions, key())
     assert not [record for record in await engine.read(">", 0, 1000) if b"swordfish" in record.data]
     for session in (await sessions.open(key()), await SessionRepository(engine).open(key())):
@@ -83,14 +83,11 @@ async def test_hooks_are_still_owed_the_events_of_the_sessions_that_stay(engine:
         event = records.EmittedEvent(name="agent:end", fields=fields)
         data = records.encode(event)
         lost = records.DeadLetterRecord(what="x", reason="y", attempts=3, subject="s", seq=1, data=data)
-        await engine.append(NewRecord(record_subjects.owed_event_subject_of(event.name, key()), data))
+        await engine.append(NewRecord(subjects.owed_event_subject_of(event.name, key()), data))
         await engine.append(records.make_event_put(event))  # as 0.1 wrote it
         await engine.append(NewRecord("gw.dead.hooks.x", records.encode(lost)))
     assert await forget_sessions(engine, sessions, key(), first.session_id)
-    owed = [
-        await chain(engine, pattern)
-        for pattern in (record_subjects.EVENT_SUBJECTS, record_subjects.OWED_EVENT_SUBJECTS)
-    ]
+    owed = [await chain(engine, pattern) for pattern in (subjects.EVENT_SUBJECTS, subjects.OWED_EVENT_SUBJECTS)]
     dead: list[Any] = [records.decode(lost.data) for lost in await chain(engine, "gw.dead.hooks.*")]
     assert [[event.fields["response"] for event in events] for events in (*owed, dead)] == [["second"]] * 3
 
@@ -110,7 +107,7 @@ async def test_what_is_not_there_cannot_be_forgotten(engine: Engine) -> None:
     assert not await forget_sessions(engine, sessions, key())
     await spoken(engine, sessions, "x")
     assert not await forget_sessions(engine, sessions, key(), "20200101_000000_none")
-    assert await chain(engine, record_subjects.session_subject_of("turn", key()))
+    assert await chain(engine, subjects.session_subject_of("turn", key()))
 
 
 async def test_one_session_is_not_cut_out_while_a_turn_runs(engine: Engine) -> None:

@@ -4,12 +4,12 @@ import anyio
 import msgspec
 import pytest
 
-from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict
+from gateway.messages.transcript import Entry
+from gateway.records import records, subjects
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.session import STATE_VERSION
-from gateway.transcript import Entry
 from tests.spine import SetClock, chain, change_session
 
 KEY = "agent:main:net:dm:1"
@@ -65,7 +65,7 @@ async def test_a_change_that_is_overtaken_is_made_on_the_newer_state(engine: Eng
 
 async def test_an_append_whose_fence_elsewhere_fails_writes_nothing(engine: Engine) -> None:
     sessions = SessionRepository(engine)
-    fenced = NewRecord(record_subjects.session_subject_of("bell", KEY), b"{}", expect=7)
+    fenced = NewRecord(subjects.session_subject_of("bell", KEY), b"{}", expect=7)
     with pytest.raises(Conflict):
         await sessions.append(await sessions.open(KEY), transitions.change_title("x"), extra=[fenced])
     assert (await sessions.open(KEY)).title == ""
@@ -75,9 +75,9 @@ async def test_a_summary_bounds_what_must_be_read_again(engine: Engine) -> None:
     sessions = SessionRepository(engine, summary_every=10)
     for number in range(25):
         session = await sessions.append(await sessions.open(KEY), done(str(number)))
-    summaries = await chain(engine, record_subjects.session_subject_of("sum", KEY))
+    summaries = await chain(engine, subjects.session_subject_of("sum", KEY))
     assert len(summaries) == 1, "older summaries are removed"
-    await engine.purge(record_subjects.session_subject_of("turn", KEY), summaries[0].upto)
+    await engine.purge(subjects.session_subject_of("turn", KEY), summaries[0].upto)
     again = await SessionRepository(engine).open(KEY)
     assert again == session
 
@@ -91,7 +91,7 @@ async def test_a_summary_of_another_version_is_passed_over(engine: Engine) -> No
         b'{"kind":"summary","v":99,"upto":1,"state":{}}',
         b"not json",
     ):
-        await engine.append(NewRecord(record_subjects.session_subject_of("sum", KEY), data))
+        await engine.append(NewRecord(subjects.session_subject_of("sum", KEY), data))
         assert await SessionRepository(engine).open(KEY) == session
 
 

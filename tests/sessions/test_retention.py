@@ -8,17 +8,17 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.config.node_settings import JournalSettings
 from gateway.engine import Engine, NewRecord
 from gateway.engine.interface import MOST_AT_ONCE
 from gateway.errors import SessionError
-from gateway.messages import Attachment, Reply
+from gateway.messages.message import Attachment, Reply
+from gateway.messages.transcript import Entry
+from gateway.records import records, subjects
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import compact_chain, forget_sessions
 from gateway.sessions.retention import LONG_CHAIN, FileRetention, Retention
 from gateway.sessions.search import SessionSearch
-from gateway.transcript import Entry
 from tests.spine import SetClock, chain, key, message
 
 DAY = records.DAY
@@ -39,7 +39,7 @@ class Place:
     async def talk(self, chat: str, text: str, *, new: bool = False) -> Session:
         said = message(text, chat)
         inbound = records.encode(records.InboundMessage(session_key=key(chat), message=said))
-        (seq,) = await self.engine.append(NewRecord(record_subjects.session_subject_of("in", key(chat)), inbound))
+        (seq,) = await self.engine.append(NewRecord(subjects.session_subject_of("in", key(chat)), inbound))
         session = await self.sessions.open(key(chat))
         begins = new or not session.session_id
         opened = [transitions.begin_session(session, self.clock(), "new", message=said)] if begins else []
@@ -103,14 +103,14 @@ async def test_what_waits_or_is_under_way_stays_however_old(place: Place) -> Non
     await place.sessions.append(asked, claim, question)
     await place.talk("waits", "done")
     waiting = records.encode(records.InboundMessage(session_key=key("waits"), message=message("answer me", "waits")))
-    await place.engine.append(NewRecord(record_subjects.session_subject_of("in", key("waits")), waiting))
+    await place.engine.append(NewRecord(subjects.session_subject_of("in", key("waits")), waiting))
     place.clock.now += 1000 * DAY
     place.limits = replace(NO_LIMITS, retention=90 * DAY)
     await place.retention.run_once()
     assert (await place.sessions.open(key("asked"))).is_waiting
-    assert [
-        one.message.text for one in await chain(place.engine, record_subjects.session_subject_of("in", key("waits")))
-    ] == ["answer me"]
+    assert [one.message.text for one in await chain(place.engine, subjects.session_subject_of("in", key("waits")))] == [
+        "answer me"
+    ]
 
 
 async def test_near_the_bound_the_longest_silent_go_first_and_only_as_many_as_must(place: Place) -> None:
@@ -145,7 +145,7 @@ async def test_a_shortened_chain_says_the_same(place: Place) -> None:
     before, found = await place.sessions.open(key()), await place.search.find("more")
     rows, counted = await place.search.list_sessions(), await place.search.statistics()
     assert await compact_chain(place.engine, place.sessions, key())
-    assert len(await chain(place.engine, record_subjects.session_subject_of("turn", key()))) == 3
+    assert len(await chain(place.engine, subjects.session_subject_of("turn", key()))) == 3
     for sessions in (place.sessions, SessionRepository(place.engine)):
         after = await sessions.open(key())
         same = ("session_id", "entries", "turns", "upto", "bag", "settings", "usage", "began", "last_active", "user_id")
@@ -166,7 +166,7 @@ async def test_a_long_chain_is_shortened_by_itself(place: Place) -> None:
         changed = [records.SettingChanged(name="title", value=f"t{number}") for number in numbers]
         session = await place.sessions.append(session, *changed)
     await place.retention.run_once()
-    assert len(await chain(place.engine, record_subjects.session_subject_of("turn", key()))) == 2
+    assert len(await chain(place.engine, subjects.session_subject_of("turn", key()))) == 2
     now = await place.sessions.open(key())
     assert (now.title, now.entries) == (session.title, session.entries)
     await place.talk("1", "and on")
@@ -199,7 +199,7 @@ async def test_what_hooks_are_owed_of_a_forgotten_conversation_goes_with_it(plac
     await file.write_bytes(b"x")
     said = message("swordfish", attachments=(Attachment("image", str(file)),))
     inbound = records.encode(records.InboundMessage(session_key=key(), message=said))
-    await place.engine.append(NewRecord(record_subjects.session_subject_of("in", key()), inbound))
+    await place.engine.append(NewRecord(subjects.session_subject_of("in", key()), inbound))
 
     def event(of: str, text: str) -> bytes:
         return records.encode(records.EmittedEvent(name="message:sent", fields={"session_key": of, "text": text}))
@@ -211,7 +211,7 @@ async def test_what_hooks_are_owed_of_a_forgotten_conversation_goes_with_it(plac
         NewRecord("gw.ev.message.sent", event(key(), "swordfish")),
         NewRecord("gw.ev.message.sent", event("other", "kept")),
         NewRecord("gw.dead.hook.1", records.encode(dead)),
-        NewRecord("gw.out.net.place." + record_subjects.token_of(key()), records.encode(owed(said.address))),
+        NewRecord("gw.out.net.place." + subjects.token_of(key()), records.encode(owed(said.address))),
     ]
     await place.engine.append(*puts)
     assert await forget_sessions(place.engine, place.sessions, key())
@@ -234,7 +234,7 @@ async def test_files_that_came_with_messages_go_when_these_do(place: Place) -> N
 async def test_in_the_folder_of_a_conversation_what_came_in_goes_and_what_was_written_stays(place: Place) -> None:
     own = anyio.Path(place.files / "net" / "1")
     await own.mkdir(parents=True)
-    came, written, link = own / f"{record_subjects.token_of('x')}.jpg", own / "notes.txt", own.parent / "old.jpg"
+    came, written, link = own / f"{subjects.token_of('x')}.jpg", own / "notes.txt", own.parent / "old.jpg"
     for file in (came, written):
         await file.write_bytes(b"x")
     await link.symlink_to(came)
@@ -248,7 +248,7 @@ async def test_in_the_folder_of_a_conversation_what_came_in_goes_and_what_was_wr
 
 
 async def test_a_file_that_was_moved_goes_with_the_conversation_it_went_to(place: Place) -> None:
-    old = anyio.Path(place.files / "net" / f"{record_subjects.token_of('x')}.jpg")
+    old = anyio.Path(place.files / "net" / f"{subjects.token_of('x')}.jpg")
     said = message("look", attachments=(Attachment("image", str(old)),))
     own = anyio.Path(said.address.find_folder(place.files, said.user_id))
     other = old.parent / "chat.2"
@@ -257,7 +257,7 @@ async def test_a_file_that_was_moved_goes_with_the_conversation_it_went_to(place
         await (folder / old.name).write_bytes(b"x")
     await old.symlink_to(own / old.name)
     inbound = records.encode(records.InboundMessage(session_key=key(), message=said))
-    await place.engine.append(NewRecord(record_subjects.session_subject_of("in", key()), inbound))
+    await place.engine.append(NewRecord(subjects.session_subject_of("in", key()), inbound))
     assert await forget_sessions(place.engine, place.sessions, key())
     assert not await (own / old.name).exists()
     assert not await old.is_symlink()

@@ -10,16 +10,16 @@ from typing import Literal
 import anyio
 import pytest
 
-from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord, Record
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
+from gateway.messages.transcript import Entry, Role, Usage
+from gateway.records import records, subjects
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import forget_sessions
 from gateway.sessions.search import MOST_GATHERED, SessionSearch
 from gateway.sessions.search_index import CHANGES as INDEXED
 from gateway.sessions.search_index import SearchIndex, make_snippet, parse_query
 from gateway.sessions.session import CHANGES as FOLDED
-from gateway.transcript import Entry, Role, Usage
 from tests.spine import until
 
 DAY = 86400.0
@@ -280,12 +280,12 @@ async def test_a_removal_that_a_crash_interrupted_is_finished(engine: Engine, se
     inbound = records.encode(
         records.InboundMessage(session_key=session.key, message=Message("1", Address("net", "1"), "a", ""))
     )
-    (waiting,) = await engine.append(NewRecord(record_subjects.session_subject_of("in", session.key), inbound))
+    (waiting,) = await engine.append(NewRecord(subjects.session_subject_of("in", session.key), inbound))
     end = records.TurnEnded(upto=waiting, status="forgotten")
     await talk.sessions.append(session, end)
     assert await found(search, "swordfish") == []
-    assert len(await engine.read(record_subjects.session_subject_of("turn", session.key))) == 1
-    assert await engine.read(record_subjects.session_subject_of("in", session.key)) == []
+    assert len(await engine.read(subjects.session_subject_of("turn", session.key))) == 1
+    assert await engine.read(subjects.session_subject_of("in", session.key)) == []
 
 
 def test_a_snippet_shows_the_place() -> None:

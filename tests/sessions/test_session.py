@@ -4,9 +4,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway import records
+from gateway.messages.transcript import Entry, ToolCall, Usage
+from gateway.records import records
 from gateway.sessions import Session, apply_record
-from gateway.transcript import Entry, ToolCall, Usage
 
 TURNS = st.sampled_from(["t1", "t2"])
 TEXTS = st.text(max_size=4)

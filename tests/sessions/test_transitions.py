@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateway import records
 from gateway.errors import SessionError
+from gateway.messages.transcript import Entry, Usage
+from gateway.records import records
 from gateway.sessions import Session, apply_record, transitions
-from gateway.transcript import Entry, Usage
 from tests.spine import message
 
 

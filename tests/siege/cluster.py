@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from gateway.engine.nats.engine import open_nats
+from gateway.cluster.nats.engine import open_nats
 from gateway.errors import EngineError, GatewayError
 from gateway.testing import GatewayProcess
 from tests.chaos.daemon import Besieged

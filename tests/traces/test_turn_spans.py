@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway import records
 from gateway.engine import Record
 from gateway.hooks.folders.stats import CallTrace, HookCall
-from gateway.messages import Address, Message, Reply
-from gateway.record_subjects import place_of, reply_subject_of, send_subject_of, session_subject_of
-from gateway.steps import JournalRecord, LlmStep, ToolFinished, ToolStarted
+from gateway.messages.message import Address, Message, Reply
+from gateway.messages.steps import JournalRecord, LlmStep, ToolFinished, ToolStarted
+from gateway.messages.transcript import Entry, Usage
+from gateway.records import records
+from gateway.records.subjects import place_of, reply_subject_of, send_subject_of, session_subject_of
 from gateway.traces.turn_spans import Span, TurnSpans
-from gateway.transcript import Entry, Usage
 from gateway.web.turn_times import TurnTimes
 
 KEY, TURN = "agent:main:terminal:dm:me", "t1"

@@ -14,10 +14,10 @@ from gateway.config.settings import Settings
 from gateway.dispatcher.context import GatewayFacts, PlatformInfo
 from gateway.events import Deny, Event
 from gateway.hooks import HookRegistry
-from gateway.messages import Address
-from gateway.records import UsageRow
+from gateway.messages.message import Address
+from gateway.messages.transcript import Usage
+from gateway.records.records import UsageRow
 from gateway.testing import GatewayProcess
-from gateway.transcript import Usage
 from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageOrigin
 from gateway.usage.totals import MOST_LISTED
 from tests.dispatcher.room import Chat, chat

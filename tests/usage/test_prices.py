@@ -15,7 +15,7 @@ from gateway.agent.models.prices import (
     list_prices,
 )
 from gateway.config.settings import ModelSettings, Settings
-from gateway.transcript import Usage
+from gateway.messages.transcript import Usage
 
 
 @pytest.mark.parametrize(

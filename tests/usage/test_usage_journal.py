@@ -6,11 +6,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gateway import record_subjects, records
 from gateway.config.settings import GatewaySettings, Settings
 from gateway.engine.interface import NewRecord
 from gateway.hooks import HookRegistry
-from gateway.transcript import Usage
+from gateway.messages.transcript import Usage
+from gateway.records import records, subjects
 from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageJournal, UsageOrigin
 from gateway.usage.totals import describe_end
 from tests.spine import SetClock, engine, key  # noqa: F401 - a fixture
@@ -75,10 +75,10 @@ async def test_what_was_folded_counts_once_when_the_process_ends_before_it_is_re
     for _ in range(3):
         await count(journal, engine)
     (day,) = [day async for day in journal.read_days()]
-    upto = (await engine.read(record_subjects.USAGE_SUBJECT, limit=100))[-1].seq
-    subject = record_subjects.day_subject_of(day.day)
+    upto = (await engine.read(subjects.USAGE_SUBJECT, limit=100))[-1].seq
+    subject = subjects.day_subject_of(day.day)
     older = NewRecord(subject, records.encode(records.DayUsage(day=day.day, rows=())))
-    cursor = NewRecord(record_subjects.FOLDED_SUBJECT, records.encode(records.UsageCursor(upto=upto)))
+    cursor = NewRecord(subjects.FOLDED_SUBJECT, records.encode(records.UsageCursor(upto=upto)))
     await engine.append(older, cursor, NewRecord(subject, records.encode(day)))
     again = journal_on(engine)
     await again.load()
@@ -94,7 +94,7 @@ async def test_what_an_append_has_written_after_all_is_not_written_twice(engine)
     await engine.append(*turn.waiting)
     await turn.write(engine)
     assert turn.waiting == ()
-    assert len(await engine.read(record_subjects.USAGE_SUBJECT)) == 1
+    assert len(await engine.read(subjects.USAGE_SUBJECT)) == 1
 
 
 async def test_a_person_gets_another_name_in_all_days(engine):  # noqa: F811

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway import record_subjects, records
+from gateway.records import records, subjects
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.web.event_stream import MAX_BYTES, MAX_EVENTS, EventStream, LiveEvent, cut_field
 from gateway.web.logins import (
@@ -47,7 +47,7 @@ async def test_a_link_lasts_a_minute_and_a_login_a_month_after_its_last_use() ->
     assert await again.find(secret)
     clock.now += LOGIN_SECONDS + 1
     assert await again.find(secret) is None
-    _, kept = await records.read_last(engine, record_subjects.LOGIN_SUBJECT, records.LoginState)
+    _, kept = await records.read_last(engine, subjects.LOGIN_SUBJECT, records.LoginState)
     assert secret not in str(kept)
 
 
@@ -93,7 +93,7 @@ async def test_whoever_comes_again_and_again_ends_nobody_else_s_login_or_link() 
     crowd = [records.Login(f"{number}", "user", 1.0, 9e12, f"net:{number % 20}") for number in range(MOST_LOGINS)]
     few = [records.Login("few", "user", 1.0, 9e12, "net:few")]
     state = records.LoginState(logins=(*few, *crowd))
-    await records.replace_last(engine, record_subjects.LOGIN_SUBJECT, state, logins.last._seq)
+    await records.replace_last(engine, subjects.LOGIN_SUBJECT, state, logins.last._seq)
     await logins.last.load()
     assert await logins.redeem(await logins.open_link())
     assert len(logins.logins) == MOST_LOGINS
@@ -120,7 +120,7 @@ async def test_whom_a_proxy_names_has_come_once_in_the_time_of_a_login() -> None
 async def test_a_login_of_before_whose_secret_was_a_cookie_is_none() -> None:
     engine = MemoryEngine()
     kept = records.LoginState(logins=(records.Login(mark_of("cookie"), "owner", 1.0, 9e12, "owner"),))
-    await records.replace_last(engine, record_subjects.LOGIN_SUBJECT, kept, 0)
+    await records.replace_last(engine, subjects.LOGIN_SUBJECT, kept, 0)
     logins = Logins(engine)
     await logins.last.load()
     for given in ("cookie", "", "login cookie", "ä\ud800"):

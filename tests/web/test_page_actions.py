@@ -11,12 +11,12 @@ import pytest
 from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
 
-from gateway import records
-from gateway.activity import CALLER, Caller
 from gateway.daemon.question_verbs import find_persons
 from gateway.daemon.verb_rights import VERB_RIGHTS
 from gateway.engine import NewRecord, open_sqlite
 from gateway.hooks.folders.dead_letters import dead_letter_subject_of
+from gateway.records import records
+from gateway.records.activity import CALLER, Caller
 from gateway.roles import ROLES, Role, rank_of
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import gateway_in

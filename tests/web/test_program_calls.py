@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from gateway import record_subjects, records
 from gateway.daemon.gateway import Gateway
 from gateway.engine import NewRecord, Record
+from gateway.records import records, subjects
 from gateway.testing.live_gateway import gateway_in
 from gateway.web.openai.calls import NewCall, ProgramCalls, ShownText
 
@@ -56,7 +56,7 @@ async def test_calls_without_a_user_are_forgotten_after_a_day_and_sessions_stay(
         for number, user in enumerate(("", "ann")):
             watcher = await calls.begin(NewCall(f"c{number}", key, "hello", "", user=user, is_named=True))
             assert (await watcher.wait_answer()).text == "Good day."
-        (before,) = await gateway.engine.read(record_subjects.call_patterns_of("app", "c1")[0])
+        (before,) = await gateway.engine.read(subjects.call_patterns_of("app", "c1")[0])
         await gateway.engine.append(replace_call(before, "c2"))
         found = await calls.find(key, "c2")
         assert found is not None
@@ -67,7 +67,7 @@ async def test_calls_without_a_user_are_forgotten_after_a_day_and_sessions_stay(
         left = [one.session_key for one in await sessions_of(gateway)]
         assert left == ["agent:main:api:dm:app:ann"]
         for kind in ("in", "turn", "shown", "sum"):
-            subject = record_subjects.session_subject_of(kind, "agent:main:api:call:app:c0")
+            subject = subjects.session_subject_of(kind, "agent:main:api:call:app:c0")
             assert await gateway.engine.read(subject) == []
         again = await calls.begin(NewCall("c0", key, "hello", "", is_named=True))
         assert (await again.wait_answer()).text == "Good day."
@@ -77,10 +77,10 @@ def replace_call(record: Record, call_id: str) -> NewRecord:
     """The same call under another id, where calls stood before they were under their conversations."""
     call = records.decode(record.data)
     assert isinstance(call, records.ProgramCall)
-    subject = record_subjects.call_patterns_of(call.key, call_id)[-1]
+    subject = subjects.call_patterns_of(call.key, call_id)[-1]
     return NewRecord(subject, records.encode(structs.replace(call, id=call_id)))
 
 
 async def sessions_of(gateway: Gateway) -> list[records.SessionOpened]:
-    found = records.read_all(gateway.engine, record_subjects.TURN_SUBJECTS, records.SessionOpened)
+    found = records.read_all(gateway.engine, subjects.TURN_SUBJECTS, records.SessionOpened)
     return [one async for _, one in found]

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gateway.control_socket.client import ControlClient
+from gateway.control.client import ControlClient
 from tests.web.logged_in import read_login, redeem
 
 PAUSE = 2.0  # between two looks of a page, as in main.js

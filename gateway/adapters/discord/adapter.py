@@ -33,7 +33,7 @@ from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.errors import AdapterError
-from gateway.messages import Address
+from gateway.messages.message import Address
 
 log = logging.getLogger(__name__)
 

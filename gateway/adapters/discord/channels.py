@@ -13,7 +13,7 @@ from discord.http import HTTPClient
 
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.settings import DiscordSettings
-from gateway.messages import Address
+from gateway.messages.message import Address
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from gateway.adapters.discord.client import DiscordClient
 from gateway.adapters.discord.connection import ERRORS, PORTAL, configure_library
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.folder import PlatformReport
-from gateway.messages import Address
+from gateway.messages.message import Address
 
 INTENT = f"at {PORTAL}, Bot, Privileged Gateway Intents, switch on Message Content Intent: without it nothing works"
 INVITE = "open the link, and add the bot to a server; whoever shares a server with it can write to it"

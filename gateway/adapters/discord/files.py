@@ -14,7 +14,7 @@ from discord.http import HTTPClient, handle_message_parameters
 
 from gateway.adapters.discord.connection import ERRORS
 from gateway.adapters.shared import files
-from gateway.messages import Attachment, kind_of
+from gateway.messages.message import Attachment, kind_of
 from gateway.voice.audio_format import calculate_shape
 
 LARGEST = 25_000_000

@@ -11,7 +11,7 @@ from discord.utils import escape_markdown
 
 from gateway.adapters.shared.markdown_split import FENCE, count_utf16_units, split_markdown
 from gateway.adapters.shared.markdown_table import fit_columns
-from gateway.messages import LiteralText
+from gateway.messages.message import LiteralText
 
 LIMIT = 2000  # signs; counted here as the longest of the ways in which they can be counted
 ROW = re.compile(r"\s*\|.*\|\s*")

@@ -18,8 +18,8 @@ from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.buttons import decode_button
 from gateway.adapters.shared.incoming import STRANGER, RecentMessages, check_message, refusal_of, remember
-from gateway.commands import CommandChoice
-from gateway.messages import Address, Message, MessageKind
+from gateway.dispatcher.commands import CommandChoice
+from gateway.messages.message import Address, Message, MessageKind
 
 log = logging.getLogger(__name__)
 

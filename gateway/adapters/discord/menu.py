@@ -9,7 +9,7 @@ import discord
 
 from gateway.adapters.discord.connection import ERRORS
 from gateway.adapters.discord.request_rate import retry_request
-from gateway.commands import Command, CommandOption, CommandTable
+from gateway.dispatcher.commands import Command, CommandOption, CommandTable
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from gateway.adapters.discord.channels import int_of
 from gateway.adapters.discord.connection import ERRORS
 from gateway.adapters.shared.status_reactions import NetworkReactions, RefusalScope
 from gateway.errors import AdapterError
-from gateway.messages import Address
+from gateway.messages.message import Address
 
 PAUSE = 0.6
 NO_RIGHT = ("code 50001)", "code 50013)")

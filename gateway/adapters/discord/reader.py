@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import discord
 import msgspec
 
-from gateway import messages
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.settings import DiscordSettings
@@ -24,9 +23,10 @@ from gateway.adapters.shared.incoming import (
     describe_reply,
     to_plain_name,
 )
-from gateway.commands import parse_command
-from gateway.message_parts import MessagePart, describe_parts, make_poll, make_sticker
-from gateway.messages import Address, MessageKind
+from gateway.dispatcher.commands import parse_command
+from gateway.messages import message as messages
+from gateway.messages.message import Address, MessageKind
+from gateway.messages.parts import MessagePart, describe_parts, make_poll, make_sticker
 
 PERSON_TYPES = (discord.MessageType.default, discord.MessageType.reply)
 MENTION = re.compile(r"<@!?(\d+)>")

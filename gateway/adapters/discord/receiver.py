@@ -12,7 +12,6 @@ from typing import Any
 import anyio.abc
 import discord
 
-from gateway import messages
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.client import EventListener
 from gateway.adapters.discord.connection import PLATFORM
@@ -26,7 +25,8 @@ from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import Inbox
 from gateway.adapters.shared.incoming import RecentMessages, check_message, make_reaction
 from gateway.adapters.shared.read_positions import ReadMarks
-from gateway.message_pieces import MessageName
+from gateway.messages import message as messages
+from gateway.messages.pieces import MessageName
 
 log = logging.getLogger(__name__)
 

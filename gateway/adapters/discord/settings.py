@@ -5,7 +5,7 @@ from typing import Annotated
 from gateway.config.fields import HTTP_PATTERN, WEBSOCKET_PATTERN, Secret, describe
 from gateway.config.platform_settings import PlatformSettings, PlatformSpec
 from gateway.logs.redaction import TokenShape
-from gateway.message_parts import Poll
+from gateway.messages.parts import Poll
 
 SNOWFLAKE = r"[0-9]{15,21}"  # 64 bits, the upper ones of which are a time; one digit more was always taken
 

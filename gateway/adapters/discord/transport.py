@@ -23,8 +23,8 @@ from gateway.adapters.shared.files import FileMessage, LoadedFile, OutboundFile
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.shared.transport import NetworkTransport
-from gateway.message_parts import MessagePart, Poll
-from gateway.messages import Address, Button, Reply
+from gateway.messages.message import Address, Button, Reply
+from gateway.messages.parts import MessagePart, Poll
 from gateway.outbox import DoubtPolicy
 
 log = logging.getLogger(__name__)

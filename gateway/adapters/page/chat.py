@@ -19,15 +19,15 @@ from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.files import file_name_of, write_pieces
 from gateway.adapters.shared.inbox import KeyedLock
 from gateway.adapters.shared.incoming import STRANGER, remember
-from gateway.commands import Command, parse_command
 from gateway.dispatcher.attachments import display_name_of
 from gateway.dispatcher.chat_commands import find_command
+from gateway.dispatcher.commands import Command, parse_command
 from gateway.dispatcher.message_pace import TOO_FAST
 from gateway.engine import NewRecord
 from gateway.engine.failure_watch import FailureWatch
 from gateway.errors import AdapterError, Duplicate
-from gateway.file_folders import RECEIVED_NAME
-from gateway.messages import Attachment, Message, MessageKind, Receipt, kind_of
+from gateway.files.folders import RECEIVED_NAME
+from gateway.messages.message import Attachment, Message, MessageKind, Receipt, kind_of
 from gateway.roles import Role
 from gateway.threads import run_in_thread
 

@@ -6,10 +6,10 @@ terminal, `NETWORK:ID` for somebody who was given one in a chat, else the name b
 
 import re
 
-from gateway import record_subjects
 from gateway.access import WEB
 from gateway.config.settings import SessionSettings
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
+from gateway.records import subjects
 from gateway.sessions import session_key_of
 
 PLATFORM = WEB
@@ -31,7 +31,7 @@ def key_of(address: Address) -> str:
 
 def subject_of(address: Address) -> str:
     """Where what is shown there stands in the journal."""
-    return record_subjects.session_subject_of("page", key_of(address))
+    return subjects.session_subject_of("page", key_of(address))
 
 
 def thread_of_key(key: str, person: str) -> str | None:

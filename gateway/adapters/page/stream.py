@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import anyio
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.adapters.page.places import PLATFORM, address_of, key_of, subject_of, thread_of_key
 from gateway.adapters.shared.incoming import remember
 from gateway.engine import Engine, Record
 from gateway.lanes import Lanes
-from gateway.messages import Address, Attachment, Message, Reply
+from gateway.messages.message import Address, Attachment, Message, Reply
+from gateway.records import records, subjects
 from gateway.sessions.search import SessionSearch
 
 MOST_SHOWN = 200  # of the past, at first; further ones when they are asked for
@@ -82,17 +82,17 @@ class ChatStream:
     async def run(self) -> None:
         """Until cancelled."""
         await self._begun.wait()
-        patterns = (record_subjects.PAGE_SUBJECTS, record_subjects.TURN_SUBJECTS, record_subjects.DELTA_SUBJECTS)
+        patterns = (subjects.PAGE_SUBJECTS, subjects.TURN_SUBJECTS, subjects.DELTA_SUBJECTS)
         heard = await self._engine.tail(*patterns)
         for known in self._chats.values():
             known.tell()
         async for record in heard:
-            if chat := self._chats.get(record_subjects.token_of_subject(record.subject)):
+            if chat := self._chats.get(subjects.token_of_subject(record.subject)):
                 chat.note(record)
 
     def attend(self, address: Address) -> LiveChat:
         """From now on the live part of this chat is known."""
-        token = record_subjects.token_of(key_of(address))
+        token = subjects.token_of(key_of(address))
         chat = self._chats.get(token) or LiveChat()
         remember(self._chats, token, chat, MOST_CHATS)
         self._begun.set()

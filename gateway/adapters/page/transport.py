@@ -9,10 +9,10 @@ from contextlib import suppress
 from gateway.adapters.page.places import PLATFORM, subject_of
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Duplicate
-from gateway.messages import Message, Reply
+from gateway.messages.message import Message, Reply
 from gateway.outbox.interface import JournalTransport
-from gateway.record_subjects import token_of
-from gateway.records import PAGE_TTL, ShownMessage, encode
+from gateway.records.records import PAGE_TTL, ShownMessage, encode
+from gateway.records.subjects import token_of
 
 
 class PageTransport(JournalTransport):

@@ -19,13 +19,13 @@ from msgspec import structs
 
 from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.shared.unreadable import format_unreadable, write_unreadable
-from gateway.commands import CommandChoice
 from gateway.dispatcher import CompleteMessage, DispatcherContext, open_page_by_button, suggest_names
+from gateway.dispatcher.commands import CommandChoice
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError, GatewayError, describe_error
 from gateway.hooks import HookRegistry
-from gateway.message_pieces import MessageName
-from gateway.messages import Address, Message, Receipt, name_of_account
+from gateway.messages.message import Address, Message, Receipt, name_of_account
+from gateway.messages.pieces import MessageName
 
 log = logging.getLogger(__name__)
 

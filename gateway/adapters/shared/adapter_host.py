@@ -18,12 +18,12 @@ from gateway.adapters.shared.inbox import FetchFile, add_files, add_network_mess
 from gateway.adapters.shared.incoming import FileT, IncomingMessage, RecentMessages, check_message
 from gateway.adapters.shared.read_positions import ReadCursor
 from gateway.adapters.shared.typing_indicator import ShowTyping, TypingIndicator
-from gateway.commands import CommandTable, parse_command
+from gateway.dispatcher.commands import CommandTable, parse_command
 from gateway.engine import NewRecord
 from gateway.engine.interface import append_until_written
 from gateway.errors import AdapterError, Conflict
-from gateway.message_pieces import MessageName
-from gateway.messages import Address, Message, Receipt
+from gateway.messages.message import Address, Message, Receipt
+from gateway.messages.pieces import MessageName
 from gateway.outbox import Transport
 
 TYPING_PAUSE = 5.0

@@ -1,7 +1,7 @@
 """What a button carries where the network hands it back unread: its value, and who is asked. So it needs no memory."""
 
 from gateway.errors import AdapterError
-from gateway.messages import Button
+from gateway.messages.message import Button
 
 SEPARATOR = "|"
 

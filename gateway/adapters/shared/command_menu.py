@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from gateway.commands import CommandTable
+from gateway.dispatcher.commands import CommandTable
 from gateway.hooks import HookRegistry
 
 PAUSE = 2.0  # seconds in which hooks that are loaded together come together

@@ -18,10 +18,10 @@ import msgspec
 
 from gateway.dispatcher.attachments import display_name_of
 from gateway.errors import AdapterError
-from gateway.file_folders import find_new_path, open_new_file, open_plain_file, put_in_place, read_whole, write_file
-from gateway.message_parts import MessagePart
-from gateway.messages import Attachment, AttachmentKind
-from gateway.record_subjects import token_of
+from gateway.files.folders import find_new_path, open_new_file, open_plain_file, put_in_place, read_whole, write_file
+from gateway.messages.message import Attachment, AttachmentKind
+from gateway.messages.parts import MessagePart
+from gateway.records.subjects import token_of
 from gateway.threads import run_in_thread
 
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")

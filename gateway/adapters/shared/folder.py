@@ -13,7 +13,7 @@ from gateway.config.platform_settings import PlatformPlace, PlatformSpec
 from gateway.config.schema import SettingsSchema
 
 if TYPE_CHECKING:  # the table of commands stands above the journal, which no setting needs
-    from gateway.commands import CommandTable
+    from gateway.dispatcher.commands import CommandTable
 
 
 class SetupQuestion(msgspec.Struct, frozen=True):

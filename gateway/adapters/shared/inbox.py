@@ -17,8 +17,8 @@ from gateway.adapters.shared.read_positions import ReadMark, ReadMarks
 from gateway.engine import NewRecord
 from gateway.engine.interface import append_until_written
 from gateway.errors import EngineError
-from gateway.message_pieces import MessageName
-from gateway.messages import Attachment, Message
+from gateway.messages.message import Attachment, Message
+from gateway.messages.pieces import MessageName
 
 MOST_TAKEN = 1000  # ids of messages that are known to be taken; the journal knows all of them
 MAX_RAW = 32_000  # bytes of what a network sent for one message

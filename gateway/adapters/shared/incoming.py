@@ -5,7 +5,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from gateway.messages import Address, Message, Receipt
+from gateway.messages.message import Address, Message, Receipt
 
 LONGEST_QUOTE = 500  # characters of what somebody replies to
 MOST = 500  # messages of a network: an answer and a question come soon after what they belong to

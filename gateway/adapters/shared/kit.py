@@ -26,11 +26,20 @@ KIT: Mapping[str, tuple[str, ...]] = {
     "gateway.config.platform_settings": ("PlatformSettings", "PlatformSpec"),
     "gateway.errors": ("AdapterError",),
     "gateway.logs.redaction": ("TokenShape",),
-    "gateway.message_parts": (
+    "gateway.messages.parts": (
         *("Contact", "Location", "MessagePart", "Poll", "Sticker"),
         *("describe_parts", "make_contact", "make_location", "make_poll", "make_sticker"),
     ),
-    "gateway.messages": ("Address", "Attachment", "Button", "LiteralText", "Message", "Receipt", "Reply", "kind_of"),
+    "gateway.messages.message": (
+        "Address",
+        "Attachment",
+        "Button",
+        "LiteralText",
+        "Message",
+        "Receipt",
+        "Reply",
+        "kind_of",
+    ),
     "gateway.outbox": ("DoubtPolicy", "LiveCapability", "Transport"),
 }
 

@@ -17,9 +17,9 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
-from gateway import record_subjects, records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict
+from gateway.records import records, subjects
 
 CURSOR_TIDY = 100  # moves of the cursor between two removals of what is outdated
 LONGEST_AWAY = records.DAY  # what is older is not read again
@@ -38,7 +38,7 @@ class ReadCursor(Generic[PositionT]):
     def __init__(self, engine: Engine, platform: str, bot: str, start: PositionT) -> None:
         self._engine = engine
         self._platform = platform
-        self._subject = record_subjects.cursor_subject_of(platform, bot)
+        self._subject = subjects.cursor_subject_of(platform, bot)
         self._reader = uuid.uuid4().hex
         self._seq = 0
         self._moves = 0
@@ -104,7 +104,7 @@ class ReadMarks:
     def __init__(self, engine: Engine, platform: str, bot: str) -> None:
         self._engine = engine
         self._platform = platform
-        self._subject = record_subjects.cursor_subject_of(platform, bot)
+        self._subject = subjects.cursor_subject_of(platform, bot)
         self._marks: dict[tuple[str, str], ReadMark] = {}
         self._alive = 0.0
         self._moves = 0
@@ -163,10 +163,10 @@ class ReadMarks:
 
     def _put(self, name: str, value: Mapping[str, float | str], ttl: float | None) -> NewRecord:
         kept = records.CursorRecord(platform=self._platform, value=dict(value))
-        return NewRecord(f"{self._subject}.{record_subjects.token_of(name)}", records.encode(kept), ttl=ttl)
+        return NewRecord(f"{self._subject}.{subjects.token_of(name)}", records.encode(kept), ttl=ttl)
 
     async def _tidy(self, name: str) -> None:
-        subject = f"{self._subject}.{record_subjects.token_of(name)}"
+        subject = f"{self._subject}.{subjects.token_of(name)}"
         if (last := await self._engine.last(subject)) is not None:
             await self._engine.purge(subject, last.seq - 1)
 

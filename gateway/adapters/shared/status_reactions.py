@@ -22,7 +22,7 @@ from gateway.dispatcher import CompleteMessage
 from gateway.dispatcher.turn_signs import MessageState, TurnSign, tail_turn_signs
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError
-from gateway.messages import Address, Message, Receipt
+from gateway.messages.message import Address, Message, Receipt
 
 log = logging.getLogger(__name__)
 

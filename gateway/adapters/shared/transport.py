@@ -26,8 +26,8 @@ from gateway.adapters.shared.incoming import remember
 from gateway.adapters.shared.network_errors import NetworkErrors
 from gateway.config.platform_settings import PlatformSettings
 from gateway.errors import AdapterError
-from gateway.message_parts import MessagePart, take_words
-from gateway.messages import Button, LiteralText, Reply
+from gateway.messages.message import Button, LiteralText, Reply
+from gateway.messages.parts import MessagePart, take_words
 from gateway.outbox import LiveTransport
 
 QUESTION_FILE = "question.txt"

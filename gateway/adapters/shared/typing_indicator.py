@@ -10,7 +10,7 @@ import msgspec
 from gateway.chats import FindDisplay
 from gateway.dispatcher.turn_signs import LASTS, TurnSign, tail_turn_signs
 from gateway.engine import Engine
-from gateway.messages import Address
+from gateway.messages.message import Address
 
 LONGEST_SHOWN = 900.0  # a turn that runs longer shows no sign any more
 

@@ -53,7 +53,7 @@ from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.threads import AT_WORK_PAUSE, SlackThreads
 from gateway.adapters.slack.transport import SlackTransport
 from gateway.errors import AdapterError, describe_error
-from gateway.messages import Message
+from gateway.messages.message import Message
 
 log = logging.getLogger(__name__)
 

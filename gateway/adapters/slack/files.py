@@ -18,7 +18,7 @@ from gateway.adapters.shared.files import LoadedFile
 from gateway.adapters.slack.connection import ERRORS, describe_missing_scopes, fetch_messages
 from gateway.adapters.slack.reader import list_shared_files
 from gateway.errors import AdapterError
-from gateway.messages import Attachment, kind_of
+from gateway.messages.message import Attachment, kind_of
 
 log = logging.getLogger(__name__)
 

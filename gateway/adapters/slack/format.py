@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gateway.adapters.shared.buttons import encode_button
 from gateway.adapters.shared.markdown_split import Fence, count_utf16_units, find_open_fence, split_markdown
-from gateway.messages import Button, LiteralText
+from gateway.messages.message import Button, LiteralText
 
 LIMIT = 11_000  # Slack takes 12,000 of a text, and fails near that once anything stands beside it
 LONGEST_QUESTION = 3000  # Slack says no number for such blocks; this much of a text it takes in every block

@@ -14,7 +14,7 @@ from gateway.adapters.slack.connection import ERRORS, PLATFORM
 from gateway.adapters.slack.format import ACTIONS
 from gateway.adapters.slack.manifest import command_name_of
 from gateway.adapters.slack.reader import address_of
-from gateway.messages import Message
+from gateway.messages.message import Message
 
 log = logging.getLogger(__name__)
 

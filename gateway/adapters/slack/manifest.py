@@ -7,7 +7,7 @@ they would meet, and whoever types `!name` in a message needs no entry at all.
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from gateway.commands import Command, CommandTable
+    from gateway.dispatcher.commands import Command, CommandTable
 
 SCOPES: Final = (
     "app_mentions:read",

@@ -14,7 +14,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.inbox import KeyedLock
 from gateway.adapters.shared.incoming import remember
-from gateway.messages import Message
+from gateway.messages.message import Message
 
 log = logging.getLogger(__name__)
 

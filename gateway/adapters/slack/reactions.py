@@ -10,7 +10,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway.adapters.shared.status_reactions import NetworkReactions, RefusalScope
 from gateway.adapters.slack.connection import ERRORS, LACKING, code_of
 from gateway.errors import AdapterError
-from gateway.messages import Address
+from gateway.messages.message import Address
 
 PAUSE = 1.2  # seconds: Slack takes fifty and more of them in a minute
 DONE_BEFORE = ("already_reacted", "no_reaction")

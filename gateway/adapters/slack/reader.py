@@ -17,9 +17,9 @@ from gateway.adapters.shared.adapter import IsForUs, IsHeard
 from gateway.adapters.shared.incoming import IncomingMessage, add_context, to_plain_name
 from gateway.adapters.slack.connection import PLATFORM
 from gateway.adapters.slack.settings import SlackSettings
-from gateway.commands import parse_command
-from gateway.message_pieces import MessageName
-from gateway.messages import Address, Message, MessageKind
+from gateway.dispatcher.commands import parse_command
+from gateway.messages.message import Address, Message, MessageKind
+from gateway.messages.pieces import MessageName
 
 Event: TypeAlias = Mapping[str, Any]
 

@@ -26,7 +26,7 @@ from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.reader import Event, SlackReader, address_of
 from gateway.adapters.slack.threads import SlackThreads
 from gateway.errors import GatewayError
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
 
 log = logging.getLogger(__name__)
 

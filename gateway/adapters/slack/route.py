@@ -14,12 +14,12 @@ import anyio
 from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_sdk.signature import SignatureVerifier
 
-from gateway import record_subjects
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.network_routes import Headers, RouteAnswer
 from gateway.adapters.slack.connection import PLATFORM
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Duplicate, EngineError
+from gateway.records import subjects
 
 SIGNATURE, STAMP = "x-slack-signature", "x-slack-request-timestamp"
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
@@ -40,7 +40,7 @@ class SlackRoute:
         self._presence = presence
         self._verifier = SignatureVerifier(secret)
         self._engine = engine
-        self._subject = record_subjects.signature_subject_of(PLATFORM, presence.name)
+        self._subject = subjects.signature_subject_of(PLATFORM, presence.name)
 
     def why_not_heard(self, headers: Headers) -> str:
         is_shown = _STAMP.fullmatch(headers.get(STAMP, "")) and _SIGNATURE.fullmatch(headers.get(SIGNATURE, ""))

@@ -17,7 +17,7 @@ from gateway.adapters.shared.incoming import remember
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.slack.connection import SlackIdentity, as_adapter_error, code_of
 from gateway.errors import AdapterError
-from gateway.messages import Address
+from gateway.messages.message import Address
 
 log = logging.getLogger(__name__)
 

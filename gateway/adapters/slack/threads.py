@@ -18,7 +18,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway.adapters.shared.incoming import remember
 from gateway.adapters.slack.connection import ERRORS, as_adapter_error, code_of
 from gateway.adapters.slack.streams import EVERYWHERE
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from gateway.adapters.slack.format import (
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.streams import SlackStreams, make_note, read_nonce
-from gateway.messages import Address, Button, Reply
+from gateway.messages.message import Address, Button, Reply
 from gateway.outbox import DoubtPolicy, nonce_of
 
 LARGEST = 100_000_000

@@ -27,7 +27,7 @@ from gateway.adapters.telegram.updates import FetchedUpdates
 from gateway.adapters.telegram.webhook import TelegramWebhook
 from gateway.chats import ChatJournal
 from gateway.errors import AdapterError, Conflict
-from gateway.messages import Address
+from gateway.messages.message import Address
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from telegram import Message as Shown
 from gateway.adapters.shared.incoming import refusal_of
 from gateway.adapters.telegram.connection import ERRORS
 from gateway.errors import AdapterError
-from gateway.messages import Button, Receipt
+from gateway.messages.message import Button, Receipt
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from gateway.adapters.shared.incoming import remember
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.telegram.connection import ERRORS
 from gateway.adapters.telegram.format import TelegramText
-from gateway.messages import Address
+from gateway.messages.message import Address
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from telegram.error import InvalidToken
 from gateway.adapters.shared import files
 from gateway.adapters.telegram.connection import ERRORS
 from gateway.errors import AdapterError
-from gateway.messages import Attachment, AttachmentKind
+from gateway.messages.message import Attachment, AttachmentKind
 
 LARGEST = 20_000_000  # what Telegram hands out to bots
 

@@ -17,7 +17,7 @@ from gateway.adapters.shared.markdown_split import (
     find_word_end,
 )
 from gateway.adapters.telegram.markdown import TextSegment, read_markdown
-from gateway.messages import LiteralText
+from gateway.messages.message import LiteralText
 
 LIMIT = 4096  # UTF-16 units, Telegram's own
 MOST_ENTITIES = 100

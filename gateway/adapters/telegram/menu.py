@@ -11,7 +11,7 @@ from telegram.error import TelegramError
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.telegram.connection import ERRORS, PLATFORM
 from gateway.adapters.telegram.page_button import find_page_address
-from gateway.commands import Command, CommandTable
+from gateway.dispatcher.commands import Command, CommandTable
 from gateway.roles import Role
 
 log = logging.getLogger(__name__)

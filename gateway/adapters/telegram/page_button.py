@@ -16,7 +16,7 @@ from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.network_routes import Headers, RouteAnswer
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.errors import AccessError
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
 
 FRESH_SECONDS: Final = 60.0
 EARLY_SECONDS: Final = 30.0  # by which clocks may differ

@@ -8,7 +8,7 @@ from gateway.adapters.shared.status_reactions import NetworkReactions, RefusalSc
 from gateway.adapters.telegram.connection import UNKNOWN_METHOD, call_new_method
 from gateway.adapters.telegram.transport import chat_of
 from gateway.errors import AdapterError
-from gateway.messages import Address
+from gateway.messages.message import Address
 
 PAUSE = 1.0
 NO_RIGHT = ("not enough rights", "reaction_invalid", "reactions_too_many", "chat_admin_required", "lets us not write")

@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 import msgspec
 from telegram import CallbackQuery, Chat, Message, MessageEntity, MessageOriginUser, Update, User
 
-from gateway import messages
 from gateway.adapters.shared.adapter import IsForUs, IsHeard
 from gateway.adapters.shared.incoming import IncomingMessage, add_context, describe_reply
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import TelegramFile, file_of
-from gateway.message_parts import (
+from gateway.messages import message as messages
+from gateway.messages.message import Address, ChatType
+from gateway.messages.parts import (
     MessagePart,
     describe_parts,
     make_contact,
@@ -24,7 +25,6 @@ from gateway.message_parts import (
     make_poll,
     make_sticker,
 )
-from gateway.messages import Address, ChatType
 
 MENTIONS = (MessageEntity.MENTION, MessageEntity.TEXT_MENTION)
 

@@ -31,7 +31,7 @@ from gateway.adapters.telegram.reader import TelegramIncoming, TelegramReader
 from gateway.adapters.telegram.update_groups import UpdateGroup, group_updates
 from gateway.adapters.telegram.updates import UpdateSource
 from gateway.engine import NewRecord
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
 
 log = logging.getLogger(__name__)
 

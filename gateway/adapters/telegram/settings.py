@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from gateway.config.fields import HTTP_PATTERN, Secret, describe
 from gateway.config.platform_settings import PlatformSettings, PlatformSpec
 from gateway.logs.redaction import TokenShape
-from gateway.message_parts import Location, Poll
+from gateway.messages.parts import Location, Poll
 
 
 class TelegramSettings(PlatformSettings, frozen=True, kw_only=True):

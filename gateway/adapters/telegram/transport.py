@@ -35,8 +35,8 @@ from gateway.adapters.telegram.drafts import TelegramDrafts
 from gateway.adapters.telegram.format import LIMIT, TelegramText, render_messages, show_literals
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
-from gateway.message_parts import Location, MessagePart, Poll
-from gateway.messages import Address, Reply
+from gateway.messages.message import Address, Reply
+from gateway.messages.parts import Location, MessagePart, Poll
 from gateway.outbox import DoubtPolicy, LiveCapability, nonce_of
 
 log = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import anyio
 from telegram import Bot, Update
 
-from gateway import record_subjects, records
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.engine import Engine, NewRecord, SettledRecords
 from gateway.errors import AdapterError, Duplicate
+from gateway.records import records, subjects
 
 ANSWER = 10.0  # seconds for the answer to a poll, beside its own: a line that is silent for longer is frozen
 REPEATS = 3600.0  # seconds for which a call that is read is known when it comes again
@@ -51,7 +51,7 @@ class PendingUpdates:
     def __init__(self, engine: Engine, bot: str) -> None:
         self._engine = engine
         self._bot = bot
-        self._subject = record_subjects.update_subject_of(PLATFORM, bot)
+        self._subject = subjects.update_subject_of(PLATFORM, bot)
         self._news = anyio.Event()
         self._settled = 0
 

@@ -13,7 +13,7 @@ import anyio
 import msgspec
 
 from gateway.agent.model import Chunk, ModelRequest
-from gateway.transcript import Entry, ToolCall, Usage
+from gateway.messages.transcript import Entry, ToolCall, Usage
 
 CONNECT_HINT = "`hermes-gateway setup model` where I run (`./x setup model` in a checkout) connects a real one."
 WORDS = re.compile(r"\S+\s*|\s+")

@@ -15,7 +15,7 @@ from gateway.agent.models.provider import (
 )
 from gateway.agent.pictures import describe_withheld_pictures
 from gateway.errors import ModelError
-from gateway.transcript import Entry, Usage
+from gateway.messages.transcript import Entry, Usage
 from gateway.worker.json_decoder import JsonDecoder
 
 DONE_MARKER = b"[DONE]"

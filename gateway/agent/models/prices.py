@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gateway.agent.model import CHARACTERS
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import ModelSettings, Settings
-from gateway.transcript import Usage
+from gateway.messages.transcript import Usage
 
 MILLION = 1_000_000
 PRICES_DATE = "2026-11"

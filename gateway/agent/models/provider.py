@@ -31,8 +31,8 @@ from gateway.config.settings import ModelSettings
 from gateway.errors import ConfigError, ModelError
 from gateway.late_imports import load_modules
 from gateway.logs.redaction import REPLACEMENT
+from gateway.messages.transcript import ToolCall, Usage
 from gateway.threads import run_in_thread
-from gateway.transcript import ToolCall, Usage
 from gateway.worker.json_decoder import JsonDecoder
 
 if TYPE_CHECKING:

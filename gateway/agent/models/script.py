@@ -26,7 +26,7 @@ import msgspec
 
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.errors import ConfigError, ModelError
-from gateway.transcript import Entry, ToolCall, Usage
+from gateway.messages.transcript import Entry, ToolCall, Usage
 from gateway.yaml_source import Duration, bind, read_yaml
 
 REQUESTS = 1000  # that are kept: a gateway that plays a script may do so for days

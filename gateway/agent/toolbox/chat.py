@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from gateway.agent.tools import ChatPort, Tool, ToolContext, tool_from
 from gateway.errors import AgentError
-from gateway.message_parts import (
+from gateway.messages.parts import (
     FEWEST_OPTIONS,
     LONGEST_LINE,
     LONGEST_NAME,

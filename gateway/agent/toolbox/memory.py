@@ -17,7 +17,7 @@ import anyio
 import msgspec
 
 from gateway.agent.tools import Tool, ToolContext, tool_from
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 from gateway.threads import run_in_thread
 
 LONGEST = 2000

@@ -7,7 +7,7 @@ option reaches them. A repository whose settings are all known to run nothing is
 import re
 from pathlib import Path
 
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 
 MOST_CONFIG_BYTES = 64_000
 SECTION = re.compile(

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from gateway.agent.toolbox.shell_rules import ShellPlaces, find_program
-from gateway.authors import HOOK
 from gateway.config.settings import SandboxSettings
 from gateway.errors import AgentError
+from gateway.messages.authors import HOOK
 from gateway.worker.protocol import CommandSandbox
 from gateway.worker.sandbox import SandboxSupport
 

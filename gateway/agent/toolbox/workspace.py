@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.errors import AgentError
-from gateway.file_folders import INSTRUCTION_FOLDERS, INSTRUCTIONS
+from gateway.files.folders import INSTRUCTION_FOLDERS, INSTRUCTIONS
 from gateway.worker.readable_paths import find_inside
 
 LARGEST = 10_000_000

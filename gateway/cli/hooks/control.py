@@ -6,7 +6,7 @@ from typing import Any
 from gateway.cli.hooks.list import select_listed
 from gateway.cli.output import show_json, show_progress, show_result
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.logs.text import to_one_line
 
 

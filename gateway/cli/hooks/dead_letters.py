@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.cli.output import format_ago, show_json, show_result, show_table
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.errors import HookError
 from gateway.logs.text import to_json_text
 

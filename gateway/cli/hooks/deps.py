@@ -21,7 +21,7 @@ from gateway.cli.output import ask_person, print_note, print_text, show_json, sh
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.config.settings import PLUGIN_PREFIX
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
 from gateway.hermes.imports import find_missing_imports

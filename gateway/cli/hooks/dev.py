@@ -26,7 +26,7 @@ from gateway.cli.logs import POLL_PAUSE
 from gateway.cli.output import apply_style, fold_for, print_note
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
-from gateway.control_socket.client import ControlClient, call_gateway
+from gateway.control.client import ControlClient, call_gateway
 from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
 from gateway.hooks.folders.hook_files import is_ignored_file
 from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest

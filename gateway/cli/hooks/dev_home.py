@@ -9,7 +9,7 @@ from pathlib import Path
 from gateway.cli.stop import stop_gateway
 from gateway.config.home import Home
 from gateway.errors import GatewayError
-from gateway.file_folders import lock_path
+from gateway.files.folders import lock_path
 from gateway.installer.lock_file import remove_tree
 
 PREFIX = "hermes-dev-"

@@ -25,7 +25,7 @@ from gateway.cli.output import print_data, print_note, show_fields, wait_for_yes
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import read_configuration
 from gateway.config.settings import HookOverrides
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.daemon.installed_skills import list_skill_hooks, list_skills
 from gateway.errors import GatewayError, NotRunning
 from gateway.hermes.installed_hooks import make_installed_source

@@ -7,7 +7,7 @@ from typing import Any
 from gateway.cli.output import format_ago, print_lines, print_note, show_json, show_table
 from gateway.cli.program import apply_program_name, load_command
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.errors import NotRunning
 from gateway.logs.text import to_one_line
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from gateway.cli.logs import POLL_PAUSE, find_hook_name
 from gateway.cli.output import fold_log, print_note, show_json
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.errors import HookError, NotRunning
 from gateway.logs.log_files import LogFollower
 from gateway.logs.text import to_one_line

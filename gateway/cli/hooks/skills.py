@@ -36,7 +36,7 @@ from gateway.cli.hooks.options import (
 from gateway.cli.output import print_data, print_note, show_fields, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import read_configuration
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.installed_skills import find_installed_skills, find_other, list_unused_hooks
 from gateway.errors import GatewayError, NotRunning

@@ -12,7 +12,7 @@ from gateway.cli.hooks.offline import run_offline
 from gateway.cli.hooks.options import is_path
 from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_progress
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.errors import ExitCode, HookError, NotRunning
 from gateway.logs.text import to_one_line
 

@@ -15,7 +15,7 @@ from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import DEFAULT_RATE, GUEST_TOOLS
 from gateway.daemon.part_settings import access_rules_from
 from gateway.dispatcher.chat_commands import BUILT_IN
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
 from gateway.roles import rank_of
 
 MANY_MESSAGES = 600  # in a minute

@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from gateway import record_subjects, records
 from gateway.cli.doctor import DoctorTarget, read_target
 from gateway.cli.service.units import OLD_UNIT, SYSTEM_UNITS, UNIT, find_own_unit, find_user_units
 from gateway.config.home import Home
@@ -20,6 +19,7 @@ from gateway.errors import EngineError
 from gateway.hooks.folders.readiness import why_not_enabled
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.switches import HookSwitches
+from gateway.records import records, subjects
 from gateway.yaml_source import Finding, SourceLocation
 
 
@@ -99,7 +99,7 @@ def _read_people(home: Home) -> records.PairingState:
     """As the journal has them. Of one that cannot be read, doctor tells."""
     kept = None
     with suppress(EngineError, ValueError):
-        if found := read_last_in(home.journal, record_subjects.ACCESS_SUBJECT):
+        if found := read_last_in(home.journal, subjects.ACCESS_SUBJECT):
             kept = records.decode(found.data)
     return kept if isinstance(kept, records.PairingState) else records.PairingState()
 

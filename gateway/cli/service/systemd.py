@@ -23,7 +23,7 @@ from gateway.cli.service.units import (
 )
 from gateway.config.home import Home
 from gateway.errors import ConfigError
-from gateway.file_folders import write_file
+from gateway.files.folders import write_file
 from gateway.logs.text import to_one_line
 
 SYSTEM_HOME = Path("/var/lib/hermes-gateway")

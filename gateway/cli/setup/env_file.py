@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gateway.errors import ConfigError
-from gateway.file_folders import write_file
+from gateway.files.folders import write_file
 
 FORBIDDEN_CHARACTERS = re.compile(r"""[\s'"\\#$`]|[^\x21-\x7e]""")
 

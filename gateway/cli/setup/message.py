@@ -23,7 +23,7 @@ from gateway.cli.setup.question import ask_yes, can_ask
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.platform_settings import PlatformAccount
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.daemon.platforms import list_enabled
 from gateway.errors import AdapterError, ConfigError, GatewayError, NotRunning
 from gateway.logs.text import to_one_line

@@ -20,7 +20,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import ModelSettings
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.errors import ConfigError, NotRunning
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count

@@ -22,7 +22,6 @@ from gateway.cli import CommandParser
 from gateway.cli.output import apply_style, print_lines, print_note, print_text
 from gateway.cli.setup.env_file import add_variables, check_value
 from gateway.cli.setup.question import ask_line, ask_yes, can_ask
-from gateway.commands import CommandTable
 from gateway.config.environment import read_environment
 from gateway.config.hermes_model import find_hermes_model
 from gateway.config.home import Home, get_process_environment
@@ -30,11 +29,12 @@ from gateway.config.loading import Configuration, load_configuration
 from gateway.config.platform_settings import ACCOUNT_NAME, PlatformPlace, PlatformSettings, list_accounts
 from gateway.config.schema import SettingsSchema, ending_of
 from gateway.config.settings import SandboxSettings
-from gateway.control_socket.client import ControlClient
+from gateway.control.client import ControlClient
 from gateway.dispatcher.chat_commands import BUILT_IN
+from gateway.dispatcher.commands import CommandTable
 from gateway.errors import AdapterError, ConfigError, NotRunning
 from gateway.logs.text import to_one_line
-from gateway.messages import name_of_account
+from gateway.messages.message import name_of_account
 from gateway.worker.sandbox import find_support
 
 SHELL_CHOICES = ("ask", "sandboxed", "allow", "off")

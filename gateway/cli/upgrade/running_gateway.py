@@ -16,7 +16,7 @@ from gateway.cli.service.launchd import LaunchdService
 from gateway.cli.service.systemd import SystemdService
 from gateway.cli.service.units import ServiceError
 from gateway.config.home import Home
-from gateway.control_socket.client import call_gateway
+from gateway.control.client import call_gateway
 from gateway.daemon.home_lock import lock_holder_of, reserve_home
 from gateway.errors import GatewayError, HomeBusy
 from gateway.logs.text import to_one_line

@@ -19,13 +19,13 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from gateway.backoff import Attempts, Backoff
+from gateway.cluster.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
+from gateway.cluster.nats.names import consumer_name_of
+from gateway.cluster.nats.record_reader import RecordReader
+from gateway.cluster.nats.stored_messages import BODY, read_time
+from gateway.cluster.nats.streams import NANOSECONDS
 from gateway.engine.interface import ConsumerSpec, Delivery, Record
 from gateway.engine.live_messages import Signal
-from gateway.engine.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
-from gateway.engine.nats.names import consumer_name_of
-from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.stored_messages import BODY, read_time
-from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import EngineError
 
 REQUEST_SECONDS = 5.0  # shorter than a lease: when another takes over, what a lost gateway asked for is void

@@ -11,6 +11,32 @@ from typing import Any, Self, TypeVar
 
 from msgspec.structs import replace
 
+from gateway.cluster.nats.connection import (
+    NO_MAJORITY,
+    OLDEST_SERVER,
+    Connection,
+    ServerRefusal,
+    open_connection,
+)
+from gateway.cluster.nats.consumer import NatsConsumer
+from gateway.cluster.nats.files import NatsFiles
+from gateway.cluster.nats.known_records import KnownRecords
+from gateway.cluster.nats.leases import Leases
+from gateway.cluster.nats.live import LiveSubjects
+from gateway.cluster.nats.names import STREAM_NAME, Names, consumer_name_of
+from gateway.cluster.nats.purges import Purges
+from gateway.cluster.nats.record_reader import RecordReader
+from gateway.cluster.nats.record_writer import RecordWriter, WriteRight, WriteRights
+from gateway.cluster.nats.removals import Removals
+from gateway.cluster.nats.stored_consumers import (
+    count_owed,
+    list_owed,
+    make_consumer,
+    read_consumer,
+    restore_deliveries,
+)
+from gateway.cluster.nats.streams import JournalState, open_streams
+from gateway.cluster.nats.whole_journal import NatsJournal
 from gateway.engine.interface import (
     ConsumerSpec,
     EngineHealth,
@@ -23,32 +49,6 @@ from gateway.engine.interface import (
     Tail,
 )
 from gateway.engine.journal_clock import Clock, JournalClock
-from gateway.engine.nats.connection import (
-    NO_MAJORITY,
-    OLDEST_SERVER,
-    Connection,
-    ServerRefusal,
-    open_connection,
-)
-from gateway.engine.nats.consumer import NatsConsumer
-from gateway.engine.nats.files import NatsFiles
-from gateway.engine.nats.known_records import KnownRecords
-from gateway.engine.nats.leases import Leases
-from gateway.engine.nats.live import LiveSubjects
-from gateway.engine.nats.names import STREAM_NAME, Names, consumer_name_of
-from gateway.engine.nats.purges import Purges
-from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.record_writer import RecordWriter, WriteRight, WriteRights
-from gateway.engine.nats.removals import Removals
-from gateway.engine.nats.stored_consumers import (
-    count_owed,
-    list_owed,
-    make_consumer,
-    read_consumer,
-    restore_deliveries,
-)
-from gateway.engine.nats.streams import JournalState, open_streams
-from gateway.engine.nats.whole_journal import NatsJournal
 from gateway.engine.stored_journal import parse_mark
 from gateway.engine.subjects import check_consumer_spec, check_new_records, check_pattern, check_subject
 from gateway.errors import EngineError

@@ -17,13 +17,13 @@ from typing import BinaryIO
 import msgspec
 from anyio import move_on_after
 
+from gateway.cluster.nats.connection import Connection, ServerRefusal
+from gateway.cluster.nats.file_names import FileNames, make_file_id
+from gateway.cluster.nats.names import Names
+from gateway.cluster.nats.stored_messages import LIFETIME, ROOM
+from gateway.cluster.nats.streams import list_subjects, read_message
 from gateway.engine.folder_files import check_key, describe_file
 from gateway.engine.interface import KeyedFile
-from gateway.engine.nats.connection import Connection, ServerRefusal
-from gateway.engine.nats.file_names import FileNames, make_file_id
-from gateway.engine.nats.names import Names
-from gateway.engine.nats.stored_messages import LIFETIME, ROOM
-from gateway.engine.nats.streams import list_subjects, read_message
 from gateway.errors import EngineError
 from gateway.threads import run_in_thread
 

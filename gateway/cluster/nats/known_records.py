@@ -30,11 +30,11 @@ from contextlib import suppress
 import msgspec
 from nats.aio.msg import Msg
 
+from gateway.cluster.nats.connection import time_of
+from gateway.cluster.nats.names import Names
+from gateway.cluster.nats.stored_messages import BATCH, BATCH_END, BODY, LIFETIME, read_time
 from gateway.engine.interface import Record, SettledRecords
 from gateway.engine.live_messages import Signal
-from gateway.engine.nats.connection import time_of
-from gateway.engine.nats.names import Names
-from gateway.engine.nats.stored_messages import BATCH, BATCH_END, BODY, LIFETIME, read_time
 from gateway.engine.record_cache import RecordCache
 
 MOMENT = 0.03  # in which comes what we have heard of

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.backoff import Attempts, Backoff
-from gateway.engine.nats.connection import NO_MAJORITY, PATIENCE, Connection, ServerRefusal
-from gateway.engine.nats.names import Names
-from gateway.engine.nats.record_writer import WRONG_SEQUENCE
-from gateway.engine.nats.stored_messages import EXPECTED, LIFETIME
-from gateway.engine.nats.streams import read_message
+from gateway.cluster.nats.connection import NO_MAJORITY, PATIENCE, Connection, ServerRefusal
+from gateway.cluster.nats.names import Names
+from gateway.cluster.nats.record_writer import WRONG_SEQUENCE
+from gateway.cluster.nats.stored_messages import EXPECTED, LIFETIME
+from gateway.cluster.nats.streams import read_message
 from gateway.errors import EngineError
 
 AGAIN = Backoff(0.02, 1.0)

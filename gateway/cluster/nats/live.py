@@ -21,14 +21,14 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
+from gateway.cluster.nats.connection import Connection, NoAnswer, sequence_of
+from gateway.cluster.nats.known_records import KnownRecords
+from gateway.cluster.nats.names import Names, merge_patterns
+from gateway.cluster.nats.record_reader import RecordReader
+from gateway.cluster.nats.stored_messages import BODY
 from gateway.engine.interface import Record, RequestHandler, StopServing
 from gateway.engine.keyed_workers import TooNewRecords
 from gateway.engine.live_messages import LIVE_VERSION, LiveTail
-from gateway.engine.nats.connection import Connection, NoAnswer, sequence_of
-from gateway.engine.nats.known_records import KnownRecords
-from gateway.engine.nats.names import Names, merge_patterns
-from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.stored_messages import BODY
 from gateway.engine.subjects import SubjectMatcher, check_subject, compile_patterns, matches
 from gateway.errors import EngineError, EngineTooNew
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from gateway.engine.nats.connection import Connection, NoAnswer, ServerRefusal, decode_headers
-from gateway.engine.nats.known_records import Purge
-from gateway.engine.nats.names import Names, sequence_of_piece
-from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.record_writer import WriteRights
-from gateway.engine.nats.stored_messages import BODY
-from gateway.engine.nats.streams import list_subjects
+from gateway.cluster.nats.connection import Connection, NoAnswer, ServerRefusal, decode_headers
+from gateway.cluster.nats.known_records import Purge
+from gateway.cluster.nats.names import Names, sequence_of_piece
+from gateway.cluster.nats.record_reader import RecordReader
+from gateway.cluster.nats.record_writer import WriteRights
+from gateway.cluster.nats.stored_messages import BODY
+from gateway.cluster.nats.streams import list_subjects
 from gateway.errors import EngineError
 
 

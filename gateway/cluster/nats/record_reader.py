@@ -18,8 +18,7 @@ from typing import Any
 from nats.aio.msg import Msg
 
 from gateway.backoff import Attempts, Backoff
-from gateway.engine.interface import Record
-from gateway.engine.nats.connection import (
+from gateway.cluster.nats.connection import (
     ANSWER_SECONDS,
     PATIENCE,
     UNAVAILABLE,
@@ -29,10 +28,11 @@ from gateway.engine.nats.connection import (
     decode_headers,
     time_of,
 )
-from gateway.engine.nats.known_records import KnownRecords
-from gateway.engine.nats.names import Names
-from gateway.engine.nats.stored_messages import BODY, read_time
-from gateway.engine.nats.streams import read_message
+from gateway.cluster.nats.known_records import KnownRecords
+from gateway.cluster.nats.names import Names
+from gateway.cluster.nats.stored_messages import BODY, read_time
+from gateway.cluster.nats.streams import read_message
+from gateway.engine.interface import Record
 from gateway.errors import EngineError
 
 BEHIND = Backoff(0.002, 0.1)

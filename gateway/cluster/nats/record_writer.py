@@ -16,8 +16,7 @@ from typing import Protocol
 from nats.aio.msg import Msg
 
 from gateway.backoff import Attempts, Backoff
-from gateway.engine.interface import NewRecord
-from gateway.engine.nats.connection import (
+from gateway.cluster.nats.connection import (
     PATIENCE,
     Connection,
     NoAnswer,
@@ -26,9 +25,9 @@ from gateway.engine.nats.connection import (
     decode_headers,
     describe_failure,
 )
-from gateway.engine.nats.names import Names, digest_of
-from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.stored_messages import (
+from gateway.cluster.nats.names import Names, digest_of
+from gateway.cluster.nats.record_reader import RecordReader
+from gateway.cluster.nats.stored_messages import (
     APPEND,
     BATCH,
     BATCH_END,
@@ -37,6 +36,7 @@ from gateway.engine.nats.stored_messages import (
     StoredMessage,
     encode_records,
 )
+from gateway.engine.interface import NewRecord
 from gateway.errors import Conflict, Duplicate, EngineError
 
 WRONG_SEQUENCE = {10071, 10164}

@@ -18,11 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from gateway.cluster.nats.connection import Connection, NoAnswer, ServerRefusal
+from gateway.cluster.nats.leases import Leases
+from gateway.cluster.nats.names import Names
+from gateway.cluster.nats.streams import list_subjects, read_message
 from gateway.engine.interface import SettledRecords
-from gateway.engine.nats.connection import Connection, NoAnswer, ServerRefusal
-from gateway.engine.nats.leases import Leases
-from gateway.engine.nats.names import Names
-from gateway.engine.nats.streams import list_subjects, read_message
 from gateway.errors import EngineError
 
 KEPT_SECONDS = 172_800.0  # what is settled, at most: each record costs the servers memory

@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from gateway.backoff import Attempts, Backoff
+from gateway.cluster.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
+from gateway.cluster.nats.names import Names, consumer_name_of, merge_patterns
+from gateway.cluster.nats.record_reader import RecordReader
+from gateway.cluster.nats.streams import NANOSECONDS
 from gateway.engine.interface import ConsumerSpec, Record
-from gateway.engine.nats.connection import NO_CONSUMER, Connection, NoAnswer, ServerRefusal
-from gateway.engine.nats.names import Names, consumer_name_of, merge_patterns
-from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.streams import NANOSECONDS
 from gateway.errors import EngineError
 
 BEHIND, BEHIND_SECONDS = Backoff(0.01, 0.2), 2.0  # what another gateway removed is perhaps known here for longer

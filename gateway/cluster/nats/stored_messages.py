@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gateway.cluster.nats.names import Names, digest_of
 from gateway.engine.interface import NewRecord
-from gateway.engine.nats.names import Names, digest_of
 
 APPEND, BODY, ID, WRITTEN = "Append-Id", "Body", "Record-Id", "Written-At"
 EXPECTED, EXPECTED_UNDER = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"

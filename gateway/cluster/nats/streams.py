@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.engine.nats.connection import NO_MESSAGE, NO_STREAM, Connection, ServerRefusal
-from gateway.engine.nats.names import Names
+from gateway.cluster.nats.connection import NO_MESSAGE, NO_STREAM, Connection, ServerRefusal
+from gateway.cluster.nats.names import Names
 from gateway.engine.stored_journal import make_shards_error
 from gateway.errors import EngineError
 

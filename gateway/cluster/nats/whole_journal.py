@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from gateway.engine.interface import ConsumerSpec
-from gateway.engine.nats.connection import Connection, ServerRefusal, time_of
-from gateway.engine.nats.consumer import NatsConsumer
-from gateway.engine.nats.known_records import KnownRecords
-from gateway.engine.nats.names import TAKEN, Names, consumer_name_of, digest_of
-from gateway.engine.nats.record_reader import RecordReader
-from gateway.engine.nats.record_writer import MOST, RecordWriter, WriteRights
-from gateway.engine.nats.removals import list_removals
-from gateway.engine.nats.stored_consumers import describe_consumer, list_patterns, read_consumer
-from gateway.engine.nats.stored_messages import (
+from gateway.cluster.nats.connection import Connection, ServerRefusal, time_of
+from gateway.cluster.nats.consumer import NatsConsumer
+from gateway.cluster.nats.known_records import KnownRecords
+from gateway.cluster.nats.names import TAKEN, Names, consumer_name_of, digest_of
+from gateway.cluster.nats.record_reader import RecordReader
+from gateway.cluster.nats.record_writer import MOST, RecordWriter, WriteRights
+from gateway.cluster.nats.removals import list_removals
+from gateway.cluster.nats.stored_consumers import describe_consumer, list_patterns, read_consumer
+from gateway.cluster.nats.stored_messages import (
     BODY,
     ID,
     LIFETIME,
@@ -33,7 +32,8 @@ from gateway.engine.nats.stored_messages import (
     StoredMessage,
     split_body,
 )
-from gateway.engine.nats.streams import NANOSECONDS, replace_stream, set_mark
+from gateway.cluster.nats.streams import NANOSECONDS, replace_stream, set_mark
+from gateway.engine.interface import ConsumerSpec
 from gateway.engine.stored_journal import StoredConsumer, StoredRecord
 from gateway.errors import EngineError
 

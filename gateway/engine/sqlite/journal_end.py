@@ -19,7 +19,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from gateway.engine.sqlite.schema import is_blank
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 from gateway.yaml_source.units import format_count
 
 WIDTH = 48  # bytes of a note

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.events import YES_WORDS, Deny, End, Event, Retry
-from gateway.file_folders import find_file_folder
+from gateway.files.folders import find_file_folder
 from gateway.hermes.plugin.arguments import own_bag_of, shown_result_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
 from gateway.hermes.shim.tool_results import join_exit_code, split_exit_code

@@ -15,10 +15,10 @@ from contextlib import suppress
 
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.engine.subjects import SEGMENT
 from gateway.errors import Duplicate, HookError
+from gateway.records import records, subjects
 
 PAGE = 200
 LETTER_PREFIX = "hook:"
@@ -37,7 +37,7 @@ def subject_token_of(folder: str) -> str:
 
 def dead_letter_subject_of(store_name: str, seq: int | None = None) -> str:
     """Where this event is kept when the hook could not be given it; without a sequence, the pattern of all of them."""
-    return record_subjects.dead_letter_subject_of(subject_token_of(store_name), seq)
+    return subjects.dead_letter_subject_of(subject_token_of(store_name), seq)
 
 
 def can_be_durable(pattern: str) -> bool:
@@ -48,11 +48,9 @@ def can_be_durable(pattern: str) -> bool:
 def build_filters(token: str, patterns: Iterable[str]) -> tuple[str, ...]:
     """Under which subjects the consumer of this name finds what its hook is owed."""
     filters = [
-        of(pattern)
-        for pattern in patterns
-        for of in (record_subjects.event_subject_of, record_subjects.owed_event_pattern_of)
+        of(pattern) for pattern in patterns for of in (subjects.event_subject_of, subjects.owed_event_pattern_of)
     ]
-    return (*dict.fromkeys(filters), record_subjects.retry_subject_of(token))
+    return (*dict.fromkeys(filters), subjects.retry_subject_of(token))
 
 
 def make_dead_letter_put(token: str, hook: str, record: Record, reason: str, attempts: int) -> NewRecord:
@@ -65,7 +63,7 @@ def make_dead_letter_put(token: str, hook: str, record: Record, reason: str, att
         seq=record.seq,
         data=record.data,
     )
-    subject = record_subjects.dead_letter_subject_of(token, record.seq)
+    subject = subjects.dead_letter_subject_of(token, record.seq)
     return NewRecord(subject, records.encode(dead), msg_id=f"dead:{token}:{record.seq}")
 
 
@@ -100,7 +98,7 @@ class DeadLetters:
 
     async def count(self) -> Counter[str]:
         """How many there are, by the tokens of the hooks that were owed them."""
-        return Counter([record_subjects.hook_token_of_subject(record.subject) async for record, _ in self._all()])
+        return Counter([subjects.hook_token_of_subject(record.subject) async for record, _ in self._all()])
 
     async def retry(self, number: int) -> None:
         """Deliver it again, with all repetitions. Raises HookError when there is none of this number."""
@@ -113,7 +111,7 @@ class DeadLetters:
             raise HookError(f"dead letter {number} holds no event; prune it")
         key = emitted.fields.get("delivery", {}).get("key", dead.seq)
         again = msgspec.structs.replace(emitted, fields={**emitted.fields, "delivery": {"key": key}})
-        subject = record_subjects.retry_subject_of(record_subjects.hook_token_of_subject(record.subject))
+        subject = subjects.retry_subject_of(subjects.hook_token_of_subject(record.subject))
         put = NewRecord(subject, records.encode(again), f"redo:{number}")
         with suppress(Duplicate):  # it was on its way already
             await self._engine.append(put)
@@ -134,7 +132,7 @@ class DeadLetters:
         )
 
     async def _all(
-        self, pattern: str = record_subjects.DEAD_SUBJECTS, after: int = 0
+        self, pattern: str = subjects.DEAD_SUBJECTS, after: int = 0
     ) -> AsyncIterator[tuple[Record, records.DeadLetterRecord]]:
         while page := await records.read_readable(self._engine, pattern, after, PAGE):
             for record in page:

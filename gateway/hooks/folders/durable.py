@@ -27,8 +27,8 @@ from typing import Any, cast
 import anyio
 import msgspec
 
-from gateway import record_subjects, records
 from gateway.backoff import Attempts
+from gateway.cluster.other_hooks import OtherHooks, OwedFilter
 from gateway.engine.interface import HELD_SECONDS, ILL_JOURNAL_BACKOFF, ConsumerSpec, Delivery, Engine
 from gateway.engine.keyed_workers import TooNewRecords, refuse_delivery
 from gateway.errors import Duplicate, EngineError, EngineTooNew
@@ -48,7 +48,6 @@ from gateway.hooks.folders.event_intake import EventIntake
 from gateway.hooks.folders.fetched_deliveries import AttemptCount, FetchedDeliveries
 from gateway.hooks.folders.hook_expiry import HookExpiry
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.other_hooks import OtherHooks, OwedFilter
 from gateway.hooks.folders.owed_delivery import OwedDelivery, read_plain_delivery
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import NOTHING_OWED, OwedFacts
@@ -58,6 +57,7 @@ from gateway.hooks.recorder import OwedEvent, OwedEvents
 from gateway.hooks.subscriptions import Subscription
 from gateway.hooks.wires.field_encoding import encode_event
 from gateway.hooks.wires.wire import HookFailed
+from gateway.records import records, subjects
 from gateway.yaml_source.units import format_count
 
 RECORDER_KEY = "durable delivery"  # its name in the registry
@@ -159,16 +159,16 @@ class DurableDelivery:
 
     async def _forget(self, token: str) -> None:
         await self.engine.forget_consumer(token)
-        await self.engine.purge(record_subjects.dead_letter_subject_of(token))
-        await self.engine.purge(record_subjects.retry_subject_of(token))
+        await self.engine.purge(subjects.dead_letter_subject_of(token))
+        await self.engine.purge(subjects.retry_subject_of(token))
         await self._purge_store(token)
         log.info("%s is gone for good: what the journal held for it is forgotten", token)
 
     async def _purge_store(self, token: str) -> None:
         """What the hook kept stands under its name, of which the token is made."""
-        found = records.read_all(self.engine, record_subjects.HOOK_STORE_SUBJECTS, records.StoredValue)
+        found = records.read_all(self.engine, subjects.HOOK_STORE_SUBJECTS, records.StoredValue)
         for hook in {kept.hook async for _, kept in found if subject_token_of(kept.hook) == token}:
-            await self.engine.purge(record_subjects.hook_store_subject_of(hook))
+            await self.engine.purge(subjects.hook_store_subject_of(hook))
 
     def _subscribe(self) -> None:
         self._filters = tuple(_list_filters(self._owed.values(), self._others))

@@ -16,17 +16,17 @@ from itertools import groupby
 
 import anyio
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, Record
 from gateway.errors import Duplicate, EngineError
 from gateway.hooks.folders.dead_letters import TOKEN_PREFIX, make_dead_letter_put
+from gateway.records import records, subjects
 from gateway.yaml_source.units import format_count
 
 LOOK_EVERY = 3600.0  # seconds
 PAGE = 100
 FULL_SHARE, TARGET_SHARE = 0.8, 0.7  # of the journal's bound: from where on told events go, and down to where
 LOOK_SHARE = 0.05  # of the bound: so much is told before the next look at how full the journal is
-PATTERNS = (record_subjects.EVENT_SUBJECTS, record_subjects.OWED_EVENT_SUBJECTS, record_subjects.RETRY_SUBJECTS)
+PATTERNS = (subjects.EVENT_SUBJECTS, subjects.OWED_EVENT_SUBJECTS, subjects.RETRY_SUBJECTS)
 REASON = "it did not take this within seven days"
 
 log = logging.getLogger("gateway.hooks")

@@ -20,6 +20,8 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
+from gateway.cluster.other_hooks import OtherHooks
+from gateway.cluster.switches import SharedSwitches
 from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, HookError
@@ -29,11 +31,9 @@ from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.hooks.folders.readiness import find_trust_digest, is_listed
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
-from gateway.hooks.folders.shared_switches import SharedSwitches
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.stats import CLOSED_STATES, NOTHING_OWED, HookInfo, HookState, HookStatus, OwedFacts
 from gateway.hooks.folders.trial import HookTrial, make_event, run_trials, try_call, verb_of
@@ -43,7 +43,7 @@ from gateway.hooks.wires.process_handle import read_memory
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
-from gateway.records import HookFolder, HookGuard
+from gateway.records.records import HookFolder, HookGuard
 from gateway.threads import run_in_thread
 from gateway.worker.protocol import CallMeta, PluginContents, describe_session
 from gateway.yaml_source.units import format_count

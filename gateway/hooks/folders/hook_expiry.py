@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import anyio
 
-from gateway import record_subjects, records
 from gateway.engine.interface import Engine, NewRecord, append_in_parts
 from gateway.errors import Conflict, EngineError
 from gateway.hooks.folders.dead_letters import TOKEN_PREFIX
+from gateway.records import records, subjects
 
 OWNER = "gateway/durable hooks"  # no hook has such a name: a folder's name has no slash in it
 FORGET_AFTER = records.EVENT_TTL  # seconds: of what such a hook was owed nothing is left by then
@@ -46,7 +46,7 @@ class HookExpiry:
         for token, age in ages.items():
             if token not in here and age >= FORGET_AFTER and await self._claim(token, *known[token]):
                 yield token
-                await self._engine.purge(record_subjects.hook_store_subject_of(OWNER, token))
+                await self._engine.purge(subjects.hook_store_subject_of(OWNER, token))
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -69,7 +69,7 @@ class HookExpiry:
         await append_in_parts(self._engine, (_make_put(token, now) for token in tokens))
 
     async def _read(self) -> dict[str, tuple[int, float]]:
-        found = records.read_all(self._engine, record_subjects.hook_store_subject_of(OWNER), records.StoredValue)
+        found = records.read_all(self._engine, subjects.hook_store_subject_of(OWNER), records.StoredValue)
         return {kept.key: (record.seq, float(kept.value)) async for record, kept in found}
 
     async def _claim(self, token: str, seq: int, at: float) -> bool:
@@ -82,6 +82,6 @@ class HookExpiry:
 
 
 def _make_put(token: str, at: float, expect: int | None = None) -> NewRecord:
-    where = record_subjects.hook_store_subject_of(OWNER, token)
+    where = subjects.hook_store_subject_of(OWNER, token)
     data = records.encode(records.StoredValue(hook=OWNER, key=token, value=at))
     return NewRecord(where, data, expect=expect, ttl=KEPT_FOR)

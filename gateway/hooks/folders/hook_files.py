@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 
 HISTORY = frozenset({".git", ".hg", ".svn"})
 ENVIRONMENTS = frozenset({".venv", "venv", ".tox", ".nox"})

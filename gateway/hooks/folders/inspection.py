@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 from gateway.hooks.folders.handler_inspection import check_effects
 from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, label_of
 from gateway.hooks.folders.manifest_keys import WrittenFor

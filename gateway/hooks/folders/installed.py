@@ -16,7 +16,7 @@ import msgspec
 from gateway.config.webhooks import WebhookKeys
 from gateway.errors import HookError
 from gateway.events import OnError
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 from gateway.hooks.folders.manifest import Manifest, expand_path
 from gateway.hooks.folders.manifest_keys import Net
 from gateway.hooks.folders.reach import describe_network

@@ -10,9 +10,9 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from gateway import records
 from gateway.engine.interface import Delivery
-from gateway.steps import VERSION
+from gateway.messages.steps import VERSION
+from gateway.records import records
 
 EVENT_KIND = "event"
 

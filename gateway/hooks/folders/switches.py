@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.file_folders import read_plain_file
+from gateway.files.folders import read_plain_file
 
 SWITCHES_FILE = "hooks.json"
 

@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.errors import HookError
-from gateway.file_folders import OPEN_FILE, OPEN_FOLDER
+from gateway.files.folders import OPEN_FILE, OPEN_FOLDER
 from gateway.hooks.folders.hook_files import is_ignored_before, is_ignored_entry, list_hook_files
 from gateway.hooks.folders.sources import HookVersion
 

@@ -12,7 +12,7 @@ from gateway.hooks.outcomes import describe_refused_field
 from gateway.hooks.wires.codec import RpcMessage
 from gateway.hooks.wires.field_encoding import check_changes, encode_event, to_plain
 from gateway.hooks.wires.wire import BagDelta, HookAnswer, HookFailed, Wire
-from gateway.transcript import SUMMARY_KEY
+from gateway.messages.transcript import SUMMARY_KEY
 from gateway.worker.protocol import CallMeta, describe_session
 
 

@@ -18,8 +18,8 @@ from gateway.daemon.gateway import Gateway
 from gateway.daemon.parts import PartStatus
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway
-from gateway.message_parts import MessagePart
-from gateway.messages import name_of_account
+from gateway.messages.message import name_of_account
+from gateway.messages.parts import MessagePart
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.wire import ANN, BEN, Shown, Wire

@@ -17,7 +17,7 @@ import pytest
 from gateway.daemon.platforms import PROBE_SECONDS, steer_platform
 from gateway.errors import AdapterError
 from gateway.events import Event
-from gateway.message_pieces import DELETED
+from gateway.messages.pieces import DELETED
 from gateway.sessions.export import as_json
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import House, housed

@@ -5,7 +5,7 @@ It is a part of the suite that `gateway.testing.networks.suite` is.
 
 from pathlib import Path
 
-from gateway import record_subjects, records
+from gateway.records import records, subjects
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Wire
@@ -57,7 +57,7 @@ async def make_quiet(house: House) -> None:
 async def list_heard(house: House) -> list[str]:
     """What is remembered of quiet chats."""
     await house.gateway.heard.flush()
-    found = records.read_all(house.gateway.engine, record_subjects.QUIET_SUBJECTS, records.HeardMessage)
+    found = records.read_all(house.gateway.engine, subjects.QUIET_SUBJECTS, records.HeardMessage)
     return [kept.message.text async for _, kept in found]
 
 

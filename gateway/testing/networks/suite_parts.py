@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from gateway.events import Event
-from gateway.message_parts import Contact, Location, MessagePart, Poll, Sticker, describe_parts
+from gateway.messages.parts import Contact, Location, MessagePart, Poll, Sticker, describe_parts
 from gateway.testing.networks.house import House
 
 ZOO = Location(latitude=52.5, longitude=13.25, title="Zoo", address="Road 8")

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gateway.message_parts import MessagePart
+from gateway.messages.parts import MessagePart
 
 ANN, BEN, STRANGER, SECOND_STRANGER = "1001", "1002", "6666", "7777"
 GROUP = "-2001"

@@ -21,20 +21,20 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from gateway import record_subjects, records
 from gateway.access import API
 from gateway.engine import Engine, NewRecord
 from gateway.engine.failure_watch import FailureWatch
 from gateway.engine.interface import Record, Tail
 from gateway.errors import Conflict, Duplicate, EngineError, GatewayError
-from gateway.messages import Address, Message, Receipt, Reply
+from gateway.messages.message import Address, Message, Receipt, Reply
+from gateway.messages.transcript import Entry, Usage
 from gateway.outbox.interface import JournalTransport
 from gateway.outbox.send_journal import read_position
-from gateway.records import ProgramCall, ProgramKey
+from gateway.records import records, subjects
+from gateway.records.records import ProgramCall, ProgramKey
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.removal import forget_sessions
 from gateway.sessions.transitions import begin_session
-from gateway.transcript import Entry, Usage
 from gateway.web.openai.error import CallRefusal, refuse_field
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class CallTransport(JournalTransport):
         """A watcher of a call looks how far its answer was sent."""
 
     async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
-        subject = record_subjects.session_subject_of("shown", key_of_place(reply.address))
+        subject = subjects.session_subject_of("shown", key_of_place(reply.address))
         kept = records.encode(records.ShownReply(reply_id=reply.id, text=reply.text))
         try:
             await self._engine.append(NewRecord(subject, kept, msg_id=f"shown:{reply.id}", ttl=records.TRAFFIC_TTL))
@@ -157,7 +157,7 @@ class ProgramCalls:
 
     async def find(self, key: ProgramKey, call_id: str) -> "AnswerWatcher | None":
         """The call of this key that has this id."""
-        for pattern in record_subjects.call_patterns_of(key.name, call_id):
+        for pattern in subjects.call_patterns_of(key.name, call_id):
             async for record, call in records.read_all(self._engine, pattern, ProgramCall):
                 return AnswerWatcher(self._engine, call, await self._listen(call), seq=record.seq - 1)
         return None
@@ -208,7 +208,7 @@ class ProgramCalls:
     async def sweep_once(self, before: float) -> int:
         """Returns how many went."""
         gone = 0
-        async for record, call in records.read_all(self._engine, record_subjects.CALL_SUBJECTS, ProgramCall):
+        async for record, call in records.read_all(self._engine, subjects.CALL_SUBJECTS, ProgramCall):
             if record.ts < before:
                 await self.forget(call)
                 gone += 1
@@ -222,9 +222,9 @@ class ProgramCalls:
 
     async def _listen(self, call: ProgramCall) -> Tail:
         return await self._engine.tail(
-            record_subjects.session_subject_of("turn", call.session_key),
-            record_subjects.delta_subject_of(call.session_key),
-            record_subjects.send_subject_of(record_subjects.place_of(address_of_call(call))),
+            subjects.session_subject_of("turn", call.session_key),
+            subjects.delta_subject_of(call.session_key),
+            subjects.send_subject_of(subjects.place_of(address_of_call(call))),
         )
 
     def _make_message(self, asked: NewCall, call: ProgramCall) -> Message:
@@ -241,13 +241,13 @@ class ProgramCalls:
 
     def _make_records(self, asked: NewCall, call: ProgramCall, message: Message) -> list[NewRecord]:
         """The call first: `find` takes the record before it for its message."""
-        subject = record_subjects.call_subject_of(asked.key.name, asked.id, call.session_key)
+        subject = subjects.call_subject_of(asked.key.name, asked.id, call.session_key)
         made = [NewRecord(subject, records.encode(call), expect=0)]
         if not asked.user:
             begun = begin_session(Session(call.session_key), call.at, "call", message=message)
             carried = records.InitialState(entries=asked.history)
             opened = replace(begun, carried=carried, at=call.at, ahead=self._sessions.ahead())
-            turns = record_subjects.session_subject_of("turn", call.session_key)
+            turns = subjects.session_subject_of("turn", call.session_key)
             made.append(NewRecord(turns, records.encode(opened), expect=0))
         return made
 
@@ -352,7 +352,7 @@ class AnswerWatcher:
         raise GatewayError(STOPPING)
 
     async def _find_end(self) -> records.TurnEnded | None:
-        where = record_subjects.session_subject_of("turn", self.call.session_key)
+        where = subjects.session_subject_of("turn", self.call.session_key)
         async for _, kept in records.read_all(self._engine, where, records.TurnEnded, self.seq):
             if kept.upto >= self.seq:
                 return kept
@@ -361,13 +361,13 @@ class AnswerWatcher:
     async def _collect(self, end: records.TurnEnded) -> CallAnswer:
         """The turn's replies, once each is delivered or withheld."""
         key = self.call.session_key
-        replies = record_subjects.reply_pattern_of_session(key)
+        replies = subjects.reply_pattern_of_session(key)
         found = records.read_all(self._engine, replies, records.OwedReply, self.seq)
         owed = [(record.seq, one.reply.id) async for record, one in found if one.turn_id == end.turn_id]
-        place = record_subjects.place_of(address_of_call(self.call))
+        place = subjects.place_of(address_of_call(self.call))
         while owed and (await read_position(self._engine, place)).upto < owed[-1][0]:
             await self._hear()
-        where = record_subjects.session_subject_of("shown", key)
+        where = subjects.session_subject_of("shown", key)
         kept = records.read_all(self._engine, where, records.ShownReply, self.seq)
         texts = {one.reply_id: one.text async for _, one in kept}
         said = [texts[reply_id] for _, reply_id in owed if reply_id in texts]
@@ -433,14 +433,14 @@ async def forget_call(engine: Engine, sessions: SessionRepository, call: Program
     """It is not there any more; what was said in the session of a user stays there."""
     if not call.user:  # nobody goes on in its session, so nothing need say any more that it was
         await forget_sessions(engine, sessions, call.session_key)
-        await engine.purge(record_subjects.session_subject_of("turn", call.session_key))
-    for pattern in record_subjects.call_patterns_of(call.key, call.id):
+        await engine.purge(subjects.session_subject_of("turn", call.session_key))
+    for pattern in subjects.call_patterns_of(call.key, call.id):
         await engine.purge(pattern)
 
 
 async def forget_calls(engine: Engine, sessions: SessionRepository, key_name: str) -> None:
     """Those of a key that is no more: one that is made under its name is another's, and finds no answer of theirs."""
-    async for _, call in records.read_all(engine, record_subjects.CALL_SUBJECTS, ProgramCall):
+    async for _, call in records.read_all(engine, subjects.CALL_SUBJECTS, ProgramCall):
         if call.key == key_name:
             await forget_call(engine, sessions, call)
 

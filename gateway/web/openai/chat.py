@@ -4,8 +4,8 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from gateway.records import ProgramCall
-from gateway.transcript import Usage
+from gateway.messages.transcript import Usage
+from gateway.records.records import ProgramCall
 from gateway.web.openai.calls import CallAnswer
 from gateway.web.openai.payload import (
     CallPrompt,

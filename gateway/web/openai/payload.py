@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from gateway.transcript import Entry
+from gateway.messages.transcript import Entry
 from gateway.web.http_request import HttpRequest
 from gateway.web.openai.error import CallRefusal, refuse_field
 from gateway.worker.json_decoder import JsonDecoder

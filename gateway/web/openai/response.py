@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.records import ProgramCall
-from gateway.transcript import Usage
+from gateway.messages.transcript import Usage
+from gateway.records.records import ProgramCall
 from gateway.web.openai.calls import CallAnswer
 from gateway.web.openai.chat import WITHHELD, encode_event, reason_of
 from gateway.web.openai.error import refuse_field

@@ -21,7 +21,7 @@ import msgspec
 from anyio.lowlevel import checkpoint
 
 from gateway.errors import EngineError, GatewayError, unwrap_error
-from gateway.records import ProgramCall, ProgramKey
+from gateway.records.records import ProgramCall, ProgramKey
 from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, SendPiece, answer_json, keep_stream
 from gateway.web.key_check import KeyCheck
 from gateway.web.openai.calls import SOON, AnswerWatcher, CallAnswer, NewCall, ProgramCalls

@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec import structs
 
-from gateway import record_subjects, records
 from gateway.access import INTERNAL
 from gateway.config.webhooks import WebhookSettings, parse_template, render_template
 from gateway.dispatcher.hook_requests import HookRequests, make_internal_key
@@ -21,7 +20,8 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.recorder import OwedEvents
 from gateway.lanes.lanes import Lanes, make_inbound_put
-from gateway.messages import Address, Message
+from gateway.messages.message import Address, Message
+from gateway.records import records, subjects
 from gateway.web.webhooks.content import WebhookCall
 
 log = logging.getLogger(__name__)
@@ -128,5 +128,5 @@ def make_event_put(event: records.EmittedEvent, session_key: str) -> NewRecord:
 
 def make_mark_put(name: str, mark: str, session_key: str) -> NewRecord:
     kept = records.StoredValue(hook=f"webhook:{name}", key=mark, value=None)
-    subject = record_subjects.webhook_subject_of(name, session_key)
+    subject = subjects.webhook_subject_of(name, session_key)
     return NewRecord(subject, records.encode(kept), f"webhook:{name}:{mark}", ttl=MARK_TTL)

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.adapters.shared.files import read_attachment
 from gateway.errors import AdapterError
-from gateway.messages import Attachment
+from gateway.messages.message import Attachment
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.adapters.shared.inbox import KeyedLock, add_files
 from gateway.adapters.shared.incoming import IncomingMessage
+from gateway.cluster.files import SharedFiles
 from gateway.engine import open_sqlite
-from gateway.messages import Attachment
-from gateway.shared_files import SharedFiles
+from gateway.messages.message import Attachment
 from tests.engine.conftest import JUMPS
 from tests.engine.test_journal_clock import BEGUN, Machine
 from tests.spine import message, until

@@ -6,7 +6,6 @@ from typing import Any
 import anyio
 import msgspec
 
-from gateway import record_subjects
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.status_reactions import NetworkReactions, StatusReactions
@@ -14,7 +13,8 @@ from gateway.chats import ChatDisplay
 from gateway.dispatcher.turn_signs import MessageState, TurnSign
 from gateway.engine import Engine, NewRecord
 from gateway.hooks import HookRegistry
-from gateway.messages import Address, Message, Receipt
+from gateway.messages.message import Address, Message, Receipt
+from gateway.records import subjects
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import message, until
 
@@ -72,7 +72,7 @@ async def test_a_reply_that_answers_no_message_touches_none() -> None:
 
 
 async def tell(engine: Engine, sign: TurnSign) -> None:
-    await engine.publish(record_subjects.sign_subject_of("net"), msgspec.json.encode(sign))
+    await engine.publish(subjects.sign_subject_of("net"), msgspec.json.encode(sign))
 
 
 async def receive(message: Message, *extra: NewRecord, **how: Any) -> Receipt:

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.agent.models.anthropic import AnthropicModel
 from gateway.agent.models.prices import TokenPrice
-from gateway.transcript import Entry, ToolCall, Usage
+from gateway.messages.transcript import Entry, ToolCall, Usage
 
 
 @pytest.fixture

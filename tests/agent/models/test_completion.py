@@ -12,7 +12,7 @@ from gateway.agent.models.openai import CompletionAccumulator, OpenAIModel
 from gateway.agent.models.prices import TokenPrice
 from gateway.agent.models.provider import limit_stream, read_sse, read_whole
 from gateway.errors import ModelError
-from gateway.transcript import Entry, ToolCall
+from gateway.messages.transcript import Entry, ToolCall
 
 
 def assembled(*pieces, price=None):

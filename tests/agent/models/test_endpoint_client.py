@@ -18,8 +18,8 @@ from gateway.agent.models.endpoint_client import has_certificates
 from gateway.agent.models.openai import OpenAIModel
 from gateway.agent.models.provider import HttpModel
 from gateway.errors import ModelError
+from gateway.messages.transcript import Entry
 from gateway.testing.live_gateway import until
-from gateway.transcript import Entry
 from tests.agent.endpoint import Endpoint, serving
 from tests.agent.models.proxies import proxying
 from tests.installer.servers import make_certificate
@@ -287,7 +287,7 @@ import anyio
 from gateway.agent.model import ModelRequest
 from gateway.agent.models.openai import OpenAIModel
 from gateway.errors import ModelError
-from gateway.transcript import Entry
+from gateway.messages.transcript import Entry
 from tests.agent.endpoint import serving
 
 async def main():
@@ -315,7 +315,7 @@ import anyio
 from gateway.agent.model import ModelRequest
 from gateway.agent.models.factory import ModelSpec, lazy_model
 from gateway.hooks import HookRegistry
-from gateway.transcript import Entry
+from gateway.messages.transcript import Entry
 from tests.agent.endpoint import serving
 from tests.installer.servers import make_certificate
 

@@ -9,7 +9,7 @@ import pytest
 from gateway.agent.models.fallback import FallbackModel, RetryPolicy
 from gateway.agent.models.openai import OpenAIModel
 from gateway.backoff import Backoff
-from gateway.transcript import Usage
+from gateway.messages.transcript import Usage
 from tests.agent.models.conftest import ENDLESS
 
 ROUNDS = 3  # the machine may stand still, but not in each of them

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway import record_subjects, records
 from gateway.engine import Clock, ConsumerSpec, Engine, NewRecord, matches
 from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 from gateway.errors import HookError
@@ -26,8 +25,9 @@ from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.hook_expiry import OWNER, HookExpiry
 from gateway.hooks.patterns import Patterns
-from gateway.record_subjects import event_subject_of
-from gateway.steps import VERSION
+from gateway.messages.steps import VERSION
+from gateway.records import records, subjects
+from gateway.records.subjects import event_subject_of
 from gateway.testing.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.spine import SetClock, until
@@ -279,11 +279,11 @@ async def test_a_hook_that_is_gone_for_seven_days_leaves_nothing_in_the_journal(
     await leave_a_dead_letter(home)
     dead = {subject for subject in journal_of(home)[1] if subject.startswith("gw.dead.hook-keeps.")}
     assert len(dead) == 1
-    stays = record_subjects.hook_store_subject_of("stays", "a")
+    stays = subjects.hook_store_subject_of("stays", "a")
     async with await open_sqlite(home.root / "journal.db") as engine:
         for hook in ("keeps", "stays"):
             value = records.encode(records.StoredValue(hook=hook, key="a", value=1))
-            await engine.append(NewRecord(record_subjects.hook_store_subject_of(hook, "a"), value))
+            await engine.append(NewRecord(subjects.hook_store_subject_of(hook, "a"), value))
     away = home.root / "away"
     folder.rename(away)
     for _ in range(2):  # gone, but not for long
@@ -303,9 +303,9 @@ async def test_a_hook_that_is_gone_for_seven_days_leaves_nothing_in_the_journal(
         pass
     assert journal_of(home) == ({"hook-stays"}, set())
     async with await open_sqlite(home.root / "journal.db") as engine:
-        kept = await engine.read(record_subjects.HOOK_STORE_SUBJECTS, 0, 99)
+        kept = await engine.read(subjects.HOOK_STORE_SUBJECTS, 0, 99)
         found = {(one.subject, records.decode(one.data).key) for one in kept}  # type: ignore[attr-defined]
-        assert found == {(stays, "a"), (record_subjects.hook_store_subject_of(OWNER, "hook-stays"), "hook-stays")}
+        assert found == {(stays, "a"), (subjects.hook_store_subject_of(OWNER, "hook-stays"), "hook-stays")}
 
 
 async def put_seen(home: Home, days: float, engine: Engine | None = None) -> None:
@@ -315,13 +315,13 @@ async def put_seen(home: Home, days: float, engine: Engine | None = None) -> Non
             return await put_seen(home, days, opened)
     value = engine.clock.latest() - days * records.DAY
     kept = records.StoredValue(hook=OWNER, key="hook-keeps", value=value)
-    await engine.append(NewRecord(record_subjects.hook_store_subject_of(OWNER, kept.key), records.encode(kept)))
+    await engine.append(NewRecord(subjects.hook_store_subject_of(OWNER, kept.key), records.encode(kept)))
     return None
 
 
 async def is_fresh(engine: Engine) -> bool:
     """Whether it was seen just now."""
-    where = record_subjects.hook_store_subject_of(OWNER, "hook-keeps")
+    where = subjects.hook_store_subject_of(OWNER, "hook-keeps")
     _, kept = await records.read_last(engine, where, records.StoredValue)
     return kept is not None and engine.clock.latest() - kept.value < 60
 
@@ -362,7 +362,7 @@ async def test_what_any_gateway_has_is_forgotten_by_none() -> None:
 async def put_at_age(engine: SqliteEngine, days: float, name: str, journal: Path) -> int:
     """An event that was written so many days ago."""
     event = records.EmittedEvent(name=name, fields={"id": name, "n": 1})
-    put = NewRecord(record_subjects.owed_event_subject_of(name, "someone"), records.encode(event))
+    put = NewRecord(subjects.owed_event_subject_of(name, "someone"), records.encode(event))
     (seq,) = await engine.append(put)
     with closing(sqlite3.connect(journal)) as file, file:
         file.execute("UPDATE log SET ts = ts - ? WHERE seq = ?", (days * records.DAY, seq))
@@ -388,7 +388,7 @@ async def test_what_a_hook_does_not_take_for_seven_days_is_a_dead_letter_and_nev
             (letter,) = await service.dead_letters.list()
             assert (letter.hook, letter.event, letter.fields["n"]) == ("keeps", "my:old", 1)
             assert "seven days" in letter.reason
-            kept = [record.seq for record in await engine.read(record_subjects.OWED_EVENT_SUBJECTS)]
+            kept = [record.seq for record in await engine.read(subjects.OWED_EVENT_SUBJECTS)]
             assert kept == [young], "what nobody is owed any more goes, and what is young stays"
         (folder / "handler.py").write_text(home.noting("keeps", "2"))
         await until(lambda: home.seen("keeps") == [["2", "my:young", 1]])
@@ -404,7 +404,7 @@ async def test_what_is_old_goes_and_the_rest_is_told_in_its_order() -> None:
                 clock.now += records.EVENT_TTL
             clock.now += 1
             event = records.EmittedEvent(name="my:event", fields={"id": str(number)})
-            subject = record_subjects.owed_event_subject_of(event.name, f"someone {number % 10}")
+            subject = subjects.owed_event_subject_of(event.name, f"someone {number % 10}")
             await engine.append(NewRecord(subject, records.encode(event)))
         for left in (range(20), range(10, 20)):
             found = [int(event.fields["id"]) async for _, event in records.read_events(engine)]
@@ -420,7 +420,7 @@ async def test_a_clock_that_is_set_ahead_makes_no_dead_letter() -> None:
     (seq,) = await engine.append(records.make_event_put(event))
     ahead[0] = 400 * records.DAY
     await EventExpiry(engine, lambda token: token).expire()
-    assert await engine.read(record_subjects.DEAD_SUBJECTS) == []
+    assert await engine.read(subjects.DEAD_SUBJECTS) == []
     (delivery,) = await consumer.fetch(1, 1)
     assert delivery.record.seq == seq
 

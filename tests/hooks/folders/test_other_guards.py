@@ -8,7 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway import record_subjects, records
+from gateway.cluster.other_guards import OtherGuardSource
+from gateway.cluster.other_hooks import KEPT_FOR
 from gateway.config.home import Home as GatewayHome
 from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.engine import Clock, NewRecord
@@ -20,12 +21,11 @@ from gateway.hermes.sources import HermesFolderSource, PluginSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.installed import LOCK_VERSION
-from gateway.hooks.folders.other_guards import OtherGuardSource
-from gateway.hooks.folders.other_hooks import KEPT_FOR
 from gateway.hooks.folders.own_changes import MOST_WHILE_LOADED
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.records import HookGuard, NodeHooks
+from gateway.records import records, subjects
+from gateway.records.records import HookGuard, NodeHooks
 from gateway.testing.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.hooks.wires.workshop import SETTINGS
@@ -67,7 +67,7 @@ class Here:
     async def hear(self, node: str, **guards: HookGuard) -> None:
         """That gateway has these guards from now on, and no others."""
         written = NodeHooks(node=node, guards=guards)
-        subject = record_subjects.node_hooks_subject_of(node)
+        subject = subjects.node_hooks_subject_of(node)
         (seq,) = await self.engine.append(NewRecord(subject, records.encode(written)))
         (record,) = await self.engine.read(subject, after=seq - 1)
         await self.others.take(record)

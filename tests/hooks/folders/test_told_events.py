@@ -4,10 +4,10 @@ from functools import partial
 
 import pytest
 
-from gateway import record_subjects
 from gateway.cli.doctor import describe_contents
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.hooks import HookRegistry
+from gateway.records import subjects
 from tests.hooks.folders.test_durable import DURABLE, numbers, served
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.spine import until
@@ -37,7 +37,7 @@ async def test_what_was_told_never_fills_the_journal(home: Home) -> None:
         assert (await engine.health()).ok
         assert describe_contents(path).startswith("events of durable hooks ")
         assert numbers(home) == [*range(600)]
-        assert await engine.read(record_subjects.EVENT_SUBJECTS, 0, 5), "what there is room for can be told again"
+        assert await engine.read(subjects.EVENT_SUBJECTS, 0, 5), "what there is room for can be told again"
 
 
 async def test_an_event_that_one_hook_has_not_had_stays_and_those_beside_it_go(home: Home) -> None:

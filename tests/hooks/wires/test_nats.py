@@ -17,8 +17,8 @@ from anyio.from_thread import start_blocking_portal
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.engine import ConsumerSpec, NewRecord
-from gateway.engine.nats.engine import NatsEngine, open_nats
 from gateway.errors import HookError
 from gateway.events import Deny
 from gateway.hooks import HookRegistry

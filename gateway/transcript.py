@@ -1,0 +1,3 @@
+"""The conversation: `gateway.messages.transcript`, under the name that programs import it by."""
+
+from gateway.messages.transcript import Entry as Entry
