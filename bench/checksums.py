@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from bench.options import parse_options
-from gateway.engine import NewRecord, SqliteEngine, open_sqlite
+from gateway.engine.interface import NewRecord
 from gateway.engine.sqlite import log_table
+from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 
 BODY = b"x" * 600
 CALLERS = (1, 32)

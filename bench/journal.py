@@ -20,7 +20,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from bench.options import parse_options
-from gateway.engine import NewRecord, SqliteEngine, open_sqlite
+from gateway.engine.interface import NewRecord
+from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 
 ROOT = Path(__file__).parent.parent
 CALLERS = (1, 16, 32, 100)

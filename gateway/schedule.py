@@ -23,7 +23,7 @@ import anyio.abc
 import msgspec
 
 from gateway.cron import parse_timetable
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Conflict, Duplicate
 from gateway.hooks import HookRegistry
 from gateway.records import records, subjects

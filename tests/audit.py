@@ -8,9 +8,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.records import records, subjects
-from gateway.sessions import Session, apply_record
+from gateway.sessions.session import Session, apply_record
 
 FINAL_ID = re.compile(r":(reply(:[0-9]+)?|failed)\Z")
 

@@ -17,7 +17,7 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli import build_command_parser
 from gateway.cli.program import COMMANDS, PROGRAM
 from gateway.config.reference import build_settings_schema
-from gateway.dispatcher import BUILT_IN
+from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import Command
 from gateway.events.catalogue import EVENT_SPECS, context_name_of
 from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, EventField, EventSpec

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from gateway.config.settings import SessionSettings
-from gateway.engine import Engine, open_sqlite
+from gateway.engine.interface import Engine
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import Conflict
-from gateway.lanes import LaneSettings
+from gateway.lanes.context import LaneSettings
 from gateway.messages.message import Address, Message
 from gateway.records import records, subjects
-from gateway.sessions import Session, SessionRepository, session_key_of
+from gateway.sessions.keys import session_key_of
+from gateway.sessions.repository import SessionRepository
+from gateway.sessions.session import Session
 from gateway.testing.live_gateway import until as until  # where tests of the house look for it
 from gateway.testing.memory_engine import MemoryEngine
 

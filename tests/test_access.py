@@ -7,8 +7,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gateway.access import AccessControl, AccessRules, Pairings, PeopleGroup
+from gateway.access.access_control import AccessControl
 from gateway.access.message_rate import MOST_PEOPLE
+from gateway.access.pairing import Pairings
+from gateway.access.rules import AccessRules, PeopleGroup
 from gateway.messages.message import Address, ChatType, Message
 from gateway.testing.memory_engine import MemoryEngine
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.dispatcher import BUILT_IN
+from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import Command, CommandResult, CommandTable, ParsedCommand, parse_command
 
 

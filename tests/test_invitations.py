@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from gateway.access import Pairings
 from gateway.access.invitations import LONGEST, MOST_OPEN
+from gateway.access.pairing import Pairings
 from gateway.access.pairing_journal import MOST_TRYING, MOST_WRONG
 from gateway.engine.journal_clock import Clock
 from gateway.errors import AccessError

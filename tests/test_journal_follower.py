@@ -19,16 +19,20 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.access import AccessControl, AccessRules, Pairings
+from gateway.access.access_control import AccessControl
+from gateway.access.pairing import Pairings
+from gateway.access.rules import AccessRules
 from gateway.agent import Skill
 from gateway.agent.toolbox.memory import FileMemory
-from gateway.chats import ChatJournal, HeardMessages
+from gateway.chats.heard_messages import HeardMessages
+from gateway.chats.journal import ChatJournal
 from gateway.cluster.nats.engine import open_nats
 from gateway.cluster.switches import SharedSwitches
 from gateway.config.home import Home
 from gateway.daemon.shared_memory import SharedMemory
 from gateway.daemon.skill_hooks import SkillHooks
-from gateway.engine import Engine, NewRecord, open_sqlite
+from gateway.engine.interface import Engine, NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import AccessError, SessionError
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.switches import HookSwitches
@@ -41,7 +45,10 @@ from gateway.people.person import Person, find_pseudonym
 from gateway.records import records, subjects
 from gateway.records.follower import JournalFollower, LastRecord, RecordCopy
 from gateway.records.records import ProgramKeyState
-from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageJournal, UsageOrigin
+from gateway.usage.call_usage import BudgetPort, CallUsage
+from gateway.usage.totals import RunningTotals
+from gateway.usage.turn_usage import TurnUsage, UsageOrigin
+from gateway.usage.usage_journal import UsageJournal
 from gateway.web.logins import Logins
 from gateway.web.program_keys import ProgramKeys
 from tests.engine.cut_line import CutLine, open_line

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from gateway.access import AccessControl, AccessRules, Pairings
+from gateway.access.access_control import AccessControl
+from gateway.access.pairing import Pairings
+from gateway.access.rules import AccessRules
 from gateway.messages.message import Address, ChatType, Message
 from gateway.testing.memory_engine import MemoryEngine
 

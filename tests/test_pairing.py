@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.access import AccessControl, AccessRules, Pairings
-from gateway.access.pairing import CODE_PAUSE, MOST_ASKING
+from gateway.access.access_control import AccessControl
+from gateway.access.pairing import CODE_PAUSE, MOST_ASKING, Pairings
 from gateway.access.pairing_journal import CODE_LIFETIME, MOST_WRONG
+from gateway.access.rules import AccessRules
 from gateway.errors import AccessError
 from gateway.messages.message import Address, ChatType, Message, MessageKind
 from gateway.records import subjects

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway.engine import matches
+from gateway.engine.subjects import matches
 from gateway.errors import EngineTooNew
 from gateway.messages.message import Address
 from gateway.records import records, subjects

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.hooks import HookRegistry
 from gateway.records import records
 from gateway.schedule import LONGEST_JUMP, HookPresence, ScheduledHook, Scheduler

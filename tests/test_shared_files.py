@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.access import Pairings
+from gateway.access.pairing import Pairings
 from gateway.agent.toolbox.memory import FileMemory
 from gateway.cluster.files import (
     RemovalFollower,
@@ -32,7 +32,8 @@ from gateway.cluster.nats.file_names import FileNames
 from gateway.cluster.nats.stored_messages import LIFETIME
 from gateway.config.home import Home as GatewayHome
 from gateway.daemon.startup import put_received_files
-from gateway.engine import Engine, open_sqlite
+from gateway.engine.interface import Engine
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.messages.message import Address, Attachment, Message, Reply
 from gateway.messages.steps import LlmStep, ToolFinished, ToolStarted
 from gateway.messages.transcript import Entry, Picture, ToolCall
@@ -41,9 +42,10 @@ from gateway.people.removal import PersonRemoval
 from gateway.people.traces import PersonTraces
 from gateway.records.activity import Activity
 from gateway.records.follower import JournalFollower
-from gateway.sessions import SessionRepository
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import SessionSearch
-from gateway.usage import RunningTotals, UsageJournal
+from gateway.usage.totals import RunningTotals
+from gateway.usage.usage_journal import UsageJournal
 from tests.engine.conftest import nats_server
 from tests.spine import until
 

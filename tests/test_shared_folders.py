@@ -21,7 +21,8 @@ from gateway.cluster.folders import BASES, SharedFolder, SharedFolders, is_steer
 from gateway.cluster.nats.connection import PATIENCE
 from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.cluster.nats.file_names import FileNames, make_file_id
-from gateway.engine import Engine, open_sqlite
+from gateway.engine.interface import Engine
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.records import records
 from tests.engine.conftest import nats_server
 from tests.waits import Stopwatch

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.access import AccessRules
+from gateway.access.rules import AccessRules
 from gateway.agent import Tool, tool
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.toolbox.files import make_send_file

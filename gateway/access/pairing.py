@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from gateway.access.invitations import CODE_LENGTH, Invitations
 from gateway.access.pairing_journal import ALPHABET, LONGEST_NAME, PairingJournal, mark_of
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import AccessError, EngineError
 from gateway.hooks.withheld_codes import SIGN, CodeKind, compile_words
 from gateway.messages.message import Message

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import AccessError, Conflict
 from gateway.records import records, subjects
 from gateway.records.follower import LastRecord

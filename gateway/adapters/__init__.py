@@ -62,9 +62,9 @@ if TYPE_CHECKING:
     from gateway.messages.parts import make_location as make_location
     from gateway.messages.parts import make_poll as make_poll
     from gateway.messages.parts import make_sticker as make_sticker
-    from gateway.outbox import DoubtPolicy as DoubtPolicy
-    from gateway.outbox import LiveCapability as LiveCapability
-    from gateway.outbox import Transport as Transport
+    from gateway.outbox.interface import DoubtPolicy as DoubtPolicy
+    from gateway.outbox.interface import LiveCapability as LiveCapability
+    from gateway.outbox.interface import Transport as Transport
 
 ADAPTERS = {
     "telegram": "gateway.adapters.telegram",

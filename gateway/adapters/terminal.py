@@ -20,13 +20,13 @@ from gateway.config.settings import SessionSettings
 from gateway.dispatcher.attachments import display_name_of
 from gateway.dispatcher.commands import parse_command
 from gateway.dispatcher.terminal_questions import TerminalQuestions
-from gateway.engine import Engine, Record
 from gateway.engine.failure_watch import FailureWatch
+from gateway.engine.interface import Engine, Record
 from gateway.errors import GatewayError
-from gateway.lanes import reply_id_of
+from gateway.lanes.turn import reply_id_of
 from gateway.messages.message import Address, Message, Receipt, Reply
 from gateway.records import records, subjects
-from gateway.sessions import session_key_of
+from gateway.sessions.keys import session_key_of
 
 PLATFORM = "terminal"
 OWNER = "owner"

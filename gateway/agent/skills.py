@@ -13,7 +13,8 @@ import msgspec
 
 from gateway.errors import AgentError
 from gateway.files.folders import read_plain_file
-from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlScalar, parse_yaml
+from gateway.yaml_source.parser import parse_yaml
+from gateway.yaml_source.tree import Finding, SourceLocation, YamlMapping, YamlScalar
 
 FILE = "SKILL.md"
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")

@@ -20,7 +20,7 @@ import anyio.abc
 import msgspec
 
 from gateway.chats.journal import list_keys
-from gateway.engine import Engine, NewRecord, Record
+from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
 from gateway.messages.message import Address, Message
 from gateway.messages.pieces import MessageName, name_of

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import anyio
 
-from gateway.engine import Engine, NewRecord, Record
+from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import Conflict, SessionError
 from gateway.messages.message import Address
 from gateway.records import records, subjects

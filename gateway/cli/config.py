@@ -25,7 +25,7 @@ from gateway.engine.sqlite.backup import read_in
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 from gateway.records import records, subjects
-from gateway.yaml_source import Finding
+from gateway.yaml_source.tree import Finding
 
 MOST_KEPT = 10_000  # chats in which something was set
 

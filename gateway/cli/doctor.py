@@ -68,7 +68,7 @@ from gateway.logs.text import to_one_line
 from gateway.worker import mounts
 from gateway.worker.kernel import KernelSupport, find_kernel_support
 from gateway.worker.sandbox import SandboxSupport, find_support
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 VERDICT_COLOURS = {
     WORKS: "green",

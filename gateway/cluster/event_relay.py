@@ -13,8 +13,7 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway.engine import Engine
-from gateway.engine.interface import PART_BYTES
+from gateway.engine.interface import PART_BYTES, Engine
 from gateway.errors import EngineError
 from gateway.events.catalogue import remove_live_fields
 from gateway.hooks import HookRegistry

@@ -18,8 +18,7 @@ import anyio
 import msgspec
 
 from gateway.daemon.shutdown import exit_now
-from gateway.engine import Engine
-from gateway.engine.interface import Lease
+from gateway.engine.interface import Engine, Lease
 from gateway.engine.stored_journal import parse_mark
 from gateway.errors import ConfigError, EngineError, ExitCode, NoRoom
 

@@ -13,7 +13,7 @@ from gateway.cluster.other_hooks import OtherHooks
 from gateway.hooks.folders.manifest import Guard
 from gateway.hooks.folders.sources import HookVersion, MissingSource
 from gateway.records.records import HookGuard
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 MISSING = "is on {nodes} and missing here"
 REMEDY = "bring its folder here, or remove it there"

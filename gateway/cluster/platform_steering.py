@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.cluster.nodes import Nodes
 from gateway.daemon.platforms import PROBE_SECONDS, PlatformPart, find_platform, steer_platform
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.records import subjects
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import Conflict, EngineError
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.records import subjects

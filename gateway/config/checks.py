@@ -15,8 +15,7 @@ from gateway.config.schema import SettingsSchema
 from gateway.config.settings import MAIN, AccessSettings, ModelSettings, Settings, WebSettings
 from gateway.config.shell_presets import PRESETS
 from gateway.config.webhooks import WEBHOOK_NAME, parse_template
-from gateway.yaml_source import Finding, Severity, SourceLocation, YamlNode, YamlSequence
-from gateway.yaml_source.tree import to_printable
+from gateway.yaml_source.tree import Finding, Severity, SourceLocation, YamlNode, YamlSequence, to_printable
 
 _ID_LISTS = ("owners", "admins", "users", "group_users", "chats")
 

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult
 from dotenv.parser import parse_stream
 
 from gateway.files.folders import read_plain_file
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 ENV_FILE_LIMIT = 1_000_000
 CREDENTIAL_LIMIT = 64_000

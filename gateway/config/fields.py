@@ -4,7 +4,7 @@ from typing import Any, NoReturn, Self
 
 from msgspec import Meta
 
-from gateway.yaml_source import YamlScalar
+from gateway.yaml_source.tree import YamlScalar
 
 HTTP_PATTERN = r"^(https?://\S+)?$"
 NATS_PATTERN = r"^((nats|tls)://[^\s@]+)?$"

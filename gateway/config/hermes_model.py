@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from gateway.config.providers import PROVIDERS
-from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlScalar, read_yaml, to_plain
-from gateway.yaml_source.tree import to_printable
+from gateway.yaml_source.parser import read_yaml
+from gateway.yaml_source.tree import Finding, SourceLocation, YamlMapping, YamlScalar, to_plain, to_printable
 
 FILE_LIMIT = 1_000_000
 OTHER_PROVIDER = "openai"  # any endpoint that speaks its language, with a `base_url`

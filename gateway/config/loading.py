@@ -22,7 +22,9 @@ from gateway.config.secrets import list_secrets
 from gateway.config.settings import Settings
 from gateway.errors import ConfigError
 from gateway.logs.redaction import Redactor
-from gateway.yaml_source import Finding, SourceLocation, YamlDocument, YamlMapping, YamlNode, bind, read_yaml
+from gateway.yaml_source.binder import bind
+from gateway.yaml_source.parser import read_yaml
+from gateway.yaml_source.tree import Finding, SourceLocation, YamlDocument, YamlMapping, YamlNode
 
 FILE_LIMIT = 1_000_000
 MOST_ERRORS_SHOWN = 20

@@ -14,8 +14,16 @@ from gateway.config.node_paths import find_node, node_of, put_node, remove_node
 from gateway.config.providers import PROVIDERS, find_provider
 from gateway.config.schema import FORMER_SETTINGS, PREFIX, KeyPath, SettingsSchema, SettingVariable, describe_former
 from gateway.config.settings import HooksSettings
-from gateway.yaml_source import Finding, Severity, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence
-from gateway.yaml_source.tree import as_bool
+from gateway.yaml_source.tree import (
+    Finding,
+    Severity,
+    SourceLocation,
+    YamlMapping,
+    YamlNode,
+    YamlScalar,
+    YamlSequence,
+    as_bool,
+)
 
 COMMAND_LINE = SourceLocation("the command line")
 DEFAULT = SourceLocation("default")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gateway.config.environment import SourcedValue
 from gateway.config.schema import KeyPath, Shape
-from gateway.yaml_source import SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence
+from gateway.yaml_source.tree import SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 
 def node_of(value: SourcedValue, shape: Shape) -> YamlNode:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 from msgspec import Meta, Struct
 
 from gateway.config.fields import describe
-from gateway.yaml_source import Duration, Size
+from gateway.yaml_source.units import Duration, Size
 
 NodeRole: TypeAlias = Literal["ingress", "lanes", "hooks", "web"]
 

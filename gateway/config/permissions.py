@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gateway.config.home import Home, is_private
 from gateway.errors import ConfigError
-from gateway.yaml_source import Finding, Severity, SourceLocation
+from gateway.yaml_source.tree import Finding, Severity, SourceLocation
 
 OTHER_OWNER = "belongs to another user"
 

@@ -17,7 +17,8 @@ from gateway.config.home import Home
 from gateway.config.platform_settings import PlatformPlace, PlatformSettings, PlatformSpec, UnknownSettings
 from gateway.config.settings import AccessSettings, AllPlatformSettings, PlatformIds, Settings
 from gateway.logs.redaction import TokenShape
-from gateway.yaml_source import Finding, YamlNode, inspect_type
+from gateway.yaml_source.binder import inspect_type
+from gateway.yaml_source.tree import Finding, YamlNode
 
 KeyPath: TypeAlias = tuple[str, ...]
 Shape: TypeAlias = Literal["text", "list", "flag"]

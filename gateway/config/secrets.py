@@ -20,7 +20,7 @@ from gateway.config.providers import PROVIDERS
 from gateway.config.schema import KeyPath, SettingsSchema, unwrap_type
 from gateway.config.settings import Settings
 from gateway.logs.redaction import REPLACEMENT, SECRET_NAME
-from gateway.yaml_source import inspect_type
+from gateway.yaml_source.binder import inspect_type
 
 MIN_LENGTH = 8  # of what nobody declared to be a secret
 _NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")

@@ -14,7 +14,8 @@ from gateway.config.platform_settings import DisplaySettings, ProgressDisplay
 from gateway.config.voice_settings import LANGUAGE_PATTERN, VoiceSettings
 from gateway.config.webhooks import WebhookSettings
 from gateway.roles import Role
-from gateway.yaml_source import ONE_OR_MORE, Duration, Size
+from gateway.yaml_source.binder import ONE_OR_MORE
+from gateway.yaml_source.units import Duration, Size
 
 ShellRules: TypeAlias = tuple[str | dict[str, tuple[str, ...]], ...]
 Price: TypeAlias = Annotated[float, Meta(ge=0)]

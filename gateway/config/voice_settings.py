@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from gateway.config.fields import describe
-from gateway.yaml_source import Duration
+from gateway.yaml_source.units import Duration
 
 LANGUAGE_PATTERN = r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from gateway.config.fields import VARIABLE_PATTERN, describe
-from gateway.yaml_source import Size
+from gateway.yaml_source.units import Size
 
 WEBHOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 LONGEST_VALUE = 4000  # characters of what one path finds

@@ -31,7 +31,7 @@ from gateway.agent.toolbox.web import PageParser, WebOptions, make_web_tool
 from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import ToolSource, choose_sources, find_tool
 from gateway.agent.turn_tools import TURN_TOOLS
-from gateway.chats import ChatRule, RuleName
+from gateway.chats.rules import ChatRule, RuleName
 from gateway.cluster.folders import SharedFolder
 from gateway.cluster.roots import list_shared_roots
 from gateway.config.home import Home
@@ -42,7 +42,7 @@ from gateway.errors import ConfigError
 from gateway.files.folders import UNCLAIMED
 from gateway.hooks import HookRegistry
 from gateway.messages.message import Message
-from gateway.sessions import Session
+from gateway.sessions.session import Session
 from gateway.worker.sandbox import find_support
 
 log = logging.getLogger(__name__)

@@ -18,11 +18,11 @@ import anyio.abc
 
 from gateway.backoff import find_pause
 from gateway.daemon.platforms import PAUSED_REASON, PlatformPart
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import describe_error
 from gateway.hooks import HookRegistry
 from gateway.messages.message import Address, Message, Reply, address_of, name_of_account
-from gateway.outbox import Outbox
+from gateway.outbox.outbox import Outbox
 
 ALERT_AFTER = 14.0
 LOOK_SECONDS = 1.0

@@ -18,17 +18,20 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway.access import API, AccessControl, Pairings
+from gateway.access.access_control import API, AccessControl
+from gateway.access.pairing import Pairings
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.terminal import PLATFORM, Terminal
 from gateway.agent import Agent
 from gateway.agent.context_files import ContextFiles
-from gateway.agent.mcp import McpServers
+from gateway.agent.mcp.servers import McpServers
 from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.backup.shared_journal import find_servers
-from gateway.chats import ChatJournal, ChatRules, HeardMessages
+from gateway.chats.heard_messages import HeardMessages
+from gateway.chats.journal import ChatJournal
+from gateway.chats.rules import ChatRules
 from gateway.cluster.event_relay import EventRelay
 from gateway.cluster.files import SharedFiles, find_event_files
 from gateway.cluster.folders import SharedFolder, SharedFolders
@@ -71,20 +74,18 @@ from gateway.daemon.skill_hooks import SkillHooks
 from gateway.daemon.tool_servers import ToolServerJournal, list_tool_notices, report_trust
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices, find_unknown_tools
 from gateway.daemon.web import GatewayWeb, make_page_link
-from gateway.dispatcher import (
-    BUILT_IN,
-    AudioMessages,
-    Dispatcher,
-    DispatcherContext,
-    GatewayReports,
-    HookRequests,
-    ReplyHooks,
-)
 from gateway.dispatcher.attachments import HookFiles, ReplyFiles
+from gateway.dispatcher.audio_messages import AudioMessages
+from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import CommandTable
+from gateway.dispatcher.context import DispatcherContext, GatewayReports
+from gateway.dispatcher.dispatcher import Dispatcher
+from gateway.dispatcher.hook_requests import HookRequests
+from gateway.dispatcher.message_events import ReplyHooks
 from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.dispatcher.turn_signs import TurnSigns
-from gateway.engine import Engine, JournalClock
+from gateway.engine.interface import Engine
+from gateway.engine.journal_clock import JournalClock
 from gateway.errors import AccessError, ExitCode
 from gateway.hermes.plugin_host import PluginGrants, Plugins
 from gateway.hermes.session_list import SessionList
@@ -95,38 +96,36 @@ from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.reach import HookLimits
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.lanes import (
-    Lanes,
-    LaneSettings,
-    NoteClaim,
-    RunTurn,
-    interrupt_on_text,
-    list_open_sessions,
-    write_decisions,
-)
+from gateway.lanes.context import LaneSettings, interrupt_on_text
+from gateway.lanes.lanes import Lanes, list_open_sessions
+from gateway.lanes.turn import NoteClaim, RunTurn
+from gateway.lanes.turn_claim import write_decisions
 from gateway.messages.message import Address, Message
 from gateway.messages.pieces import MessageName
-from gateway.outbox import Outbox
+from gateway.outbox.outbox import Outbox
 from gateway.parser.media_process import MediaProcess
 from gateway.parser.parser_process import ParserProcess
 from gateway.people.forgotten import ForgottenPeople
 from gateway.records.activity import Activity
 from gateway.records.records import OwedReply
 from gateway.roles import Role
-from gateway.sessions import Session, SessionRepository
 from gateway.sessions.deleted_messages import DeletedMessages
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
-from gateway.sessions.session import SENDING
+from gateway.sessions.session import SENDING, Session
 from gateway.turn_marks import TurnMarks
-from gateway.usage import RunningTotals, UsageJournal
-from gateway.voice import AnswerSpeaker, Transcriber, VoicePrograms
+from gateway.usage.totals import RunningTotals
+from gateway.usage.usage_journal import UsageJournal
+from gateway.voice.program import VoicePrograms
+from gateway.voice.speaker import AnswerSpeaker
+from gateway.voice.transcriber import Transcriber
 from gateway.web.logins import Logins
 from gateway.web.program_keys import ProgramKeys
 from gateway.worker.process_marks import mark_of
 
 if TYPE_CHECKING:
-    from gateway.traces import TraceSender
+    from gateway.traces.trace_sender import TraceSender
 
 log = logging.getLogger(__name__)
 
@@ -471,7 +470,7 @@ def build_event_relay(gateway: Gateway) -> EventRelay:
 
 def build_traces(gateway: Gateway) -> "TraceSender":
     """It knows a model by the name that its provider has for it."""
-    from gateway.traces import TraceSender  # noqa: PLC0415 - only where a collector is named
+    from gateway.traces.trace_sender import TraceSender  # noqa: PLC0415 - only where a collector is named
 
     def find_provider(model: str) -> str:
         known = (gateway.settings.model, *gateway.settings.models.values())

@@ -22,7 +22,7 @@ from gateway.logs.log_files import LineFilter, LogFollower, LogPlace, read_last_
 from gateway.records.activity import CALLER, OWNER
 from gateway.roles import is_admin
 from gateway.threads import run_in_thread
-from gateway.yaml_source import Finding
+from gateway.yaml_source.tree import Finding
 
 MOST_LINES = 1000
 FURTHEST = 50_000  # lines that are looked through for those that are wanted

@@ -12,7 +12,7 @@ from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks.folders.installed import HooksLock
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.trusted_copy import has_digest
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 HOOKS_FOLDER = "hooks"  # in that of a skill
 CHANGED = "is not what was installed"

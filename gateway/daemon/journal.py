@@ -26,13 +26,14 @@ from gateway.cluster.journal_lock import (
 from gateway.cluster.other_hooks import OtherHooks
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.engine import Engine, open_sqlite
+from gateway.engine.interface import Engine
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.sqlite.journal_end import write_missing_end
 from gateway.errors import EngineError
 from gateway.files.folders import read_plain_file
 from gateway.hooks.folders.switches import write_atomically
 from gateway.sessions.search_index import read_index_end
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 CLIENT = "nats"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

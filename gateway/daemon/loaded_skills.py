@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway.engine import Engine, NewRecord, Record
-from gateway.engine.interface import append_in_parts
+from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
 from gateway.records import records, subjects
 
 LOADED_OWNER = "skills/loaded"  # whose store it is in the journal; no hook has such a name

@@ -13,15 +13,16 @@ from typing import Protocol
 from gateway import __version__
 from gateway.daemon.own_process import read_memory_kb
 from gateway.daemon.platforms import PlatformPart
-from gateway.engine import Engine, EngineHealth
+from gateway.engine.interface import Engine, EngineHealth
 from gateway.histogram import Histogram
 from gateway.hooks.folders.folder_hooks import FolderHooks, add_memory
 from gateway.hooks.folders.stats import HookStatus
-from gateway.lanes import Lanes
+from gateway.lanes.lanes import Lanes
 from gateway.messages.transcript import Usage
-from gateway.outbox import Outbox
+from gateway.outbox.outbox import Outbox
 from gateway.threads import run_in_thread
-from gateway.usage import BudgetState, UsageJournal
+from gateway.usage.budgets import BudgetState
+from gateway.usage.usage_journal import UsageJournal
 from gateway.web.metric_text import Figures, HistogramMetric, Metric
 from gateway.web.turn_times import TurnTimes
 from gateway.web.webhooks.receiver import WebhookCounts

@@ -6,9 +6,9 @@ Users and guests lost tools when roles came to decide about tools. A home from b
 
 import logging
 
-from gateway.access import AccessControl
+from gateway.access.access_control import AccessControl
 from gateway.config.loading import Configuration
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import EngineError, RecordDamage
 from gateway.records import records, subjects
 

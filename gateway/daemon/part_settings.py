@@ -5,10 +5,11 @@ from collections.abc import Collection, Iterator, Mapping
 
 from msgspec.structs import asdict, replace
 
-from gateway.access import WEB, AccessRules, PeopleGroup
+from gateway.access.access_control import WEB
+from gateway.access.rules import AccessRules, PeopleGroup
 from gateway.adapters.page import places
 from gateway.adapters.terminal import OWNER, PLATFORM
-from gateway.agent.mcp import McpSpec
+from gateway.agent.mcp.client import McpSpec
 from gateway.agent.mcp.message_limiter import MessageParser
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
@@ -22,7 +23,7 @@ from gateway.config.settings import (
     Settings,
 )
 from gateway.daemon.platforms import why_not_served
-from gateway.dispatcher import GatewayFacts, PlatformInfo
+from gateway.dispatcher.context import GatewayFacts, PlatformInfo
 from gateway.roles import Role
 from gateway.worker.process_marks import mark_of
 

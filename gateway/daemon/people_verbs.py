@@ -7,20 +7,21 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from gateway.access import API
+from gateway.access.access_control import API
 from gateway.adapters.page.places import PLATFORM
 from gateway.control.server import Notify
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.session_verbs import RowCount
 from gateway.daemon.verb_activity import write_verb
 from gateway.errors import AccessError
-from gateway.people import Person, PersonRemoval, PersonTraces, parse_person
 from gateway.people.leftovers import list_leftovers
-from gateway.people.traces import pick_turns
+from gateway.people.person import Person, parse_person
+from gateway.people.removal import PersonRemoval
+from gateway.people.traces import PersonTraces, pick_turns
 from gateway.records.activity import CALLER, OWNER
 from gateway.roles import rank_of
-from gateway.sessions import Session
 from gateway.sessions.export import as_json
+from gateway.sessions.session import Session
 from gateway.threads import run_in_thread
 
 PIECE = 200_000  # characters of an archive that are told at once

@@ -14,7 +14,7 @@ from gateway.control.params import NameParams, NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
-from gateway.engine import Record
+from gateway.engine.interface import Record
 from gateway.errors import AdapterError, GatewayError
 from gateway.messages.message import Attachment, Reply, attachment_from
 from gateway.records import records, subjects

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.files.folders import UNCLAIMED
 from gateway.records import records, subjects
 from gateway.threads import run_in_thread

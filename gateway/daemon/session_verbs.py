@@ -8,10 +8,10 @@ import msgspec
 from gateway.control.params import NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.errors import SessionError
-from gateway.sessions import Session
 from gateway.sessions.export import as_fields, as_json, as_markdown
 from gateway.sessions.removal import forget_sessions
 from gateway.sessions.search import SearchHit, SessionInfo
+from gateway.sessions.session import Session
 
 RowCount: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)]
 """At most so many; -1: all."""

@@ -16,8 +16,7 @@ import anyio
 import msgspec
 
 from gateway.agent.toolbox.memory import FileMemory, digest_of_owner
-from gateway.engine import Engine, NewRecord, Record
-from gateway.engine.interface import append_in_parts
+from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
 from gateway.errors import Conflict
 from gateway.hooks.folders.switches import read_json, write_atomically
 from gateway.records import records, subjects

@@ -17,7 +17,7 @@ from gateway.agent.skills import FILE as SKILL_FILE
 from gateway.config.home import Home
 from gateway.daemon.installed_skills import HOOKS_FOLDER, find_skill_folder
 from gateway.daemon.loaded_skills import LOADED_OWNER, LoadedSkills
-from gateway.engine import Engine, Record
+from gateway.engine.interface import Engine, Record
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.sources import Source

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import anyio
 import anyio.abc
 
-from gateway.access import INTERNAL
+from gateway.access.access_control import INTERNAL
 from gateway.adapters.page.transport import PageTransport
 from gateway.adapters.terminal import PLATFORM
 from gateway.cluster.files import RemovalFollower, SharedFiles
@@ -29,12 +29,12 @@ from gateway.daemon.received_files import move_received_files
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.verb_activity import write_refusal
 from gateway.daemon.web import GatewayWeb
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.hermes.sources import create_hermes_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.lanes import open_turns_consumer
+from gateway.lanes.lanes import open_turns_consumer
 from gateway.logs.lines import bind_context
 from gateway.outbox.interface import JournalTransport
 from gateway.records.follower import JournalFollower, RecordCopy

@@ -11,8 +11,8 @@ import anyio
 import msgspec
 
 from gateway import __version__
-from gateway.access import AccessControl
-from gateway.agent.mcp import McpServers
+from gateway.access.access_control import AccessControl
+from gateway.agent.mcp.servers import McpServers
 from gateway.cluster.node_files import list_differences, list_other_folders
 from gateway.cluster.nodes import SCHEDULE, TENDING, Nodes
 from gateway.cluster.other_nodes import BOT
@@ -27,7 +27,7 @@ from gateway.daemon.own_process import describe_readers, read_memory_kb
 from gateway.daemon.platforms import PlatformPart, list_enabled, why_not_served
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_problems, list_webhook_statuses, list_webhooks
 from gateway.dispatcher.context import OWN_PLATFORMS
-from gateway.engine import EngineHealth
+from gateway.engine.interface import EngineHealth
 from gateway.errors import AdapterError, EngineError
 from gateway.hooks.folders.stats import HookStatus
 from gateway.web.webhooks.receiver import Webhook

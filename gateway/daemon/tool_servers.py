@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from gateway.agent.mcp import McpServers, McpSpec
+from gateway.agent.mcp.client import McpSpec
+from gateway.agent.mcp.servers import McpServers
 from gateway.agent.mcp.trust import ToolSnapshot
-from gateway.engine import Engine, NewRecord
-from gateway.engine.interface import append_in_parts
+from gateway.engine.interface import Engine, NewRecord, append_in_parts
 from gateway.errors import EngineError
 from gateway.records import records, subjects
 

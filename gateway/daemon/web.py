@@ -20,10 +20,11 @@ from gateway.daemon.metrics import MetricSources, collect_metrics
 from gateway.daemon.parts import Part
 from gateway.daemon.verb_rights import cut_event
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_statuses, list_webhooks
-from gateway.dispatcher import Dispatcher, HookRequests
+from gateway.dispatcher.dispatcher import Dispatcher
+from gateway.dispatcher.hook_requests import HookRequests
 from gateway.hooks import HookRegistry
 from gateway.records.activity import Activity
-from gateway.sessions import SessionRepository
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import SessionSearch
 from gateway.web.chat import ChatRoom
 from gateway.web.event_stream import EventRoom, EventStream
@@ -42,7 +43,7 @@ from gateway.web.turn_times import TurnTimes
 from gateway.web.visitors import Visitors
 from gateway.web.webhooks.intake import WebhookIntake
 from gateway.web.webhooks.receiver import Webhook, WebhookReceiver
-from gateway.yaml_source import Finding
+from gateway.yaml_source.tree import Finding
 
 
 class WebSources(MetricSources, Protocol):

@@ -9,7 +9,7 @@ from gateway.config.webhooks import WebhookSettings
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.web.webhooks.receiver import PATH, Webhook, WebhookCounts
 from gateway.web.webhooks.senders import make_key
-from gateway.yaml_source import Finding
+from gateway.yaml_source.tree import Finding
 
 INSTEAD = "configuration, in place of what hook {name} says"
 NO_PORT = "there is no port"

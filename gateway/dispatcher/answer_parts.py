@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from gateway.config.platform_settings import ProgressDisplay
 from gateway.files.lines import split_file_lines
-from gateway.lanes import LaneTurn, count_parts, has_own_calls, reply_id_of
+from gateway.lanes.turn import LaneTurn, count_parts, has_own_calls, reply_id_of
 from gateway.messages.message import Message, Reply
 from gateway.messages.steps import LlmStep, Step
 from gateway.roles import Role

@@ -29,11 +29,11 @@ from gateway.dispatcher.question_places import (
 )
 from gateway.dispatcher.shown_questions import KIND, ShownQuestions
 from gateway.dispatcher.tool_approvals import expire_approvals
-from gateway.lanes import Lanes
+from gateway.lanes.lanes import Lanes
 from gateway.messages.message import Message, Reply
 from gateway.records import records, subjects
 from gateway.records.records import ApprovalRequest
-from gateway.sessions import OpenTurn
+from gateway.sessions.session import OpenTurn
 
 LOOK = 0.25  # between two looks at which networks are served
 

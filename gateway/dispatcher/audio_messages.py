@@ -11,7 +11,7 @@ from time import monotonic
 
 import msgspec
 
-from gateway.access import API, INTERNAL
+from gateway.access.access_control import API, INTERNAL
 from gateway.dispatcher.commands import parse_command
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields
@@ -20,11 +20,12 @@ from gateway.errors import VoiceError
 from gateway.events import Deny
 from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
-from gateway.lanes import TRANSCRIPTION, AudioWords
+from gateway.lanes.audio import TRANSCRIPTION, AudioWords
 from gateway.messages.message import Attachment, Message, cause_of
 from gateway.roles import Role
-from gateway.sessions import Session
-from gateway.usage import BudgetPort, CallUsage, TurnUsage, origin_of
+from gateway.sessions.session import Session
+from gateway.usage.call_usage import BudgetPort, CallUsage
+from gateway.usage.turn_usage import TurnUsage, origin_of
 
 DENIED = "a hook left it a file"
 LONGEST_ERROR = 300

@@ -11,10 +11,9 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway.engine import Engine
-from gateway.engine.interface import Tail
+from gateway.engine.interface import Engine, Tail
 from gateway.errors import EngineError, GatewayError
-from gateway.lanes import Lanes
+from gateway.lanes.lanes import Lanes
 from gateway.messages.message import Message
 from gateway.records import records, subjects
 

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 from msgspec import structs
 
-from gateway.chats import CHANGEABLE
+from gateway.chats.rules import CHANGEABLE
 from gateway.dispatcher import command_names, pairing_commands
 from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.chat_settings import run_settings_command
@@ -32,13 +32,15 @@ from gateway.dispatcher.usage_report import describe_usage
 from gateway.errors import AccessError, AdapterError, HookError, SessionError
 from gateway.events import Deny, is_yes
 from gateway.hooks.scope import HookScope
-from gateway.lanes import Lanes
+from gateway.lanes.lanes import Lanes
 from gateway.messages.authors import can_command, describe_hook
 from gateway.messages.message import Message
 from gateway.records import subjects
 from gateway.records.records import ActivityRecord, TurnRecord
 from gateway.roles import Role, is_admin, rank_of
-from gateway.sessions import Session, session_key_of, transitions
+from gateway.sessions import transitions
+from gateway.sessions.keys import session_key_of
+from gateway.sessions.session import Session
 from gateway.sessions.transitions import QUOTES, SPOKEN
 from gateway.yaml_source.units import format_count
 

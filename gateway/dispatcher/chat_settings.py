@@ -1,7 +1,7 @@
 """`/settings`: what holds in the chat or thread where it is written, shown and changed, by words or by buttons."""
 
-from gateway.chats import CHANGEABLE, ChatRule, RuleName
 from gateway.chats.journal import list_keys
+from gateway.chats.rules import CHANGEABLE, ChatRule, RuleName
 from gateway.dispatcher.commands import CommandResult
 from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
 from gateway.messages.message import Button, Message

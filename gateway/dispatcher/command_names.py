@@ -5,10 +5,10 @@ Each is asked with what else was given, and gives its names with what is said ab
 
 from collections.abc import Mapping
 
-from gateway.chats import CHANGEABLE
+from gateway.chats.rules import CHANGEABLE
 from gateway.dispatcher.commands import CommandChoice
 from gateway.dispatcher.context import DispatcherContext
-from gateway.sessions import Session
+from gateway.sessions.session import Session
 
 DEFAULT = "default"
 

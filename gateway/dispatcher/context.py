@@ -6,27 +6,30 @@ from typing import TypeAlias
 
 import msgspec
 
-from gateway.access import API, INTERNAL, WEB, AccessControl
+from gateway.access.access_control import API, INTERNAL, WEB, AccessControl
 from gateway.agent import Agent, Skill
 from gateway.agent.media import MediaReader
 from gateway.agent.toolbox.file_reach import FindWorkspace
-from gateway.chats import ChatRules, HeardMessages
+from gateway.chats.heard_messages import HeardMessages
+from gateway.chats.rules import ChatRules
 from gateway.cluster.files import SharedFiles
 from gateway.cluster.folders import SharedFolders
 from gateway.cluster.roots import FindFolders
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher.commands import CommandTable
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.messages.message import Address, Message, address_of
-from gateway.outbox import Outbox
+from gateway.outbox.outbox import Outbox
 from gateway.records.activity import Activity
 from gateway.roles import Role
-from gateway.sessions import Session, SessionRepository
-from gateway.usage import UsageJournal
-from gateway.voice import AnswerSpeaker, Transcriber
+from gateway.sessions.repository import SessionRepository
+from gateway.sessions.session import Session
+from gateway.usage.usage_journal import UsageJournal
+from gateway.voice.speaker import AnswerSpeaker
+from gateway.voice.transcriber import Transcriber
 
 TERMINAL = "terminal"
 # Nobody looks at these unless they are there: they have `hermes-gateway approvals`, and the page.

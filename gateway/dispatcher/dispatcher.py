@@ -14,7 +14,7 @@ from typing import Any, Literal
 import anyio.abc
 from msgspec import structs
 
-from gateway.access import API, INTERNAL
+from gateway.access.access_control import API, INTERNAL
 from gateway.agent import Agent, Ports, run_turn
 from gateway.agent.ports import EventEmitter, TurnResult
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
@@ -57,11 +57,11 @@ from gateway.files.lines import split_file_lines
 from gateway.hooks.cause import use_cause
 from gateway.hooks.line_watcher import ANY_FILE
 from gateway.hooks.scope import ANSWER_EVENTS, HookScope
-from gateway.lanes import (
+from gateway.lanes.audio import TRANSCRIPTION
+from gateway.lanes.lanes import Lanes
+from gateway.lanes.turn import (
     ANSWER_WAIT,
-    TRANSCRIPTION,
     LaneResult,
-    Lanes,
     LaneTurn,
     NoteClaim,
     RecordStep,
@@ -77,9 +77,9 @@ from gateway.messages.steps import Step
 from gateway.messages.transcript import Entry
 from gateway.records import records
 from gateway.roles import Role
-from gateway.sessions import OpenTurn, Session, apply_record
+from gateway.sessions.session import OpenTurn, Session, apply_record
 from gateway.sessions.transitions import QUOTES, SPOKEN, find_last_pieces
-from gateway.usage import BudgetPort, CallUsage
+from gateway.usage.call_usage import BudgetPort, CallUsage
 
 log = logging.getLogger(__name__)
 

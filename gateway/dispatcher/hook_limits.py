@@ -11,7 +11,7 @@ from gateway.agent.ports import load_no_approvals
 from gateway.agent.toolbox.file_reach import READABLE
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.reminders import Reminders, TurnChat
-from gateway.lanes import LaneTurn
+from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import HOOK
 from gateway.messages.message import Message
 from gateway.roles import pick_low_role, scope_of

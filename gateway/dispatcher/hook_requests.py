@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gateway.access import INTERNAL
+from gateway.access.access_control import INTERNAL
 from gateway.dispatcher.awaited_turns import AWAITED, AwaitedTurns
 from gateway.dispatcher.context import DispatcherContext
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.errors import AdapterError, HookError
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.cause import RIGHTS, find_person
-from gateway.lanes import Lanes
+from gateway.lanes.lanes import Lanes
 from gateway.messages.authors import HOOK
 from gateway.messages.message import Address, Message, Reply
 from gateway.messages.parts import Location, Poll, add_words, check_part

@@ -30,15 +30,19 @@ from gateway.dispatcher.message_events import build_place_fields, build_received
 from gateway.dispatcher.message_pace import WAITS, MessagePace
 from gateway.dispatcher.question_places import QUESTION_SIGN
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.errors import EngineError, EngineTooNew, RecordDamage
 from gateway.events import YES_WORDS, Deny, End
-from gateway.lanes import DAMAGED, Lanes, is_edit_of_open, make_heard_put, message_id_of
+from gateway.lanes.context import DAMAGED
+from gateway.lanes.edits import is_edit_of_open
+from gateway.lanes.heard import make_heard_put
+from gateway.lanes.lanes import Lanes, message_id_of
 from gateway.messages.message import Button, Message, Receipt, Reply
 from gateway.messages.pieces import SAID_KINDS, list_shown_messages, name_of
 from gateway.records.records import ActivityRecord, ApprovalRequest
 from gateway.roles import Role, is_admin
-from gateway.sessions import Session, session_key_of
+from gateway.sessions.keys import session_key_of
+from gateway.sessions.session import Session
 
 log = logging.getLogger(__name__)
 

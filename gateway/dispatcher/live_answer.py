@@ -15,14 +15,14 @@ import anyio.abc
 import msgspec
 
 from gateway.dispatcher.tool_progress import ShownAnswer
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import EngineError
 from gateway.files.lines import FileLineFilter
 from gateway.hooks import HookRegistry
 from gateway.messages.message import Reply
-from gateway.outbox import REPEAT
+from gateway.outbox.stream_writer import REPEAT
 from gateway.records import subjects
-from gateway.sessions import OpenTurn
+from gateway.sessions.session import OpenTurn
 from gateway.turn_marks import watch_steps
 
 PAUSE = 0.02  # what comes within it goes out as one piece

@@ -11,7 +11,7 @@ import msgspec
 from gateway.agent.operation import error_as_fields
 from gateway.cluster.files import find_reply_files
 from gateway.dispatcher.attachments import ReplyFiles, attach_allowed, find_hooks_by_file
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.errors import AgentError
 from gateway.events import Deny, End, Event
 from gateway.events.fields import SHORT_LENGTH
@@ -21,18 +21,16 @@ from gateway.hooks.field_watcher import FieldChange
 from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.scope import HookScope
 from gateway.hooks.withheld_codes import cut_codes, restore_codes
-from gateway.lanes import LaneResult, LaneTurn, TurnStart
+from gateway.lanes.turn import LaneResult, LaneTurn, TurnStart
 from gateway.messages.authors import find_hook
 from gateway.messages.message import Attachment, HeardWords, Message, Reply
 from gateway.messages.pieces import list_heard
 from gateway.messages.steps import TurnStatus
 from gateway.messages.transcript import Usage
-from gateway.outbox import DeliveryReport, ReplyWithheld
-from gateway.outbox.interface import DeliveryCallbacks
+from gateway.outbox.interface import DeliveryCallbacks, DeliveryReport, ReplyWithheld
 from gateway.records import records
 from gateway.roles import Role, pick_low_role, scope_of
-from gateway.sessions import Session
-from gateway.sessions.session import SENDING
+from gateway.sessions.session import SENDING, Session
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,7 @@ from datetime import datetime
 import anyio
 import anyio.abc
 
-from gateway.access import API
-from gateway.access.access_control import MOST_WAITING
+from gateway.access.access_control import API, MOST_WAITING
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import EngineError
 from gateway.messages.message import Message, Receipt

@@ -20,11 +20,11 @@ from gateway.dispatcher.question_text import LASTING as LASTING_WORDS
 from gateway.dispatcher.question_text import show_calls
 from gateway.dispatcher.shown_questions import ShownQuestions
 from gateway.errors import SessionError
-from gateway.lanes import Lanes, list_open_sessions
+from gateway.lanes.lanes import Lanes, list_open_sessions
 from gateway.messages.message import LiteralText
 from gateway.records import subjects
 from gateway.records.records import ApprovalRequest
-from gateway.sessions import OpenTurn
+from gateway.sessions.session import OpenTurn
 
 GONE = "it was answered, or nobody answered in time"
 CHANGED = "it asks for something else now than what you were shown: look at it again"

@@ -7,7 +7,7 @@ channels. The arguments are for the eyes of approvers: where many read along, th
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gateway.access import WEB
+from gateway.access.access_control import WEB
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.question_text import APPROVAL_END, show_calls, to_markdown
@@ -16,7 +16,7 @@ from gateway.logs.signs import show_signs
 from gateway.messages.message import Address, Button, LiteralText, Reply, address_of
 from gateway.records import records
 from gateway.records.records import ApprovalRequest
-from gateway.sessions import OpenTurn
+from gateway.sessions.session import OpenTurn
 
 QUESTION_SIGN = "#"  # before what tells one question from another, in the value of a button
 ASKED = "Somebody who may allow that is asked: {tools}. It goes on as soon as they have answered."

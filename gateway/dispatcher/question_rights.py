@@ -7,14 +7,14 @@ which way the answer comes (a button, a text, a command), makes no difference.
 import re
 from typing import NamedTuple
 
-from gateway.access import API
+from gateway.access.access_control import API
 from gateway.dispatcher.context import DispatcherContext
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.events import is_yes
 from gateway.messages.message import Message
 from gateway.records import records, subjects
 from gateway.roles import Role, is_admin
-from gateway.sessions import OpenTurn, Session
+from gateway.sessions.session import OpenTurn, Session
 
 # The ids of such questions without calls: that of a tool, and that of a hook before tools.
 OLD_APPROVAL = re.compile(r"[^/]+/[^/]+/approve|[^/]+/tools?:before/.*", re.DOTALL)

@@ -21,9 +21,9 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.dispatcher.context import DispatcherContext
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError, AgentError
-from gateway.lanes import LaneTurn
+from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import can_send, find_hook
 from gateway.messages.message import Address, Message, MessageKind, Reply, attachment_from
 from gateway.messages.parts import Location, MessagePart, Poll, add_words

@@ -12,12 +12,11 @@ from typing import NamedTuple
 import anyio
 
 from gateway.backoff import Backoff
-from gateway.engine import Engine
-from gateway.engine.interface import Tail
+from gateway.engine.interface import Engine, Tail
 from gateway.errors import AdapterError
 from gateway.messages.message import Reply
-from gateway.outbox import Outbox
 from gateway.outbox.interface import MessageIds
+from gateway.outbox.outbox import Outbox
 from gateway.records import records, subjects
 from gateway.records.records import ApprovalRequest
 

@@ -16,7 +16,7 @@ from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.events import YES_WORDS
 from gateway.messages.message import Message, Reply
 from gateway.records import records, subjects
-from gateway.sessions import session_key_of
+from gateway.sessions.keys import session_key_of
 
 
 class TerminalQuestions:

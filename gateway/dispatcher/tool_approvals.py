@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gateway.access import AccessControl
+from gateway.access.access_control import AccessControl
 from gateway.dispatcher.question_text import to_code_line
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.messages.message import Message
 from gateway.records import records, subjects
-from gateway.sessions import Session
+from gateway.sessions.session import Session
 
 SESSION_TTL = 30 * records.DAY  # an approval for a session: so long sessions that nobody uses are taken up again
 SESSION, ALWAYS = "session", "always"

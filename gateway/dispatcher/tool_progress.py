@@ -13,7 +13,7 @@ from gateway.logs.redaction import REPLACEMENT
 from gateway.logs.text import to_one_line
 from gateway.messages.message import Reply
 from gateway.messages.steps import Step, ToolFinished, ToolStarted
-from gateway.outbox import StreamWriter
+from gateway.outbox.stream_writer import StreamWriter
 
 SIGN, GOING_ON = "🔧", " …"
 MOST_NAMES = 4  # tools that are named, the last ones

@@ -17,8 +17,7 @@ from msgspec import structs
 from gateway.agent.ports import TurnResult
 from gateway.backoff import find_pause
 from gateway.dispatcher.context import OWN_PLATFORMS
-from gateway.engine import Engine
-from gateway.engine.interface import Tail
+from gateway.engine.interface import Engine, Tail
 from gateway.errors import EngineError
 from gateway.messages.message import Address
 from gateway.records import subjects

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from gateway.dispatcher.question_places import as_plain_name
 from gateway.messages.transcript import Usage
 from gateway.records.records import UsageRow
-from gateway.usage import UsageJournal
+from gateway.usage.usage_journal import UsageJournal
 from gateway.yaml_source.units import format_count
 
 MOST_PEOPLE = 10

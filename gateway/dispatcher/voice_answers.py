@@ -27,20 +27,21 @@ from msgspec.structs import replace
 
 from gateway.dispatcher.context import SILENT_PLATFORMS, DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields
-from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
-from gateway.engine.interface import HELD_SECONDS, append_until_written
+from gateway.engine.interface import HELD_SECONDS, ConsumerSpec, Engine, NewRecord, Record, append_until_written
 from gateway.engine.keyed_workers import KeyedWorkers, Wakeup
 from gateway.errors import Conflict, EngineError, VoiceError
 from gateway.hooks.cause import use_cause
 from gateway.messages.message import Attachment, Message, Reply
 from gateway.messages.transcript import Usage
-from gateway.outbox import DeliveryReport
+from gateway.outbox.interface import DeliveryReport
 from gateway.records import records, subjects
 from gateway.sessions.removal import remove_sent_files
 from gateway.sessions.transitions import SPOKEN
 from gateway.threads import run_in_thread
-from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageOrigin
-from gateway.voice import AnswerSpeaker, extract_words
+from gateway.usage.call_usage import BudgetPort, CallUsage
+from gateway.usage.turn_usage import TurnUsage, UsageOrigin
+from gateway.voice.answer_text import extract_words
+from gateway.voice.speaker import AnswerSpeaker
 
 MOST_TRIES = 2
 MOST_AT_ONCE = 4

@@ -12,17 +12,17 @@ from typing import Any
 
 import msgspec
 
-from gateway.yaml_source import (
+from gateway.yaml_source.parser import read_yaml
+from gateway.yaml_source.tree import (
     Finding,
     SourceLocation,
     YamlMapping,
     YamlNode,
     YamlScalar,
     YamlSequence,
-    read_yaml,
+    as_float,
     to_plain,
 )
-from gateway.yaml_source.tree import as_float
 
 log = logging.getLogger(__name__)
 

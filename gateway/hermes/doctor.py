@@ -44,7 +44,8 @@ from gateway.hooks.folders.manifest import describe_unknown_guard
 from gateway.hooks.folders.readiness import check_unknown_variables, find_missing_needs, why_not_enabled
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.switches import HookSwitches
-from gateway.yaml_source import Finding, YamlMapping, read_yaml
+from gateway.yaml_source.parser import read_yaml
+from gateway.yaml_source.tree import Finding, YamlMapping
 
 FILE_LIMIT = 2_000_000
 MOST_SHARED = 3  # folders of which it is said one by one that their group may write to them

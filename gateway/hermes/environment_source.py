@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gateway.hermes.handler_source import HandlerSource
 from gateway.hermes.patches import call_name_of
 from gateway.hooks.folders.manifest import UnknownVariables, label_of
-from gateway.yaml_source import SourceLocation
+from gateway.yaml_source.tree import SourceLocation
 
 MOST_STEPS = 8  # from a name to its text; a search that goes round in a circle gets nowhere
 _MENTIONS = re.compile(rb"\b(environ|getenv|BaseSettings|prefixed)\b")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gateway.hermes.modules import NAMES, PLUGIN_PARENT
 from gateway.hermes.written_for import parse_python
 from gateway.hooks.folders.manifest import FORMER_PACKAGES, label_of
-from gateway.yaml_source import SourceLocation
+from gateway.yaml_source.tree import SourceLocation
 
 # What is run by hand, by whoever wrote it.
 _WORKSHOP_FOLDERS = frozenset({"scripts", "test", "tests", "examples"})

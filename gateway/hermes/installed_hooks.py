@@ -18,7 +18,7 @@ from gateway.hooks.folders.manifest import ParsedManifest, read_manifest
 from gateway.hooks.folders.services import LOCK_FILE
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.trusted_copy import PREFIX
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 PACKAGES_FOLDER = ".packages"  # beside the hooks: the packages that came with each
 SHORT_DIGEST = 12  # characters of it in the name of a folder

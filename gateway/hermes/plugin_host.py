@@ -11,7 +11,7 @@ import anyio
 import msgspec
 from msgspec import structs
 
-from gateway.access import INTERNAL
+from gateway.access.access_control import INTERNAL
 from gateway.agent import Agent, ModelRequest, Ports, Skill, Tool, ToolContext, run_tool
 from gateway.agent.model_call import call_model
 from gateway.agent.skills import read_skill
@@ -37,9 +37,11 @@ from gateway.hooks.folders.services import RequestServer
 from gateway.hooks.folders.sources import HookVersion
 from gateway.messages.transcript import Entry, ToolCall, Usage, as_message
 from gateway.roles import Role, pick_low_role, scope_of
-from gateway.sessions import SessionRepository
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.transitions import begin_session
-from gateway.usage import BudgetPort, CallUsage, TurnUsage, UsageJournal, UsageOrigin
+from gateway.usage.call_usage import BudgetPort, CallUsage
+from gateway.usage.turn_usage import TurnUsage, UsageOrigin
+from gateway.usage.usage_journal import UsageJournal
 from gateway.worker.protocol import PluginItem
 
 TOOL_TIMEOUT = COMMAND_TIMEOUT = 300.0

@@ -32,7 +32,9 @@ from gateway.hooks.folders.manifest import (
 )
 from gateway.hooks.folders.manifest_keys import REACH_KEYS, REMOTE_TIMEOUT, ManifestRequires, PluginRight, ReachKeys
 from gateway.worker.protocol import LoadedHandlers
-from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, bind, read_yaml, to_plain
+from gateway.yaml_source.binder import bind
+from gateway.yaml_source.parser import read_yaml
+from gateway.yaml_source.tree import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, to_plain
 
 PLUGIN_MANIFEST_FILES = ("plugin.yaml", "plugin.yml")
 PLUGIN_ENTRY_FILE = "__init__.py"

@@ -26,7 +26,7 @@ from gateway.hooks.folders.folder_source import find_code_files
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.manifest_keys import REMOTE_TIMEOUT
 from gateway.hooks.folders.sources import CodeFile, HookVersion
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 GROUP = "hermes_agent.plugins"
 ENTRY_POINTS_FILE, METADATA_FILE = "entry_points.txt", "METADATA"

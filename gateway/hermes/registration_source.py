@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gateway.hooks.folders.manifest import label_of
-from gateway.yaml_source import SourceLocation
+from gateway.yaml_source.tree import SourceLocation
 
 _CALL = re.compile(rb"""\bregister_hook\(\s*(?:hook_name\s*=\s*)?(?:["'](\w+)["']\s*[,)])?""")
 # Ways to register that a reader of names does not see: the method under another name, a name that is put together,

@@ -18,13 +18,14 @@ import anyio.abc
 
 from gateway.backoff import find_pause
 from gateway.config.home import Home
-from gateway.engine import Engine
-from gateway.engine.interface import Tail
+from gateway.engine.interface import Engine, Tail
 from gateway.events import Event
 from gateway.files.folders import read_plain_file
 from gateway.messages.message import Message
 from gateway.records import records, subjects
-from gateway.sessions import Session, SessionRepository, platform_of
+from gateway.sessions.keys import platform_of
+from gateway.sessions.repository import SessionRepository
+from gateway.sessions.session import Session
 from gateway.threads import run_in_thread
 
 MARKER = "written by hermes-gateway for hooks made for Hermes; the conversations themselves are in its journal"

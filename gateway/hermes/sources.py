@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from gateway.access import INTERNAL
+from gateway.access.access_control import INTERNAL
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.settings import PLUGIN_PREFIX
@@ -82,8 +82,7 @@ from gateway.hooks.wires.wire import Capability, HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.context import ShowFields
 from gateway.worker.protocol import PluginContents
-from gateway.yaml_source import Finding, SourceLocation
-from gateway.yaml_source.tree import to_printable
+from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 WORK_FOLDER = "TERMINAL_CWD"  # where Hermes's terminal begins, for all conversations
 SAFE_MODE_VARIABLE = "HERMES_SAFE_MODE"

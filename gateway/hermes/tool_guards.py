@@ -12,7 +12,7 @@ from gateway.hermes.patches import call_name_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.hermes.written_for import parse_first_files
 from gateway.hooks.folders.manifest import label_of
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 TOLD_TOOLS = HERMES_TOOLS.theirs | OUR_TOOLS_ALONE.keys()
 GUARD, TOOL_ARGUMENT = "pre_tool_call", "tool_name"

@@ -25,8 +25,7 @@ from gateway.hermes.modules import HERMES_OWN_MODULES, HOLLOW_MODULES, NAMES
 from gateway.hermes.written_for import parse_python
 from gateway.hooks.folders.manifest import label_of
 from gateway.worker.boot import PATCHED_MODULES
-from gateway.yaml_source import Finding, SourceLocation
-from gateway.yaml_source.tree import to_printable
+from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 OWN_HOME = "gateway.hooks"  # is our own, and not Hermes's
 # Packages of this gateway of which Hermes's has none by that name.

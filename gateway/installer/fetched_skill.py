@@ -14,7 +14,7 @@ from gateway.installer.fetched_hook import NAME as HOOK_NAME
 from gateway.installer.fetched_hook import FetchedHook, cut_digest, read_hook
 from gateway.installer.source import HookSource, fetch
 from gateway.logs.text import to_one_line
-from gateway.yaml_source import Finding
+from gateway.yaml_source.tree import Finding
 
 BROUGHT_FOLDER = "hooks"
 

@@ -25,7 +25,7 @@ from gateway.engine.interface import Engine, NewRecord, append_until_written
 from gateway.errors import VoiceError
 from gateway.messages.message import Attachment, Message
 from gateway.records import records, subjects
-from gateway.sessions import Session
+from gateway.sessions.session import Session
 
 COMMAND_SIGNS = "/!"
 MOST_TRIES = 2

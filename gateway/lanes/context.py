@@ -15,7 +15,7 @@ from gateway.lanes.turn import NoteClaim, RunTurn, ignore_claim
 from gateway.messages.message import Message
 from gateway.records import records
 from gateway.roles import Role
-from gateway.sessions import SessionRepository
+from gateway.sessions.repository import SessionRepository
 from gateway.turn_marks import TurnMarks
 
 APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."

@@ -17,8 +17,7 @@ from gateway.lanes.turn import build_partial_entries, build_partial_pieces
 from gateway.messages.message import Message, people_of
 from gateway.messages.pieces import SAID_KINDS, add_missing_pieces, name_of
 from gateway.records import records, subjects
-from gateway.sessions import OpenTurn, Session
-from gateway.sessions.session import find_words
+from gateway.sessions.session import OpenTurn, Session, find_words
 
 
 class PendingMessage(NamedTuple):

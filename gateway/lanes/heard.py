@@ -16,7 +16,7 @@ from gateway.lanes.audio import FoundMessages
 from gateway.messages.message import HeardWords, Message
 from gateway.messages.pieces import list_shown_messages, name_of
 from gateway.records import records, subjects
-from gateway.sessions import Session
+from gateway.sessions.session import Session
 
 
 def make_heard_put(heard: Message, session_key: str, message: Message) -> NewRecord:

@@ -82,8 +82,8 @@ from gateway.messages.message import Message, Reply, people_of
 from gateway.messages.pieces import add_missing_pieces
 from gateway.records import records, subjects
 from gateway.roles import rank_of
-from gateway.sessions import OpenTurn, Session, apply_record, get_reset_reason
-from gateway.sessions.transitions import begin_session
+from gateway.sessions.session import OpenTurn, Session, apply_record
+from gateway.sessions.transitions import begin_session, get_reset_reason
 from gateway.turn_marks import watch_steps
 from gateway.yaml_source.units import format_count
 

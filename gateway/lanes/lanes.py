@@ -27,7 +27,7 @@ from gateway.lanes.slots import Slots
 from gateway.lanes.turn import RunTurn
 from gateway.messages.message import Message
 from gateway.records import records, subjects
-from gateway.sessions import SessionRepository
+from gateway.sessions.repository import SessionRepository
 from gateway.turn_marks import TurnMarks
 
 log = logging.getLogger(__name__)

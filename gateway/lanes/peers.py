@@ -14,7 +14,7 @@ import msgspec
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError
 from gateway.records import subjects
-from gateway.sessions import OpenTurn
+from gateway.sessions.session import OpenTurn
 
 ANSWER_SECONDS = 1.0
 LOOK_AGAIN = 0.5  # whether the node lives that runs the turn

@@ -14,8 +14,8 @@ from gateway.messages.pieces import MessagePiece, find_pieces
 from gateway.messages.steps import TurnStatus
 from gateway.messages.transcript import Entry, Usage
 from gateway.records import records
-from gateway.sessions import OpenTurn, Session
-from gateway.usage import TurnUsage
+from gateway.sessions.session import OpenTurn, Session
+from gateway.usage.turn_usage import TurnUsage
 
 ANSWER_WAIT = 3600.0
 

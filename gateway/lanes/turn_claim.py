@@ -43,8 +43,9 @@ from gateway.lanes.turn import LaneResult
 from gateway.messages.message import Address, Message, Reply, cause_of, people_of
 from gateway.messages.pieces import add_missing_pieces
 from gateway.records import records, subjects
-from gateway.sessions import Session, SessionRepository
-from gateway.usage import TurnUsage, origin_of
+from gateway.sessions.repository import SessionRepository
+from gateway.sessions.session import Session
+from gateway.usage.turn_usage import TurnUsage, origin_of
 
 LONGEST_REASON, LONGEST_NAME = 500, 200
 MOST_EVENTS = 500  # that go with one record of a turn

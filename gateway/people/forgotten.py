@@ -9,15 +9,16 @@ from urllib.parse import unquote
 
 import msgspec
 
-from gateway.chats import ChatJournal, HeardMessages
+from gateway.chats.heard_messages import HeardMessages
+from gateway.chats.journal import ChatJournal
 from gateway.cluster.files import CLOCKS_APART
 from gateway.cluster.folders import BASES, find_known_place, make_chat_folder
-from gateway.engine import Engine, NewRecord, Record
+from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import AccessError
 from gateway.people.person import find_salt, make_pseudonym, parse_person
 from gateway.records import records, subjects
 from gateway.threads import run_in_thread
-from gateway.usage import RunningTotals
+from gateway.usage.totals import RunningTotals
 
 
 class ForgottenPeople(msgspec.Struct, eq=False):

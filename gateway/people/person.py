@@ -10,8 +10,8 @@ import re
 import secrets
 from typing import NamedTuple
 
-from gateway.access import INTERNAL
-from gateway.engine import Engine, NewRecord
+from gateway.access.access_control import INTERNAL
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AccessError, Conflict
 from gateway.records import records, subjects
 

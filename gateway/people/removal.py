@@ -25,7 +25,7 @@ from gateway.records.activity import Activity
 from gateway.sessions.deleted_messages import has_text
 from gateway.sessions.removal import forget_sessions, remove_received_files, remove_sent_files, rewrite_sessions
 from gateway.threads import run_in_thread
-from gateway.usage import UsageJournal
+from gateway.usage.usage_journal import UsageJournal
 
 log = logging.getLogger(__name__)
 

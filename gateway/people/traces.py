@@ -12,14 +12,13 @@ from typing import TypeAlias, get_args
 import msgspec
 from msgspec.structs import replace
 
-from gateway.access import API, INTERNAL
+from gateway.access.access_control import API, INTERNAL
 from gateway.agent.toolbox.memory import Memory
 from gateway.cluster.files import FOLDER, SharedFiles
 from gateway.cluster.folders import SharedFolders, make_chat_folder
 from gateway.config.settings import MAIN
 from gateway.dispatcher.reminders import OWNER as REMINDERS
-from gateway.engine import Engine
-from gateway.engine.interface import Record
+from gateway.engine.interface import Engine, Record
 from gateway.errors import EngineTooNew
 from gateway.files.folders import escape_id
 from gateway.messages.message import ChatType
@@ -27,8 +26,9 @@ from gateway.messages.pieces import OF_OTHERS, MessagePiece, delete_pieces
 from gateway.messages.transcript import Entry
 from gateway.people.person import WEBHOOK, Person
 from gateway.records import records, subjects
-from gateway.sessions import Session, SessionRepository
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import SessionSearch, Speaker
+from gateway.sessions.session import Session
 from gateway.threads import run_in_thread
 
 # Where records stand that are of one person, each by itself. The chains of conversations are rewritten instead.

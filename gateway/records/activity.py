@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.engine import Engine, NewRecord, Record
+from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import Duplicate, EngineError
 from gateway.records import records, subjects
 from gateway.records.records import ActivityRecord

@@ -1,5 +1,1 @@
 """Traces of turns for a collector of OpenTelemetry's: what took how long, stage by stage, hook by hook."""
-
-from gateway.traces.trace_sender import TraceSender
-
-__all__ = ["TraceSender"]

@@ -12,7 +12,7 @@ import anyio
 import anyio.abc
 
 from gateway.agent.libraries import describe_install, is_installed
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import GatewayError
 from gateway.hooks.folders.stats import HookCall
 from gateway.records import subjects

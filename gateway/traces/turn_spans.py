@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from gateway.engine import Record
+from gateway.engine.interface import Record
 from gateway.hooks.folders.stats import HookCall
 from gateway.messages.steps import turn_of
 from gateway.messages.transcript import Usage

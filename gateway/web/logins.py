@@ -17,7 +17,7 @@ from contextlib import suppress
 import anyio
 from msgspec.structs import replace
 
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import Conflict, EngineError
 from gateway.hooks.withheld_codes import CodeKind, compile_words
 from gateway.records import records, subjects

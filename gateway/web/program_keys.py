@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import anyio
 
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import AccessError, Conflict
 from gateway.messages.authors import HOOK
 from gateway.records import records, subjects

@@ -9,7 +9,7 @@ from typing import Any
 import anyio.abc
 import msgspec
 
-from gateway.engine import Engine, Record
+from gateway.engine.interface import Engine, Record
 from gateway.histogram import Histogram
 from gateway.records import subjects
 from gateway.records.own_turns import OwnTurns

@@ -7,37 +7,3 @@ dates keep their text. No value is ever repeated in a finding: it may be a secre
     tree = read_yaml(path)
     manifest, findings = bind(tree, Manifest)
 """
-
-from gateway.yaml_source.binder import ONE_OR_MORE, bind, inspect_type
-from gateway.yaml_source.parser import parse_yaml, read_yaml
-from gateway.yaml_source.tree import (
-    Finding,
-    Severity,
-    SourceLocation,
-    YamlDocument,
-    YamlMapping,
-    YamlNode,
-    YamlScalar,
-    YamlSequence,
-    to_plain,
-)
-from gateway.yaml_source.units import Duration, Size
-
-__all__ = [
-    "ONE_OR_MORE",
-    "Duration",
-    "Finding",
-    "Severity",
-    "Size",
-    "SourceLocation",
-    "YamlDocument",
-    "YamlMapping",
-    "YamlNode",
-    "YamlScalar",
-    "YamlSequence",
-    "bind",
-    "inspect_type",
-    "parse_yaml",
-    "read_yaml",
-    "to_plain",
-]

@@ -3,7 +3,7 @@
 import msgspec
 
 from gateway.adapters.page.stream import LiveChat
-from gateway.engine import Record
+from gateway.engine.interface import Record
 from gateway.records import records
 
 

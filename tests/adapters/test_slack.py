@@ -17,9 +17,9 @@ from gateway.adapters.slack.adapter import SlackAdapter, SlackTimings
 from gateway.adapters.slack.history import MOST_PLACES
 from gateway.adapters.slack.manifest import build_manifest
 from gateway.daemon.gateway import Gateway
-from gateway.dispatcher import BUILT_IN
+from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import CommandTable
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages.message import Address, Attachment, Button, Message, Receipt, Reply
 from gateway.messages.pieces import DELETED

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from gateway.daemon.platforms import steer_platform
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.errors import EngineError
 from gateway.messages.message import Message, Receipt
 from gateway.testing import GatewayProcess

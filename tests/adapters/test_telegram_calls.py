@@ -10,7 +10,7 @@ import pytest
 
 from gateway.adapters.telegram.updates import PendingUpdates
 from gateway.adapters.telegram.webhook import has_chain
-from gateway.people import Person
+from gateway.people.person import Person
 from gateway.people.traces import is_of
 from gateway.records import records, subjects
 from gateway.testing import GatewayProcess

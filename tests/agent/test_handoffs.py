@@ -14,7 +14,7 @@ from gateway.events import Deny, End, Retry
 from gateway.lanes.turn import build_partial_entries
 from gateway.messages.transcript import Entry
 from gateway.records import records
-from gateway.sessions import Session, apply_record
+from gateway.sessions.session import Session, apply_record
 
 
 def delegating(target="helper", task="Add one and one."):

@@ -6,7 +6,8 @@ import anyio
 import pytest
 
 from gateway.config.home import Home
-from gateway.engine import NewRecord, open_sqlite
+from gateway.engine.interface import NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 
 TOKEN = "TELEGRAM_BOT_TOKEN=123:secret\n"
 

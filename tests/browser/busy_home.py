@@ -5,7 +5,8 @@ Whoever needs more in the home adds it before `start_busy`, and says more afterw
 
 from anyio.from_thread import start_blocking_portal
 
-from gateway.engine import NewRecord, open_sqlite
+from gateway.engine.interface import NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.hooks.folders.dead_letters import dead_letter_subject_of
 from gateway.records import records
 from gateway.testing import GatewayProcess

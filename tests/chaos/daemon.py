@@ -20,7 +20,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from gateway.engine import open_sqlite
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import GatewayError, NotRunning
 from gateway.records import records
 from gateway.testing import GatewayProcess

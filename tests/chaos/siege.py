@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from gateway.engine import open_sqlite
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.testing.patience import Patience
 from tests.audit import Audit, audit
 

@@ -15,7 +15,7 @@ from typing import Any
 import openai
 import pytest
 
-from gateway.engine import open_sqlite
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.records import records
 from gateway.testing import GatewayProcess
 from gateway.testing.patience import Patience

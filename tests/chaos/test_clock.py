@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from gateway.control.client import ControlClient
-from gateway.engine import open_sqlite
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import NotRunning
 from gateway.records import records, subjects
 from tests.audit import audit

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.messages.message import Reply
 from gateway.records import records, subjects
 from gateway.testing.memory_engine import MemoryEngine

@@ -15,13 +15,16 @@ from pathlib import Path
 
 import anyio
 
-from gateway.engine import Engine, NewRecord, open_sqlite
-from gateway.lanes import LaneResult, Lanes, LaneTurn
+from gateway.engine.interface import Engine, NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
+from gateway.lanes.lanes import Lanes
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.message import Address, Message, Reply
 from gateway.messages.transcript import Entry, ToolCall
-from gateway.outbox import LiveTransport, Outbox, OutboxSettings
+from gateway.outbox.interface import LiveTransport, OutboxSettings
+from gateway.outbox.outbox import Outbox
 from gateway.records import records
-from gateway.sessions import SessionRepository
+from gateway.sessions.repository import SessionRepository
 from tests.audit import audit
 from tests.spine import lane_settings
 

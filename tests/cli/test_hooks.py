@@ -12,7 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.engine import NewRecord, open_sqlite
+from gateway.engine.interface import NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.hooks.folders.dead_letters import dead_letter_subject_of
 from gateway.records import records
 from gateway.testing import GatewayProcess

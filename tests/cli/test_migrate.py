@@ -19,7 +19,8 @@ import pytest
 from gateway.cluster.files import SharedFiles
 from gateway.cluster.folders import SharedFolder, SharedFolders, make_chat_folder
 from gateway.cluster.nats.engine import open_nats
-from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
+from gateway.engine.interface import ConsumerSpec, NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.sqlite.whole_journal import open_journal_file
 from gateway.engine.stored_journal import JournalDigest
 from gateway.errors import GatewayError

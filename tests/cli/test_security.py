@@ -15,7 +15,7 @@ import pytest
 from gateway.cli.security import CHECKS, find_faults
 from gateway.cli.security.target import AuditTarget, read_audit_target
 from gateway.config.home import get_process_environment
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.records import records, subjects
 from gateway.records.records import PairingUser

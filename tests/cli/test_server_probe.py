@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from gateway.cluster.nats.engine import open_nats
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.errors import EngineError
 from gateway.records import records, subjects
 from gateway.testing import GatewayProcess

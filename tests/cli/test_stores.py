@@ -12,7 +12,8 @@ import anyio
 import msgspec
 import pytest
 
-from gateway.engine import NewRecord, open_sqlite
+from gateway.engine.interface import NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.hooks.folders.hook_expiry import OWNER
 from gateway.installer.source import parse_source, remove_version
 from gateway.records import records, subjects

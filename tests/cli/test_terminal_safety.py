@@ -18,7 +18,8 @@ import pytest
 from anyio import create_task_group, to_thread
 
 from gateway.cli.program import COMMANDS
-from gateway.engine import NewRecord, open_sqlite
+from gateway.engine.interface import NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.hooks.folders.dead_letters import dead_letter_subject_of
 from gateway.records import records
 from gateway.testing import GatewayProcess

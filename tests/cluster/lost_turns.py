@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from gateway.cluster.nats.engine import open_nats
-from gateway.lanes import LaneSettings
+from gateway.lanes.context import LaneSettings
 from tests.audit import audit
 from tests.engine.nats_servers import run_servers
 from tests.lanes.node import LEASE

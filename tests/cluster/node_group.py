@@ -17,8 +17,9 @@ from gateway.cluster.nats.engine import open_nats
 from gateway.cluster.nodes import SCHEDULE, TENDING, Nodes
 from gateway.cluster.other_nodes import BOT
 from gateway.config.node_settings import NODE_ROLES
-from gateway.lanes import LaneResult, Lanes, LaneTurn
-from gateway.sessions import SessionRepository
+from gateway.lanes.lanes import Lanes
+from gateway.lanes.turn import LaneResult, LaneTurn
+from gateway.sessions.repository import SessionRepository
 from tests.lanes.desk import echo
 from tests.spine import lane_settings
 

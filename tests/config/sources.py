@@ -6,7 +6,7 @@ from types import MappingProxyType
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.home import Home
 from gateway.config.loading import Configuration, read_configuration
-from gateway.yaml_source import Finding
+from gateway.yaml_source.tree import Finding
 
 SCHEMA = load_settings_schema()
 NOTHING: Mapping[str, str] = MappingProxyType({})

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.hermes_model import find_hermes_model, point_to_hermes_model
-from gateway.yaml_source import read_yaml
+from gateway.yaml_source.parser import read_yaml
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from gateway.adapters.shared.adapter import Presence
 from gateway.daemon.alerts import Alerts
 from gateway.daemon.platforms import PAUSED_REASON
 from gateway.hooks import HookRegistry
-from gateway.outbox import Outbox
+from gateway.outbox.outbox import Outbox
 from gateway.records import subjects
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import chain, until

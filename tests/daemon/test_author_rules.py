@@ -15,15 +15,15 @@ import msgspec
 import pytest
 from anyio import to_thread
 
-from gateway.access import API, INTERNAL
+from gateway.access.access_control import API, INTERNAL
 from gateway.agent import Agent, ToolContext, tool
 from gateway.agent.models.script import script
 from gateway.daemon.callers import refuse_verb
 from gateway.daemon.gateway import find_hook_files
 from gateway.daemon.verb_rights import VERB_RIGHTS
-from gateway.dispatcher import BUILT_IN, HookRequests
-from gateway.dispatcher.chat_commands import CommandCall
+from gateway.dispatcher.chat_commands import BUILT_IN, CommandCall
 from gateway.dispatcher.commands import Command, CommandResult, CommandTable
+from gateway.dispatcher.hook_requests import HookRequests
 from gateway.dispatcher.reminders import REMINDER, TurnChat
 from gateway.errors import AgentError, HookError
 from gateway.hermes.plugin_host import PluginGrants

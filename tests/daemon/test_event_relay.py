@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 
 from gateway.cluster.event_relay import EventRelay, ForwardedEvent
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.hooks import HookRegistry
 from tests.outbox.conftest import engine
 from tests.spine import until

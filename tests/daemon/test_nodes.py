@@ -28,11 +28,10 @@ from gateway.config.node_settings import NODE_ROLES, NodeSettings
 from gateway.config.settings import GatewaySettings, Settings
 from gateway.daemon.parts import ServeFunction
 from gateway.daemon.status import list_clock_differences
-from gateway.engine import Engine
-from gateway.engine.interface import HELD_SECONDS
+from gateway.engine.interface import HELD_SECONDS, Engine
 from gateway.engine.live_messages import LiveLease
 from gateway.errors import AdapterError
-from gateway.outbox import OutboxSettings
+from gateway.outbox.interface import OutboxSettings
 from gateway.records.subjects import presence_subject_of
 from gateway.testing.live_gateway import until
 from gateway.testing.memory_engine import MemoryEngine

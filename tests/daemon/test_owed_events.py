@@ -8,7 +8,8 @@ from pathlib import Path
 import anyio
 
 from gateway.daemon.parts import Part
-from gateway.engine import Engine, open_sqlite
+from gateway.engine.interface import Engine
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.events.catalogue import EVENT_SPECS
 from gateway.messages.message import Address, Reply
 from gateway.outbox.interface import JournalTransport

@@ -14,7 +14,8 @@ from anyio import to_thread
 from gateway.cluster.files import FETCHED
 from gateway.config.home import Home
 from gateway.daemon.notices import OTHER_FOLDERS
-from gateway.engine import NewRecord, open_sqlite
+from gateway.engine.interface import NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.records import records
 from gateway.records.subjects import token_of
 from gateway.testing.networks.house import housed

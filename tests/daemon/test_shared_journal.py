@@ -18,7 +18,7 @@ from gateway.cluster.nats.engine import open_nats
 from gateway.cluster.nats.stored_consumers import read_consumer
 from gateway.cluster.nats.streams import NANOSECONDS
 from gateway.daemon.journal import find_last_name, find_node_name, keep_name
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
 from tests.engine.nats_requests import count_requests, count_trips

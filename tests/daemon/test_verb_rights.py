@@ -17,7 +17,7 @@ from gateway.control.params import NoParams
 from gateway.control.server import Verb
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.verb_rights import LONGEST_SHOWN, VERB_RIGHTS, cut_answer, restrict_verb
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.errors import AccessError, HookError, RoleRefused
 from gateway.hooks.folders.dead_letters import make_dead_letter_put, subject_token_of
 from gateway.records import records, subjects

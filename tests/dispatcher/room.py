@@ -11,29 +11,40 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
-from gateway.access import AccessControl, AccessRules, Pairings
+from gateway.access.access_control import AccessControl
+from gateway.access.pairing import Pairings
+from gateway.access.rules import AccessRules
 from gateway.agent import Agent, Tool
 from gateway.agent.media import DocumentText
 from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
-from gateway.chats import ChatJournal, ChatRules, HeardMessages
+from gateway.chats.heard_messages import HeardMessages
+from gateway.chats.journal import ChatJournal
+from gateway.chats.rules import ChatRules
 from gateway.cluster.files import SharedFiles
 from gateway.cluster.folders import SharedFolders
 from gateway.config.settings import SessionSettings, Settings
-from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
 from gateway.dispatcher.attachments import HookFiles, ReplyFiles
+from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import CommandTable
+from gateway.dispatcher.context import DispatcherContext, GatewayFacts, GatewayReports
+from gateway.dispatcher.dispatcher import Dispatcher
+from gateway.dispatcher.message_events import ReplyHooks
 from gateway.dispatcher.turn_signs import TurnSigns
 from gateway.hooks import HookRegistry
-from gateway.lanes import Lanes, LaneSettings, write_decisions
+from gateway.lanes.context import LaneSettings
+from gateway.lanes.lanes import Lanes
+from gateway.lanes.turn_claim import write_decisions
 from gateway.messages.message import Address, Message, Receipt, Reply
-from gateway.outbox import LiveTransport, Outbox
+from gateway.outbox.interface import LiveTransport
+from gateway.outbox.outbox import Outbox
 from gateway.records.activity import Activity
 from gateway.records.records import OwedReply
 from gateway.roles import Role
-from gateway.sessions import SessionRepository
+from gateway.sessions.repository import SessionRepository
 from gateway.testing.memory_engine import MemoryEngine
-from gateway.usage import RunningTotals, UsageJournal
+from gateway.usage.totals import RunningTotals
+from gateway.usage.usage_journal import UsageJournal
 from tests.spine import lane_settings, until
 
 ROOM = Address("net", "room")

@@ -9,7 +9,7 @@ import pytest
 from gateway.agent import Agent
 from gateway.agent.models.script import script
 from gateway.messages.message import Address, Message
-from gateway.sessions import Session
+from gateway.sessions.session import Session
 from tests.dispatcher.room import Chat, chat
 from tests.spine import until
 

@@ -8,15 +8,15 @@ import pytest
 
 from gateway.agent import tool
 from gateway.backoff import Backoff
-from gateway.dispatcher import GatewayFacts, PlatformInfo
+from gateway.dispatcher.context import GatewayFacts, PlatformInfo
 from gateway.dispatcher.question_rights import is_approval
 from gateway.dispatcher.shown_questions import ShownQuestion, ShownQuestions
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.errors import AdapterError
-from gateway.lanes import list_open_sessions
+from gateway.lanes.lanes import list_open_sessions
 from gateway.messages.message import Address, Message, Reply
 from gateway.records import records, subjects
-from gateway.sessions import OpenTurn
+from gateway.sessions.session import OpenTurn
 from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 from tests.spine import until

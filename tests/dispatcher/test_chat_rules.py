@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.chats import ChatDisplay, ChatJournal, ChatRules
+from gateway.chats.journal import ChatJournal
+from gateway.chats.rules import ChatDisplay, ChatRules
 from gateway.messages.message import Address
 from gateway.testing.memory_engine import MemoryEngine
 

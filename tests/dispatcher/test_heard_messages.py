@@ -7,12 +7,11 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.access import AccessRules
-from gateway.chats import HeardMessages
-from gateway.chats.heard_messages import LONGEST, LONGEST_AGE, MOST, MOST_CHARACTERS, MOST_CHATS, PAUSE
+from gateway.access.rules import AccessRules
+from gateway.chats.heard_messages import LONGEST, LONGEST_AGE, MOST, MOST_CHARACTERS, MOST_CHATS, PAUSE, HeardMessages
 from gateway.engine.journal_clock import Clock
 from gateway.events import Event
-from gateway.lanes import list_open_sessions
+from gateway.lanes.lanes import list_open_sessions
 from gateway.messages.message import Address, Message
 from gateway.messages.pieces import HEARD_END, HEARD_HEAD, MessageName
 from gateway.records import records, subjects

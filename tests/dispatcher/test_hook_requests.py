@@ -4,15 +4,16 @@ import anyio
 import pytest
 
 from gateway.config.settings import SessionSettings
-from gateway.dispatcher import GatewayFacts, HookRequests, PlatformInfo
 from gateway.dispatcher.awaited_turns import AwaitedTurns
+from gateway.dispatcher.context import GatewayFacts, PlatformInfo
+from gateway.dispatcher.hook_requests import HookRequests
 from gateway.errors import GatewayError, HookError
 from gateway.events import Deny
 from gateway.hooks.folders.reach import HookLimits
-from gateway.lanes import LaneSettings
+from gateway.lanes.context import LaneSettings
 from gateway.messages.message import Message
 from gateway.records import subjects
-from gateway.sessions import session_key_of
+from gateway.sessions.keys import session_key_of
 from gateway.sessions.removal import compact_chain
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 from tests.spine import until

@@ -8,7 +8,7 @@ import msgspec
 
 from gateway.access.access_control import MOST_WAITING
 from gateway.dispatcher.message_pace import MessagePace
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.messages.message import Address, Message
 from gateway.messages.steps import VERSION
 from gateway.records import records, subjects

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.access import AccessRules
+from gateway.access.rules import AccessRules
 from gateway.hooks import Deny, End
 from gateway.messages.message import Address
 from tests.dispatcher.room import KEY, Chat, chat

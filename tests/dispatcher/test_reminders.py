@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from gateway.agent.toolbox.chat import make_chat_tools
-from gateway.dispatcher import GatewayFacts, PlatformInfo
+from gateway.dispatcher.context import GatewayFacts, PlatformInfo
 from gateway.dispatcher.reminders import DUE_TEXT, Reminder, Reminders
 from gateway.messages.message import Address, Message
 from gateway.records import subjects

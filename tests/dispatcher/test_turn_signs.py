@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.agent.ports import TurnResult
-from gateway.chats import ChatDisplay
+from gateway.chats.rules import ChatDisplay
 from gateway.dispatcher.turn_signs import TurnSign, TurnSigns, find_end_state, tail_turn_signs
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.events import Question
 from gateway.messages.message import Address
 from tests.outbox.conftest import engine

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.config.settings import SessionSettings
-from gateway.lanes import interrupt_on_text
+from gateway.lanes.context import interrupt_on_text
 from tests.dispatcher.room import KEY, Chat, chat
 from tests.spine import lane_settings, until
 

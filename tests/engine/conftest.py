@@ -13,9 +13,9 @@ import anyio
 import pytest
 
 from gateway.cluster.nats.engine import open_nats
-from gateway.engine import Clock, Engine, NewRecord, Record, open_sqlite
-from gateway.engine.interface import Delivery
-from gateway.engine.journal_clock import read_machine_time
+from gateway.engine.interface import Delivery, Engine, NewRecord, Record
+from gateway.engine.journal_clock import Clock, read_machine_time
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.testing.memory_engine import MemoryEngine
 from tests.engine.nats_servers import run_servers
 

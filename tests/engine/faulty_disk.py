@@ -9,8 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.engine import open_sqlite
 from gateway.engine.sqlite.backup import verify_journal
+from gateway.engine.sqlite.engine import open_sqlite
 from tests.engine.io_script import MESSAGES
 
 HERE = Path(__file__).parent

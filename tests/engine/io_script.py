@@ -14,8 +14,8 @@ import traceback
 from functools import partial
 from pathlib import Path
 
-from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
-from gateway.engine.interface import append_until_written
+from gateway.engine.interface import ConsumerSpec, NewRecord, append_until_written
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import Duplicate, EngineError
 
 MESSAGES = 10

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, Record
 from gateway.errors import EngineError
 from gateway.testing.memory_engine import MemoryEngine
 

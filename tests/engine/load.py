@@ -9,7 +9,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from gateway.engine import ConsumerSpec, Engine, NewRecord, open_sqlite
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 
 WRITERS = 20
 

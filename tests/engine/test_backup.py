@@ -10,9 +10,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
-from gateway.engine.interface import append_in_parts
+from gateway.engine.interface import ConsumerSpec, NewRecord, append_in_parts
 from gateway.engine.sqlite.backup import create_backup, restore_backup, verify_journal
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import EngineError, HomeBusy
 from tests.engine.conftest import content_of, filled, mode_of, names_beside, put_content, size_of
 from tests.spine import until

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
+from gateway.engine.interface import ConsumerSpec, NewRecord
 from gateway.engine.sqlite.backup import create_backup, verify_journal
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import RecordDamage
 from gateway.records import records, subjects
 from gateway.testing import GatewayProcess

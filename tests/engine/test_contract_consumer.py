@@ -6,7 +6,7 @@ import math
 import anyio
 import pytest
 
-from gateway.engine import ConsumerSpec, Engine, NewRecord
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord
 from gateway.errors import EngineError
 from tests.engine.conftest import SetClock, filled, seqs_of
 

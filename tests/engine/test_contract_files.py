@@ -8,7 +8,7 @@ from typing import BinaryIO
 import anyio
 import pytest
 
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from tests.engine.conftest import DAY
 
 PHOTO, LETTER = "net/1002/00112233445566778899aabb.jpg", "net/chat.-5.7/ffeeddccbbaa998877665544"

@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from gateway.engine import ConsumerSpec, Engine, NewRecord
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord
 from gateway.errors import Conflict, EngineError
 from tests.engine.conftest import SetClock, filled
 from tests.spine import until

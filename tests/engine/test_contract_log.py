@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.engine import ConsumerSpec, Engine, NewRecord, SettledRecords
-from gateway.engine.interface import PART_BYTES, append_in_parts
+from gateway.engine.interface import PART_BYTES, ConsumerSpec, Engine, NewRecord, SettledRecords, append_in_parts
 from gateway.errors import AppendSizeError, Conflict, Duplicate
 from tests.engine.conftest import DAY, JUMPS, SetClock, filled, subjects_of
 

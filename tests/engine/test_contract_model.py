@@ -10,7 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from gateway.engine import Clock, ConsumerSpec, Engine, NewRecord, SettledRecords, open_sqlite
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, SettledRecords
+from gateway.engine.journal_clock import Clock
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.testing.memory_engine import MemoryEngine
 from tests.engine.journal_pair import EXPECTED, IDS, NAMES, PATTERNS, SUBJECTS, JournalPair
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import Clock, NewRecord, Record, open_sqlite
-from gateway.engine.journal_clock import DAY, HOUR, JournalClock
+from gateway.engine.interface import NewRecord, Record
+from gateway.engine.journal_clock import DAY, HOUR, Clock, JournalClock
+from gateway.engine.sqlite.engine import open_sqlite
 from tests.engine.conftest import JUMPS
 
 BEGUN = 1_800_000_000.0

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import NewRecord, open_sqlite
+from gateway.engine.interface import NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 from tests.engine.conftest import content_of, put_content
 
 COUNT = 30

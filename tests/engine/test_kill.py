@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import ConsumerSpec, Engine, Record, open_sqlite
+from gateway.engine.interface import ConsumerSpec, Engine, Record
+from gateway.engine.sqlite.engine import open_sqlite
 
 LOAD = Path(__file__).with_name("load.py")
 ROOT = Path(__file__).parents[2]

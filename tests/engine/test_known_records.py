@@ -20,8 +20,7 @@ from nats.aio.msg import Msg
 from gateway.cluster.nats.connection import open_connection
 from gateway.cluster.nats.engine import WINDOW_SECONDS, NatsEngine, open_nats, open_on_connection, split_address
 from gateway.cluster.nats.names import Names
-from gateway.engine import ConsumerSpec, Engine, NewRecord, Record
-from gateway.engine.interface import SettledRecords
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, Record, SettledRecords
 from gateway.errors import Conflict, EngineError
 from gateway.records.subjects import token_of
 from tests.audit import audit

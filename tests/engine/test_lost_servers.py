@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from gateway.cluster.nats.engine import NatsEngine, open_nats
-from gateway.engine import ConsumerSpec, Engine, NewRecord
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord
 from gateway.errors import EngineError
 from tests.engine.conftest import read_all
 from tests.engine.nats_servers import NatsServer, find_leader, run_servers, wait_until_ready

@@ -18,7 +18,7 @@ from gateway.cluster.nats.engine import open_nats, split_address
 from gateway.cluster.nats.live import FAILED, VERSION
 from gateway.cluster.nats.names import has_pattern, merge_patterns
 from gateway.cluster.nats.removals import list_removals
-from gateway.engine import ConsumerSpec, Engine, NewRecord, SettledRecords
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, SettledRecords
 from gateway.engine.subjects import matches
 from gateway.errors import Conflict, Duplicate, EngineError
 from gateway.messages.message import Address, Reply

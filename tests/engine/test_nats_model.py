@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
 from gateway.cluster.nats.engine import NatsEngine, open_nats
-from gateway.engine import ConsumerSpec, NewRecord, Record
+from gateway.engine.interface import ConsumerSpec, NewRecord, Record
 from gateway.errors import EngineError
 from gateway.testing.memory_engine import MemoryEngine
 from tests.engine.conftest import Known

@@ -9,9 +9,10 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from gateway.engine import NewRecord, SqliteEngine, open_sqlite
+from gateway.engine.interface import NewRecord
 from gateway.engine.sqlite import subject_index
 from gateway.engine.sqlite.backup import create_backup, verify_journal
+from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 from gateway.engine.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from tests.spine import until
 

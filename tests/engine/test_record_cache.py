@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import NewRecord, Record, open_sqlite, record_cache
-from gateway.engine.interface import append_in_parts
+from gateway.engine import record_cache
+from gateway.engine.interface import NewRecord, Record, append_in_parts
 from gateway.engine.sqlite import log_table
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.sqlite.journal_file import open_reader
 
 PATTERNS = ("a.x.1", "a.*.1", "a.x.*", "a.>", "*.y.2", "*", "b", ">", "a.*.*", "c.x.1")

@@ -15,7 +15,8 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
-from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
+from gateway.engine.interface import ConsumerSpec, NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.sqlite.whole_journal import make_journal_file
 from gateway.engine.stored_journal import StoredRecord
 from gateway.errors import EngineError, EngineTooNew, HomeBusy

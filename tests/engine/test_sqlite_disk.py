@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.engine import ConsumerSpec, NewRecord, SqliteEngine, open_sqlite
-from gateway.engine.interface import append_in_parts
+from gateway.engine.interface import ConsumerSpec, NewRecord, append_in_parts
+from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 from gateway.engine.sqlite.faults import JournalFiles
 from gateway.errors import EngineError
 from tests.engine.conftest import SetClock, content_of, filled, names_beside, put_content, seqs_of, size_of

@@ -8,8 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.cluster.nats.engine import open_nats
-from gateway.engine import ConsumerSpec, Engine, NewRecord, matches, open_sqlite
-from gateway.engine.subjects import check_pattern, check_subject, compile_patterns, get_literal_prefix
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
+from gateway.engine.subjects import check_pattern, check_subject, compile_patterns, get_literal_prefix, matches
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import until
 

@@ -11,8 +11,8 @@ import pytest
 
 from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.cluster.nats.streams import list_subjects
-from gateway.engine import ConsumerSpec, Engine, NewRecord, SettledRecords, open_sqlite
-from gateway.engine.interface import PART_BYTES
+from gateway.engine.interface import PART_BYTES, ConsumerSpec, Engine, NewRecord, SettledRecords
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file
 from gateway.engine.stored_journal import StoredRecord, check_same
 from gateway.errors import Duplicate, EngineError

@@ -18,7 +18,7 @@ from gateway.hermes.state_follower import StateFollower
 from gateway.messages.pieces import DELETED, MessageName, MessagePiece
 from gateway.messages.transcript import Entry
 from gateway.records import records
-from gateway.sessions import SessionRepository
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.transitions import begin_session
 from gateway.testing import GatewayProcess
 from gateway.testing.memory_engine import MemoryEngine

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.hermes.tool_guards import check_tool_guards, check_tool_pattern
-from gateway.yaml_source import SourceLocation
+from gateway.yaml_source.tree import SourceLocation
 
 REGISTER = "\ndef register(ctx):\n    ctx.register_hook('pre_tool_call', guard)\n"
 GUARD = "def guard(tool_name, **_):\n    return "

@@ -9,11 +9,14 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from gateway.engine import Engine
-from gateway.lanes import LaneResult, Lanes, LaneSettings, LaneTurn
+from gateway.engine.interface import Engine
+from gateway.lanes.context import LaneSettings
+from gateway.lanes.lanes import Lanes
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.message import Reply
 from gateway.messages.transcript import Entry
-from gateway.sessions import Session, SessionRepository
+from gateway.sessions.repository import SessionRepository
+from gateway.sessions.session import Session
 from tests.spine import key, lane_settings, message, until
 
 QUICK = lane_settings(pauses=(0.001,), grace=0.1, release=0.1, lease=0.3)

@@ -12,11 +12,12 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from gateway.engine import open_sqlite
-from gateway.lanes import LaneResult, Lanes, LaneTurn
+from gateway.engine.sqlite.engine import open_sqlite
+from gateway.lanes.lanes import Lanes
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.steps import LlmStep
 from gateway.messages.transcript import Entry
-from gateway.sessions import SessionRepository
+from gateway.sessions.repository import SessionRepository
 from gateway.turn_marks import TurnMarks, keep_mark, watch_steps
 from tests.audit import audit
 from tests.lanes.desk import QUICK, echo

@@ -13,10 +13,12 @@ import anyio
 
 from gateway.cluster.nats.engine import open_nats
 from gateway.errors import Conflict
-from gateway.lanes import LaneResult, Lanes, LaneSettings, LaneTurn, interrupt_on_text
+from gateway.lanes.context import LaneSettings, interrupt_on_text
+from gateway.lanes.lanes import Lanes
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.message import Message
 from gateway.records import records
-from gateway.sessions import SessionRepository
+from gateway.sessions.repository import SessionRepository
 from tests.lanes.desk import echo
 from tests.spine import lane_settings
 

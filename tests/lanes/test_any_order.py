@@ -18,10 +18,12 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from gateway.config.settings import SessionSettings
-from gateway.lanes import LaneResult, Lanes, LaneTurn
+from gateway.lanes.lanes import Lanes
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.transcript import Entry
 from gateway.records import records
-from gateway.sessions import SessionRepository, transitions
+from gateway.sessions import transitions
+from gateway.sessions.repository import SessionRepository
 from gateway.testing.memory_engine import MemoryEngine
 from tests.audit import audit
 from tests.lanes.desk import QUICK, echo

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import VoiceError
-from gateway.lanes import AudioWords, LaneResult, LaneSettings, LaneTurn
+from gateway.lanes.audio import AudioWords
+from gateway.lanes.context import LaneSettings
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.message import Attachment, Message
 from gateway.records.subjects import AUDIO_SUBJECTS, session_subject_of
-from gateway.sessions import Session
+from gateway.sessions.session import Session
 from tests.lanes.desk import Desk, Watched, served
 from tests.spine import chain, key, lane_settings, message, turn_chain, until
 

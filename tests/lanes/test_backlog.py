@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.config.settings import SessionSettings
-from gateway.engine import Engine
-from gateway.lanes import LaneResult, LaneTurn
+from gateway.engine.interface import Engine
 from gateway.lanes.lanes import make_inbound_put
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.records import subjects
 from tests.lanes.desk import Watched, echo, served
 from tests.spine import chain, key, lane_settings, message, until

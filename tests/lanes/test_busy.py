@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.config.settings import SessionSettings
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import EngineError
-from gateway.lanes import interrupt_on_text
+from gateway.lanes.context import interrupt_on_text
 from gateway.records import subjects
 from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import chain, key, message, replies, until

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.engine import open_sqlite
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.lanes.lanes import make_inbound_put
 from tests.audit import audit
 from tests.lanes.desk import QUICK

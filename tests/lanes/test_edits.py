@@ -6,14 +6,15 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from gateway.engine import Engine
-from gateway.lanes import LaneResult, LaneTurn, interrupt_on_text
+from gateway.engine.interface import Engine
+from gateway.lanes.context import interrupt_on_text
 from gateway.lanes.edits import fold_edits
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.message import Attachment
 from gateway.messages.transcript import Entry
 from gateway.records import records, subjects
-from gateway.sessions import SessionRepository
 from gateway.sessions.removal import compact_chain
+from gateway.sessions.repository import SessionRepository
 from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import key, message, replies, turn_chain, until
 

@@ -8,9 +8,10 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
-from gateway.engine import Engine, NewRecord, open_sqlite
+from gateway.engine.interface import Engine, NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import Conflict, EngineError
-from gateway.lanes import LaneResult, LaneTurn
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.message import Reply
 from gateway.messages.transcript import Entry
 from gateway.records import records, subjects

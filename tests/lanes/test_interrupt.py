@@ -5,8 +5,8 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from gateway.engine import Engine
-from gateway.lanes import LaneResult, LaneTurn
+from gateway.engine.interface import Engine
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.transcript import Entry, ToolCall
 from gateway.records import records
 from tests.lanes.desk import QUICK, Watched, echo, served

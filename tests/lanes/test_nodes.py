@@ -15,10 +15,9 @@ import anyio
 import pytest
 
 from gateway.cluster.nats.engine import NatsEngine, open_nats
-from gateway.lanes import Lanes
 from gateway.lanes.edits import read_inbound
-from gateway.lanes.lanes import make_inbound_put
-from gateway.sessions import SessionRepository
+from gateway.lanes.lanes import Lanes, make_inbound_put
+from gateway.sessions.repository import SessionRepository
 from tests.audit import audit
 from tests.engine.nats_servers import run_servers
 from tests.lanes.desk import Watched

@@ -5,10 +5,10 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from gateway.config.settings import SessionSettings
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Conflict
 from gateway.hooks.recorder import OwedEvent
-from gateway.lanes import LaneResult, LaneTurn
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.transcript import Entry
 from gateway.records import records
 from gateway.sessions import transitions

@@ -4,8 +4,8 @@ import anyio
 import pytest
 from msgspec import structs
 
-from gateway.engine import Engine, NewRecord
-from gateway.lanes import LaneResult, LaneTurn
+from gateway.engine.interface import Engine, NewRecord
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.message import Reply
 from gateway.messages.transcript import Entry
 from gateway.records import records

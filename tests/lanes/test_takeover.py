@@ -9,8 +9,10 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from gateway.engine import Clock, Engine, open_sqlite
-from gateway.lanes import LaneResult, LaneTurn
+from gateway.engine.interface import Engine
+from gateway.engine.journal_clock import Clock
+from gateway.engine.sqlite.engine import open_sqlite
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.transcript import Entry
 from gateway.records import records, subjects
 from gateway.testing.memory_engine import MemoryEngine

@@ -14,7 +14,7 @@ import msgspec
 import gateway
 from gateway.cluster.nats.engine import open_nats
 from gateway.config.home import get_process_environment
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.lanes.lanes import make_inbound_put
 from gateway.records import records, subjects
 from tests.engine.nats_servers import run_servers

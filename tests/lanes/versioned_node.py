@@ -10,11 +10,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.cluster.nats.engine import open_nats
-from gateway.lanes import LaneResult, Lanes, LaneTurn
+from gateway.lanes.lanes import Lanes
+from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.message import Reply
 from gateway.messages.transcript import Entry
 from gateway.records import records
-from gateway.sessions import SessionRepository
+from gateway.sessions.repository import SessionRepository
 from tests.spine import lane_settings
 
 

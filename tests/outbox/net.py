@@ -8,11 +8,18 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.abc
 
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError
 from gateway.messages.message import Address, Reply
-from gateway.outbox import DeliveryReport, DoubtPolicy, LiveCapability, LiveTransport, Outbox, OutboxSettings
-from gateway.outbox.interface import DeliveryCallbacks
+from gateway.outbox.interface import (
+    DeliveryCallbacks,
+    DeliveryReport,
+    DoubtPolicy,
+    LiveCapability,
+    LiveTransport,
+    OutboxSettings,
+)
+from gateway.outbox.outbox import Outbox
 from gateway.records import records
 from tests.spine import until
 

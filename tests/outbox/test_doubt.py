@@ -3,8 +3,8 @@
 import anyio
 import pytest
 
-from gateway.engine import Engine
-from gateway.outbox import DoubtPolicy
+from gateway.engine.interface import Engine
+from gateway.outbox.interface import DoubtPolicy
 from gateway.records import records
 from tests.audit import audit
 from tests.late import Gate, Late

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages.message import Address, Reply
 from gateway.messages.steps import VERSION
-from gateway.outbox import DeliveryReport, Outbox, OutboxSettings, ReplyWithheld
-from gateway.outbox.interface import DeliveryCallbacks
+from gateway.outbox.interface import DeliveryCallbacks, DeliveryReport, OutboxSettings, ReplyWithheld
+from gateway.outbox.outbox import Outbox
 from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_sender import PlatformSender
 from gateway.outbox.send_journal import read_position

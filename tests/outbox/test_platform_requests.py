@@ -10,10 +10,10 @@ import pytest
 from gateway.adapters.page.places import PLATFORM, subject_of
 from gateway.adapters.page.transport import PageTransport
 from gateway.cluster.nats.engine import open_nats
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.messages.message import Address, Button, Reply
-from gateway.outbox import Outbox
+from gateway.outbox.outbox import Outbox
 from gateway.records import records
 from tests.engine.nats_servers import run_servers
 from tests.outbox.net import posted

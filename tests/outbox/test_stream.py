@@ -3,11 +3,13 @@
 import anyio
 from msgspec.structs import replace
 
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.messages.message import Address, Reply
-from gateway.outbox import Outbox, ReplyWithheld, StreamWriter, nonce_of
+from gateway.outbox.interface import ReplyWithheld, nonce_of
+from gateway.outbox.outbox import Outbox
 from gateway.outbox.stream import write_shown_part
+from gateway.outbox.stream_writer import StreamWriter
 from gateway.records import records, subjects
 from tests.outbox.net import QUICK, Net, Post, posted
 from tests.spine import until

@@ -11,7 +11,7 @@ from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.wire import HookFailed
 from gateway.parser.parser_process import ParserProcess
 from gateway.worker.protocol import ForkServerSettings
-from gateway.yaml_source import SourceLocation
+from gateway.yaml_source.tree import SourceLocation
 
 NAME = "mcp__" + "a" * 59
 

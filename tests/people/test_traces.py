@@ -8,16 +8,17 @@ import pytest
 
 from gateway.agent.toolbox.memory import FileMemory
 from gateway.cluster.folders import SharedFolders
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.errors import AccessError
 from gateway.messages.message import Address, HeardWords, Message
 from gateway.messages.pieces import OF_OTHERS, find_pieces, quote_heard
 from gateway.messages.transcript import Entry
-from gateway.people import Person, PersonTraces, parse_person
-from gateway.people.traces import is_direct, is_of, pick_turns
+from gateway.people.person import Person, parse_person
+from gateway.people.traces import PersonTraces, is_direct, is_of, pick_turns
 from gateway.records import records
-from gateway.sessions import Session, SessionRepository
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import SessionSearch
+from gateway.sessions.session import Session
 from gateway.sessions.transitions import begin_session
 from tests.spine import engine
 

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.messages.message import Address, Attachment, Message
 from gateway.messages.pieces import DELETED, MessageName, find_pieces, name_of
 from gateway.messages.transcript import Entry
 from gateway.records import records, subjects
-from gateway.sessions import SessionRepository, transitions
+from gateway.sessions import transitions
 from gateway.sessions.deleted_messages import DeletedMessages
 from gateway.sessions.removal import compact_chain
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import SessionSearch
 from tests.spine import key
 

@@ -3,8 +3,8 @@
 import json
 
 from gateway.messages.transcript import Entry, ToolCall, Usage
-from gateway.sessions import Session
 from gateway.sessions.export import as_json, as_markdown
+from gateway.sessions.session import Session
 
 SESSION = Session(
     "agent:main:net:dm:1",

@@ -6,8 +6,7 @@ import pytest
 
 from gateway.config.settings import SessionSettings
 from gateway.messages.message import Address, ChatType, Message
-from gateway.sessions import platform_of, session_key_of
-from gateway.sessions.keys import make_session_id
+from gateway.sessions.keys import make_session_id, platform_of, session_key_of
 
 
 def at(chat_type: ChatType, thread: str = "", user: str = "u7", session: str = "", chat: str = "42") -> Message:

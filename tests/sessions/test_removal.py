@@ -7,14 +7,16 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import SessionError
 from gateway.messages.message import Reply
 from gateway.messages.steps import ToolFinished
 from gateway.messages.transcript import Entry, Picture
 from gateway.records import records, subjects
-from gateway.sessions import Session, SessionRepository, transitions
+from gateway.sessions import transitions
 from gateway.sessions.removal import forget_sessions, rewrite_sessions
+from gateway.sessions.repository import SessionRepository
+from gateway.sessions.session import Session
 from tests.spine import chain, key, message
 
 SECRET = "the password is swordfish"

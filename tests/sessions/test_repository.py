@@ -4,12 +4,13 @@ import anyio
 import msgspec
 import pytest
 
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Conflict
 from gateway.messages.transcript import Entry
 from gateway.records import records, subjects
-from gateway.sessions import Session, SessionRepository, transitions
-from gateway.sessions.session import STATE_VERSION
+from gateway.sessions import transitions
+from gateway.sessions.repository import SessionRepository
+from gateway.sessions.session import STATE_VERSION, Session
 from tests.spine import SetClock, chain, change_session
 
 KEY = "agent:main:net:dm:1"

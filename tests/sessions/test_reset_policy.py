@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from gateway.config.settings import SessionSettings
 from gateway.engine.journal_clock import DAY
-from gateway.sessions import OpenTurn, Session, get_reset_reason
+from gateway.sessions.session import OpenTurn, Session
+from gateway.sessions.transitions import get_reset_reason
 from tests.engine.conftest import JUMPS
 
 

@@ -9,16 +9,17 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.config.node_settings import JournalSettings
-from gateway.engine import Engine, NewRecord
-from gateway.engine.interface import MOST_AT_ONCE
+from gateway.engine.interface import MOST_AT_ONCE, Engine, NewRecord
 from gateway.errors import SessionError
 from gateway.messages.message import Attachment, Reply
 from gateway.messages.transcript import Entry
 from gateway.records import records, subjects
-from gateway.sessions import Session, SessionRepository, transitions
+from gateway.sessions import transitions
 from gateway.sessions.removal import compact_chain, forget_sessions
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.retention import LONG_CHAIN, FileRetention, Retention
 from gateway.sessions.search import SessionSearch
+from gateway.sessions.session import Session
 from tests.spine import SetClock, chain, key, message
 
 DAY = records.DAY

@@ -10,16 +10,18 @@ from typing import Literal
 import anyio
 import pytest
 
-from gateway.engine import Engine, NewRecord, Record
+from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.messages.message import Address, Message
 from gateway.messages.transcript import Entry, Role, Usage
 from gateway.records import records, subjects
-from gateway.sessions import Session, SessionRepository, transitions
+from gateway.sessions import transitions
 from gateway.sessions.removal import forget_sessions
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import MOST_GATHERED, SessionSearch
 from gateway.sessions.search_index import CHANGES as INDEXED
 from gateway.sessions.search_index import SearchIndex, make_snippet, parse_query
 from gateway.sessions.session import CHANGES as FOLDED
+from gateway.sessions.session import Session
 from tests.spine import until
 
 DAY = 86400.0

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gateway.messages.transcript import Entry, ToolCall, Usage
 from gateway.records import records
-from gateway.sessions import Session, apply_record
+from gateway.sessions.session import Session, apply_record
 
 TURNS = st.sampled_from(["t1", "t2"])
 TEXTS = st.text(max_size=4)

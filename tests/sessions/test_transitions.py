@@ -5,7 +5,8 @@ import pytest
 from gateway.errors import SessionError
 from gateway.messages.transcript import Entry, Usage
 from gateway.records import records
-from gateway.sessions import Session, apply_record, transitions
+from gateway.sessions import transitions
+from gateway.sessions.session import Session, apply_record
 from tests.spine import message
 
 

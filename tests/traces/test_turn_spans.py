@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.engine import Record
+from gateway.engine.interface import Record
 from gateway.hooks.folders.stats import CallTrace, HookCall
 from gateway.messages.message import Address, Message, Reply
 from gateway.messages.steps import JournalRecord, LlmStep, ToolFinished, ToolStarted

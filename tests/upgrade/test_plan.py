@@ -18,8 +18,9 @@ from gateway.backup.shared_journal import JournalServers
 from gateway.cli.upgrade import create_copy
 from gateway.cluster.nats.engine import open_nats
 from gateway.config.home import Home
-from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
+from gateway.engine.interface import ConsumerSpec, NewRecord
 from gateway.engine.sqlite.backup import verify_journal
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.sqlite.journal_file import connect
 from gateway.hooks.folders.hook_expiry import HookExpiry
 from gateway.notify import Notifier

@@ -18,8 +18,9 @@ from gateway.messages.message import Address
 from gateway.messages.transcript import Usage
 from gateway.records.records import UsageRow
 from gateway.testing import GatewayProcess
-from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageOrigin
-from gateway.usage.totals import MOST_LISTED
+from gateway.usage.call_usage import BudgetPort, CallUsage
+from gateway.usage.totals import MOST_LISTED, RunningTotals
+from gateway.usage.turn_usage import TurnUsage, UsageOrigin
 from tests.dispatcher.room import Chat, chat
 
 TALK = {"user": "talk", "text": "yes", "usage": {"input_tokens": 60, "output_tokens": 40}}

@@ -11,8 +11,10 @@ from gateway.engine.interface import NewRecord
 from gateway.hooks import HookRegistry
 from gateway.messages.transcript import Usage
 from gateway.records import records, subjects
-from gateway.usage import BudgetPort, CallUsage, RunningTotals, TurnUsage, UsageJournal, UsageOrigin
-from gateway.usage.totals import describe_end
+from gateway.usage.call_usage import BudgetPort, CallUsage
+from gateway.usage.totals import RunningTotals, describe_end
+from gateway.usage.turn_usage import TurnUsage, UsageOrigin
+from gateway.usage.usage_journal import UsageJournal
 from tests.spine import SetClock, engine, key  # noqa: F401 - a fixture
 
 HOOKS = HookRegistry().scope({})

@@ -17,8 +17,8 @@ from gateway.config.voice_settings import ProgramReach
 from gateway.daemon.gateway import build_voice_programs
 from gateway.errors import VoiceError
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.voice import AnswerSpeaker, VoicePrograms
-from gateway.voice.speaker import LARGEST
+from gateway.voice.program import VoicePrograms
+from gateway.voice.speaker import LARGEST, AnswerSpeaker
 from gateway.worker.protocol import ForkServerSettings
 from gateway.worker.sandbox import find_support
 

@@ -13,7 +13,8 @@ from anyio.from_thread import start_blocking_portal
 
 from gateway.daemon.question_verbs import find_persons
 from gateway.daemon.verb_rights import VERB_RIGHTS
-from gateway.engine import NewRecord, open_sqlite
+from gateway.engine.interface import NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.hooks.folders.dead_letters import dead_letter_subject_of
 from gateway.records import records
 from gateway.records.activity import CALLER, Caller

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from gateway.daemon.gateway import Gateway
-from gateway.engine import NewRecord, Record
+from gateway.engine.interface import NewRecord, Record
 from gateway.records import records, subjects
 from gateway.testing.live_gateway import gateway_in
 from gateway.web.openai.calls import NewCall, ProgramCalls, ShownText

@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
-from gateway.yaml_source import Duration, Finding, Severity, Size, YamlScalar, bind, parse_yaml
+from gateway.yaml_source.binder import bind
+from gateway.yaml_source.parser import parse_yaml
+from gateway.yaml_source.tree import Finding, Severity, YamlScalar
+from gateway.yaml_source.units import Duration, Size
 
 
 class Target(Struct, frozen=True):

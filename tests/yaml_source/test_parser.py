@@ -8,16 +8,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.yaml_source import (
-    YamlDocument,
-    YamlMapping,
-    YamlNode,
-    YamlScalar,
-    YamlSequence,
-    parse_yaml,
-    read_yaml,
-    to_plain,
-)
+from gateway.yaml_source.parser import parse_yaml, read_yaml
+from gateway.yaml_source.tree import YamlDocument, YamlMapping, YamlNode, YamlScalar, YamlSequence, to_plain
 
 
 def findings(text: str | bytes) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import discord
 
-from gateway.access import AccessControl
+from gateway.access.access_control import AccessControl
 from gateway.adapters.discord.channels import is_listened_to
 from gateway.adapters.discord.connection import ERRORS, PLATFORM
 from gateway.adapters.discord.request_rate import retry_request

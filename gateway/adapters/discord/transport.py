@@ -25,7 +25,7 @@ from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.messages.message import Address, Button, Reply
 from gateway.messages.parts import MessagePart, Poll
-from gateway.outbox import DoubtPolicy
+from gateway.outbox.interface import DoubtPolicy
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from gateway.dispatcher.attachments import display_name_of
 from gateway.dispatcher.chat_commands import find_command
 from gateway.dispatcher.commands import Command, parse_command
 from gateway.dispatcher.message_pace import TOO_FAST
-from gateway.engine import NewRecord
 from gateway.engine.failure_watch import FailureWatch
+from gateway.engine.interface import NewRecord
 from gateway.errors import AdapterError, Duplicate
 from gateway.files.folders import RECEIVED_NAME
 from gateway.messages.message import Attachment, Message, MessageKind, Receipt, kind_of

@@ -6,11 +6,11 @@ terminal, `NETWORK:ID` for somebody who was given one in a chat, else the name b
 
 import re
 
-from gateway.access import WEB
+from gateway.access.access_control import WEB
 from gateway.config.settings import SessionSettings
 from gateway.messages.message import Address, Message
 from gateway.records import subjects
-from gateway.sessions import session_key_of
+from gateway.sessions.keys import session_key_of
 
 PLATFORM = WEB
 OWNER = "owner"

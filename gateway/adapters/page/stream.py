@@ -14,8 +14,8 @@ import msgspec
 
 from gateway.adapters.page.places import PLATFORM, address_of, key_of, subject_of, thread_of_key
 from gateway.adapters.shared.incoming import remember
-from gateway.engine import Engine, Record
-from gateway.lanes import Lanes
+from gateway.engine.interface import Engine, Record
+from gateway.lanes.lanes import Lanes
 from gateway.messages.message import Address, Attachment, Message, Reply
 from gateway.records import records, subjects
 from gateway.sessions.search import SessionSearch

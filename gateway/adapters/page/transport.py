@@ -7,7 +7,7 @@ once, however often a crash has it sent.
 from contextlib import suppress
 
 from gateway.adapters.page.places import PLATFORM, subject_of
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Duplicate
 from gateway.messages.message import Message, Reply
 from gateway.outbox.interface import JournalTransport

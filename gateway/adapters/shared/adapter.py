@@ -19,9 +19,11 @@ from msgspec import structs
 
 from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.shared.unreadable import format_unreadable, write_unreadable
-from gateway.dispatcher import CompleteMessage, DispatcherContext, open_page_by_button, suggest_names
+from gateway.dispatcher.chat_commands import open_page_by_button, suggest_names
 from gateway.dispatcher.commands import CommandChoice
-from gateway.engine import NewRecord
+from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.ingress import CompleteMessage
+from gateway.engine.interface import NewRecord
 from gateway.errors import AdapterError, GatewayError, describe_error
 from gateway.hooks import HookRegistry
 from gateway.messages.message import Address, Message, Receipt, name_of_account

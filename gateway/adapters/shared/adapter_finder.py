@@ -22,8 +22,8 @@ from gateway.config.permissions import check_owner, check_writers, make_finding
 from gateway.config.platform_settings import PlatformPlace, PlatformSpec, UnknownSettings
 from gateway.config.schema import SettingsSchema, ending_of
 from gateway.errors import AdapterError
-from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
-from gateway.yaml_source.tree import as_bool
+from gateway.yaml_source.parser import read_yaml
+from gateway.yaml_source.tree import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence, as_bool
 
 GROUP = "hermes_gateway.adapters"
 MARKER = "settings.py"

@@ -19,12 +19,11 @@ from gateway.adapters.shared.incoming import FileT, IncomingMessage, RecentMessa
 from gateway.adapters.shared.read_positions import ReadCursor
 from gateway.adapters.shared.typing_indicator import ShowTyping, TypingIndicator
 from gateway.dispatcher.commands import CommandTable, parse_command
-from gateway.engine import NewRecord
-from gateway.engine.interface import append_until_written
+from gateway.engine.interface import NewRecord, append_until_written
 from gateway.errors import AdapterError, Conflict
 from gateway.messages.message import Address, Message, Receipt
 from gateway.messages.pieces import MessageName
-from gateway.outbox import Transport
+from gateway.outbox.interface import Transport
 
 TYPING_PAUSE = 5.0
 OTHER_READER = "another gateway with the same journal reads for this bot"

@@ -14,8 +14,7 @@ import msgspec
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.incoming import FileT, IncomingMessage, remember
 from gateway.adapters.shared.read_positions import ReadMark, ReadMarks
-from gateway.engine import NewRecord
-from gateway.engine.interface import append_until_written
+from gateway.engine.interface import NewRecord, append_until_written
 from gateway.errors import EngineError
 from gateway.messages.message import Attachment, Message
 from gateway.messages.pieces import MessageName

@@ -40,7 +40,7 @@ KIT: Mapping[str, tuple[str, ...]] = {
         "Reply",
         "kind_of",
     ),
-    "gateway.outbox": ("DoubtPolicy", "LiveCapability", "Transport"),
+    "gateway.outbox.interface": ("DoubtPolicy", "LiveCapability", "Transport"),
 }
 
 

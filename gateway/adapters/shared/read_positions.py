@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Conflict
 from gateway.records import records, subjects
 

@@ -17,10 +17,10 @@ import msgspec
 
 from gateway.adapters.shared.adapter import Presence, ReceiveMessage
 from gateway.adapters.shared.incoming import remember
-from gateway.chats import FindDisplay
-from gateway.dispatcher import CompleteMessage
+from gateway.chats.rules import FindDisplay
+from gateway.dispatcher.ingress import CompleteMessage
 from gateway.dispatcher.turn_signs import MessageState, TurnSign, tail_turn_signs
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError
 from gateway.messages.message import Address, Message, Receipt
 

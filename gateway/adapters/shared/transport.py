@@ -28,7 +28,7 @@ from gateway.config.platform_settings import PlatformSettings
 from gateway.errors import AdapterError
 from gateway.messages.message import Button, LiteralText, Reply
 from gateway.messages.parts import MessagePart, take_words
-from gateway.outbox import LiveTransport
+from gateway.outbox.interface import LiveTransport
 
 QUESTION_FILE = "question.txt"
 INDENT = "    "

@@ -7,9 +7,9 @@ from typing import TypeAlias
 import anyio
 import msgspec
 
-from gateway.chats import FindDisplay
+from gateway.chats.rules import FindDisplay
 from gateway.dispatcher.turn_signs import LASTS, TurnSign, tail_turn_signs
-from gateway.engine import Engine
+from gateway.engine.interface import Engine
 from gateway.messages.message import Address
 
 LONGEST_SHOWN = 900.0  # a turn that runs longer shows no sign any more

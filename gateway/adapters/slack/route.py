@@ -17,7 +17,7 @@ from slack_sdk.signature import SignatureVerifier
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.network_routes import Headers, RouteAnswer
 from gateway.adapters.slack.connection import PLATFORM
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Duplicate, EngineError
 from gateway.records import subjects
 

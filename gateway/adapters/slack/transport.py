@@ -36,7 +36,7 @@ from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.streams import SlackStreams, make_note, read_nonce
 from gateway.messages.message import Address, Button, Reply
-from gateway.outbox import DoubtPolicy, nonce_of
+from gateway.outbox.interface import DoubtPolicy, nonce_of
 
 LARGEST = 100_000_000
 OVERALL, POSTS, EDITS = Rate(30, 0.1), Rate(3, 1.0), Rate(5, 1.2)

@@ -25,7 +25,7 @@ from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.transport import TelegramTransport, chat_of, thread_of
 from gateway.adapters.telegram.updates import FetchedUpdates
 from gateway.adapters.telegram.webhook import TelegramWebhook
-from gateway.chats import ChatJournal
+from gateway.chats.journal import ChatJournal
 from gateway.errors import AdapterError, Conflict
 from gateway.messages.message import Address
 

@@ -30,7 +30,7 @@ from gateway.adapters.telegram.files import fetch_file
 from gateway.adapters.telegram.reader import TelegramIncoming, TelegramReader
 from gateway.adapters.telegram.update_groups import UpdateGroup, group_updates
 from gateway.adapters.telegram.updates import UpdateSource
-from gateway.engine import NewRecord
+from gateway.engine.interface import NewRecord
 from gateway.messages.message import Address, Message
 
 log = logging.getLogger(__name__)

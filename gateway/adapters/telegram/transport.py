@@ -37,7 +37,7 @@ from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
 from gateway.messages.message import Address, Reply
 from gateway.messages.parts import Location, MessagePart, Poll
-from gateway.outbox import DoubtPolicy, LiveCapability, nonce_of
+from gateway.outbox.interface import DoubtPolicy, LiveCapability, nonce_of
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from telegram import Bot, Update
 
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.telegram.connection import PLATFORM
-from gateway.engine import Engine, NewRecord, SettledRecords
+from gateway.engine.interface import Engine, NewRecord, SettledRecords
 from gateway.errors import AdapterError, Duplicate
 from gateway.records import records, subjects
 

@@ -27,7 +27,9 @@ import msgspec
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.errors import ConfigError, ModelError
 from gateway.messages.transcript import Entry, ToolCall, Usage
-from gateway.yaml_source import Duration, bind, read_yaml
+from gateway.yaml_source.binder import bind
+from gateway.yaml_source.parser import read_yaml
+from gateway.yaml_source.units import Duration
 
 REQUESTS = 1000  # that are kept: a gateway that plays a script may do so for days
 WORDS = re.compile(r"\S+\s*|\s+")

@@ -8,7 +8,7 @@ from gateway.cli.doctor import list_origins
 from gateway.cli.security.files import WRITERS
 from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults, as_faults
 from gateway.config.permissions import OTHER_OWNER, check_owner, check_writers
-from gateway.yaml_source import Finding
+from gateway.yaml_source.tree import Finding
 
 
 def _list_folders(target: AuditTarget) -> list[Path]:

@@ -13,7 +13,7 @@ from gateway.config.settings import PLUGIN_PREFIX, HookOverrides
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.sources import HookVersion
-from gateway.yaml_source import SourceLocation
+from gateway.yaml_source.tree import SourceLocation
 
 GUARDED = ("tool:before", "tools:before")
 DENIES = re.compile(rb"\bDeny\b|[\"'](deny|block)[\"']|\bexit 2\b")

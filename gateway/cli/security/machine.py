@@ -10,7 +10,7 @@ from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, Fin
 from gateway.cli.security.tools import is_plain_http
 from gateway.daemon.own_process import describe_readers
 from gateway.daemon.webhooks import find_bad_secrets
-from gateway.yaml_source import SourceLocation
+from gateway.yaml_source.tree import SourceLocation
 
 # When a version of Python gets no more mends of its weaknesses, as its makers have said.
 PYTHON_ENDS = {

@@ -20,7 +20,7 @@ from gateway.hooks.folders.readiness import why_not_enabled
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.records import records, subjects
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from gateway.cli.service.systemd import call_program
 from gateway.cli.service.units import OLD_UNIT, SYSTEM_UNITS, ServiceError, find_user_units, is_own_unit
 from gateway.config.permissions import make_finding
 from gateway.hermes.doctor import OFF, WITHOUT_EFFECT, CompatibilityRow
-from gateway.yaml_source import Finding
+from gateway.yaml_source.tree import Finding
 
 NAMES = ("hermes-gateway*.service", "ai.hermes.gateway*.plist")  # one for each profile of Hermes
 

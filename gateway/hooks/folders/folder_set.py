@@ -25,7 +25,7 @@ from gateway.hooks.folders.sources import UNREAD_STATES, HookVersion, Source
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.watcher import FolderWatcher, TouchedFolders
 from gateway.threads import run_in_thread
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 MAX_READS = 3  # of a folder that changes while it is read
 MAX_STARTS = 4  # imports that run side by side while the gateway starts

@@ -55,8 +55,7 @@ from gateway.worker.context import ShowFields
 from gateway.worker.process_marks import make_mark
 from gateway.worker.protocol import WorkerSpec
 from gateway.worker.sandbox import Sandbox
-from gateway.yaml_source import Finding, SourceLocation
-from gateway.yaml_source.tree import to_printable
+from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 MAX_FILES = 500
 MAX_DEPTH = 4

@@ -15,8 +15,7 @@ from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.manifest_keys import HookRight
 from gateway.hooks.outcomes import describe_refused_field
 from gateway.hooks.patterns import EventSelector
-from gateway.yaml_source import Finding, SourceLocation
-from gateway.yaml_source.tree import to_printable
+from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 _OUTCOMES = {outcome.__name__ for outcome in OUTCOMES}
 _HOME = "gateway.hooks"  # where a handler finds them

@@ -26,8 +26,7 @@ from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, label_
 from gateway.hooks.folders.manifest_keys import WrittenFor
 from gateway.hooks.folders.sources import CodeFile, HookVersion
 from gateway.hooks.folders.switches import read_json, write_atomically
-from gateway.yaml_source import Finding, SourceLocation
-from gateway.yaml_source.tree import to_printable
+from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 # Compiling holds the interpreter: some 0.2 ms a kilobyte. What is longer is left to the hook's own process.
 MAX_CHECKED_BYTES = 64_000

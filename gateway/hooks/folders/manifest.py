@@ -45,7 +45,9 @@ from gateway.hooks.folders.requirement import parse_requirement
 from gateway.hooks.nats_transport import is_nats_url, parse_nats_url
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires import sherma
-from gateway.yaml_source import (
+from gateway.yaml_source.binder import bind
+from gateway.yaml_source.parser import read_yaml
+from gateway.yaml_source.tree import (
     Finding,
     SourceLocation,
     YamlDocument,
@@ -53,11 +55,12 @@ from gateway.yaml_source import (
     YamlNode,
     YamlScalar,
     YamlSequence,
-    bind,
-    read_yaml,
+    as_bool,
+    as_float,
+    is_null,
     to_plain,
+    to_printable,
 )
-from gateway.yaml_source.tree import as_bool, as_float, is_null, to_printable
 
 BEFORE_TOOLS = ("tool:before", "tools:before")  # a hook before a tool guards it, unless it says otherwise
 MANIFEST_FILE = "HOOK.yaml"

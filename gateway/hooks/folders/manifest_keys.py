@@ -7,7 +7,8 @@ import msgspec
 from gateway.config.fields import describe
 from gateway.config.webhooks import WebhookKeys
 from gateway.events import OnError
-from gateway.yaml_source import ONE_OR_MORE, Duration
+from gateway.yaml_source.binder import ONE_OR_MORE
+from gateway.yaml_source.units import Duration
 
 ObserveMode = Literal["queued", "parallel"]
 DeliveryMode = Literal["memory", "durable"]

@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.hooks.folders.manifest import BEFORE_TOOLS, MANIFEST_FILE, Manifest, label_of
 from gateway.hooks.patterns import EventSelector
-from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 BEFORE_WORK = ("message:received", "agent:start")
 DECIDES = re.compile(rb"\b(deny|end|ask|exit)\b", re.IGNORECASE)

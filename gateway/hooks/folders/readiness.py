@@ -25,8 +25,7 @@ from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.trusted_copy import has_packages, read_whole_folder
 from gateway.hooks.nats_transport import EXTRA, PACKAGE, has_nats_library, is_nats_url
 from gateway.installation import find_installation
-from gateway.yaml_source import Finding, SourceLocation
-from gateway.yaml_source.tree import to_printable
+from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 NOT_AS_INSTALLED = "what lies in its folder is not what was installed"
 PACKAGES_CHANGED = "its packages are not what was installed"

@@ -22,7 +22,7 @@ from gateway.hooks.folders.services import HookServices, MatchPattern
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.worker.protocol import PluginContents
-from gateway.yaml_source import Finding
+from gateway.yaml_source.tree import Finding
 
 UNREAD_STATES = frozenset({"refused", "broken", "missing"})
 

@@ -21,10 +21,9 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from gateway.access import API
-from gateway.engine import Engine, NewRecord
+from gateway.access.access_control import API
 from gateway.engine.failure_watch import FailureWatch
-from gateway.engine.interface import Record, Tail
+from gateway.engine.interface import Engine, NewRecord, Record, Tail
 from gateway.errors import Conflict, Duplicate, EngineError, GatewayError
 from gateway.messages.message import Address, Message, Receipt, Reply
 from gateway.messages.transcript import Entry, Usage
@@ -32,8 +31,9 @@ from gateway.outbox.interface import JournalTransport
 from gateway.outbox.send_journal import read_position
 from gateway.records import records, subjects
 from gateway.records.records import ProgramCall, ProgramKey
-from gateway.sessions import Session, SessionRepository
 from gateway.sessions.removal import forget_sessions
+from gateway.sessions.repository import SessionRepository
+from gateway.sessions.session import Session
 from gateway.sessions.transitions import begin_session
 from gateway.web.openai.error import CallRefusal, refuse_field
 

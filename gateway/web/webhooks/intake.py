@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec import structs
 
-from gateway.access import INTERNAL
+from gateway.access.access_control import INTERNAL
 from gateway.config.webhooks import WebhookSettings, parse_template, render_template
 from gateway.dispatcher.hook_requests import HookRequests, make_internal_key
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError, Duplicate, EngineError
 from gateway.hooks import HookRegistry
 from gateway.hooks.filters import compile_filter

@@ -10,7 +10,7 @@ import pytest
 from gateway.adapters.shared.inbox import KeyedLock, add_files
 from gateway.adapters.shared.incoming import IncomingMessage
 from gateway.cluster.files import SharedFiles
-from gateway.engine import open_sqlite
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.messages.message import Attachment
 from tests.engine.conftest import JUMPS
 from tests.engine.test_journal_clock import BEGUN, Machine

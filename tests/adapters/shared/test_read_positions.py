@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.adapters.shared.read_positions import LONGEST_AWAY, OVERLAP, ReadMark, ReadMarks
-from gateway.engine import open_sqlite
+from gateway.engine.sqlite.engine import open_sqlite
 from tests.engine.conftest import JUMPS
 from tests.engine.test_journal_clock import BEGUN, Machine
 

@@ -9,9 +9,9 @@ import msgspec
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.status_reactions import NetworkReactions, StatusReactions
-from gateway.chats import ChatDisplay
+from gateway.chats.rules import ChatDisplay
 from gateway.dispatcher.turn_signs import MessageState, TurnSign
-from gateway.engine import Engine, NewRecord
+from gateway.engine.interface import Engine, NewRecord
 from gateway.hooks import HookRegistry
 from gateway.messages.message import Address, Message, Receipt
 from gateway.records import subjects

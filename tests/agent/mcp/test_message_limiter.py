@@ -11,9 +11,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.agent.mcp import McpServers, McpSpec
-from gateway.agent.mcp.client import MOST_PICTURES
+from gateway.agent.mcp.client import MOST_PICTURES, McpSpec
 from gateway.agent.mcp.message_limiter import MAX_BYTES, USUAL_BYTES, MessageLimiter
+from gateway.agent.mcp.servers import McpServers
 from gateway.agent.tools import ToolContext, find_tool
 from gateway.config.settings import McpServerSettings
 from gateway.errors import AgentError

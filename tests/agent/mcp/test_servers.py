@@ -9,8 +9,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.agent.mcp import McpServers, McpSpec
-from gateway.agent.mcp.client import make_tool_name
+from gateway.agent.mcp.client import McpSpec, make_tool_name
+from gateway.agent.mcp.servers import McpServers
 from gateway.agent.tools import choose_sources
 from gateway.config.fields import Secret
 from gateway.config.settings import McpServerSettings

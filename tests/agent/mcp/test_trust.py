@@ -9,7 +9,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.agent.mcp import McpServers, McpSpec
+from gateway.agent.mcp.client import McpSpec
+from gateway.agent.mcp.servers import McpServers
 from gateway.agent.mcp.trust import MemorySnapshots
 from gateway.config.settings import McpServerSettings
 from gateway.testing.patience import wait_until

@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.engine import Clock, ConsumerSpec, Engine, NewRecord, matches
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord
+from gateway.engine.journal_clock import Clock
 from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
+from gateway.engine.subjects import matches
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.dead_letters import build_filters, can_be_durable, subject_token_of

@@ -12,7 +12,8 @@ from gateway.cluster.other_guards import OtherGuardSource
 from gateway.cluster.other_hooks import KEPT_FOR
 from gateway.config.home import Home as GatewayHome
 from gateway.config.settings import HookOverrides, HooksSettings
-from gateway.engine import Clock, NewRecord
+from gateway.engine.interface import NewRecord
+from gateway.engine.journal_clock import Clock
 from gateway.errors import EngineError
 from gateway.events import Deny, Event
 from gateway.hermes.config import HermesConfig

@@ -18,7 +18,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from gateway.cluster.nats.engine import NatsEngine, open_nats
-from gateway.engine import ConsumerSpec, NewRecord
+from gateway.engine.interface import ConsumerSpec, NewRecord
 from gateway.errors import HookError
 from gateway.events import Deny
 from gateway.hooks import HookRegistry
