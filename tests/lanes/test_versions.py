@@ -37,8 +37,9 @@ class MoodNoted(OpenTurnRecord, tag="mood", frozen=True, kw_only=True):
 def make_next_version(folder: Path) -> Path:
     """The package as it will be: a version on, with a kind of record more."""
     shutil.copytree(ROOT / "gateway", folder / "gateway", ignore=shutil.ignore_patterns("__pycache__"))
-    steps, kinds = folder / "gateway" / "steps.py", folder / "gateway" / "records.py"
-    for file, constant in ((steps, "VERSION"), (folder / "gateway" / "engine" / "live_messages.py", "LIVE_VERSION")):
+    house = folder / "gateway"
+    steps, kinds = house / "messages" / "steps.py", house / "records" / "records.py"
+    for file, constant in ((steps, "VERSION"), (house / "engine" / "live_messages.py", "LIVE_VERSION")):
         raised, count = re.subn(rf"^{constant} = 1\b", f"{constant} = 2", file.read_text(), flags=re.MULTILINE)
         assert count == 1
         file.write_text(raised)

@@ -3,7 +3,7 @@
 A recorder in the registry writes down what any durable hook wants, once however many want it. What is of a turn is
 appended with the fact that it tells, by whoever does that work (`OwedEvents`); all else goes through the `EventIntake`.
 Each hook has a consumer of its own that reads it in the journal; from when that stands there, the hook is owed what
-happens, on whichever gateway (`other_hooks`).
+happens, on whichever gateway (`gateway/cluster/other_hooks.py`).
 The id of an event keeps it one record, when a turn that is resumed after a crash repeats it.
 
 A worker receives many events in one message (see `fetched_deliveries` and `owed_delivery`); any other hook gets them
