@@ -97,7 +97,7 @@ async def test_a_worker_holds_nothing_of_the_fork_server_or_the_daemon(make: Mak
     files, descriptors = await ask(await make(source))
     inside = [str(Path(file).relative_to(BOOT_FILE.parents[1])) for file in files]
     others = [file for file in inside if not file.startswith(("worker/", "hermes/"))]
-    assert others == ["events/__init__.py", "events/event.py", "file_folders.py"]
+    assert others == ["events/__init__.py", "events/event.py", "files/folders.py"]
     assert len([n for n in descriptors if 2 < n < 255]) <= 1  # the one that lists them
 
 
