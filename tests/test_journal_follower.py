@@ -399,8 +399,8 @@ async def test_a_skill_that_one_loads_has_its_hooks_on_each_gateway(journals: Jo
     skills: dict[str, SkillHooks] = {}
     for at, engine in list_both(journals):
         (homes[at].skills / "coffee" / "hooks").mkdir(parents=True)
-        skills[at] = SkillHooks(engine, partial(note_sources, skills, followed, at), homes[at])
-        skills[at].attend(HookRegistry())
+        skills[at] = SkillHooks(engine, homes[at])
+        skills[at].attend(HookRegistry(), partial(note_sources, skills, followed, at))
     one, other = skills.values()
     coffee = Skill("coffee", "", homes["one"].skills / "coffee")
     async with following(journals.one, one), following(journals.other, other):
@@ -414,7 +414,7 @@ async def test_a_skill_that_one_loads_has_its_hooks_on_each_gateway(journals: Jo
         await journals.mend()
         await until(lambda: not other.list_loaded("s1") and not other.list_loaded("s2"))
         assert followed["one"][-1] == followed["other"][-1] == 0
-        again = SkillHooks(journals.other, partial(note_sources, skills, followed, "one"), homes["other"])
+        again = SkillHooks(journals.other, homes["other"])
         await again.load()
         assert not again.sources
 

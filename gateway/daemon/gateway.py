@@ -179,7 +179,7 @@ class Gateway:
         rules, find_role = access_rules_from(configuration), partial(find_program_role, self)
         self.access = AccessControl(rules, Pairings(engine), find_program_role=find_role)
         self.skill_hooks, self.chats = (
-            SkillHooks(engine, self._find_hooks, home),
+            SkillHooks(engine, home),
             ChatRules(ChatJournal(engine), settings),
         )
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
@@ -307,8 +307,9 @@ class Gateway:
         )
         check = partial(hooks.check_hooks, self.home, self.folder_hooks)
         is_told = "hooks" in self.nodes.roles
-        async with self.folder_hooks.running(self.list_sources(), grants, check, is_told=is_told):
-            self.skill_hooks.attend(self.registry)
+        serving = self.folder_hooks.running(self.list_sources(), grants, check, self._find_hooks, is_told=is_told)
+        async with serving:
+            self.skill_hooks.attend(self.registry, self._find_hooks)
             if others := self.folder_hooks.others:
                 self._tasks.start_soon(forget_last_name, self.home, self.configuration, self.engine, others)
             yield
@@ -338,7 +339,6 @@ class Gateway:
             served,
             *files,
             match=self.parser.match,
-            find_places=self._find_hooks,
             follow_call=self.traces.note_call if self.traces else None,
             find_files=partial(find_event_files, self.shared_files),
         )

@@ -1,9 +1,9 @@
 """The folder hooks of this gateway: where they lie, what they find around them, and what is said and asked of them."""
 
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 import anyio
 
@@ -79,7 +79,6 @@ def build_hook_environment(
     platforms: tuple[str, ...],
     *file_writers: FileWriter,
     match: MatchPattern | None = None,
-    find_places: Callable[[], Coroutine[Any, Any, None]] | None = None,
     follow_call: Callable[[HookCall], None] | None = None,
     find_files: FindFiles | None = None,
 ) -> HookEnvironment:
@@ -96,7 +95,6 @@ def build_hook_environment(
         known_values=list_own_values(configuration),
         file_writer=FileWriters(*file_writers),
         match=match,
-        find_places=find_places,
         follow_call=follow_call,
         find_files=find_files,
     )

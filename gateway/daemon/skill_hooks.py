@@ -25,16 +25,15 @@ from gateway.records import subjects
 
 
 class SkillHooks:
-    """`follow` is awaited when other places of hooks (`sources`) count from now on."""
+    """The skills of all conversations, and the places of hooks (`sources`) that they bring."""
 
     patterns = (subjects.hook_store_subject_of(LOADED_OWNER),)
 
-    def __init__(self, engine: Engine, follow: Callable[[], Awaitable[None]], home: Home) -> None:
+    def __init__(self, engine: Engine, home: Home) -> None:
         self._engine = engine
-        self._follow = follow
         self._home = home
         self._loaded = LoadedSkills(engine, home.root)
-        self._is_attending = False
+        self._follow: Callable[[], Awaitable[None]] | None = None
         self._lock = anyio.Lock()
 
     @property
@@ -65,9 +64,9 @@ class SkillHooks:
                     await self._loaded.write(sessions, [new], is_loaded=True)
                     await self._loaded.write(sessions, [old], is_loaded=False)
 
-    def attend(self, registry: HookRegistry) -> None:
-        """Notice how conversations end and begin. From now on hooks come and go."""
-        self._is_attending = True
+    def attend(self, registry: HookRegistry, follow: Callable[[], Awaitable[None]]) -> None:
+        """Notice how conversations end and begin. From now on hooks come and go: then `follow` is awaited."""
+        self._follow = follow
         registry.watch("session:end", self._end)
         registry.watch("session:start", self._begin)
 
@@ -116,7 +115,7 @@ class SkillHooks:
             await self._follow_hooks(gone)
 
     async def _follow_hooks(self, changed: Iterable[Path]) -> None:
-        if self._is_attending and any(map(has_place_of_hooks, changed)):
+        if self._follow and any(map(has_place_of_hooks, changed)):
             await self._follow()
 
     def list_loaded(self, session: str) -> list[Path]:

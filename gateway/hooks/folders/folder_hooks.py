@@ -127,6 +127,7 @@ class FolderHooks:
         sources: Sequence[Source],
         grant: RequestServer,
         check: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
+        find_places: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
         *,
         is_told: bool = True,
     ) -> AsyncIterator[Self]:
@@ -134,12 +135,13 @@ class FolderHooks:
 
         Before they are told of anything, also of what durable ones are owed, `check` may look at them, and fail. Unless
         it `is_told` here, what durable ones are owed is written all the same, for another gateway to tell them.
+        `find_places` is called when a folder appears that may hold hooks: it names all places anew (`follow`).
         """
         registry, fork_server, engine, settings, environment = self._parts
         async with anyio.create_task_group() as self._tasks:
             self._services = HookServices(settings, environment, registry, fork_server, grant, self._tasks)
             self._durable = durable = DurableDelivery(engine, self._services, self.others) if engine else None
-            self._set = FolderSet(sources, self._services, durable)
+            self._set = FolderSet(sources, self._services, durable, find_places)
             self._letters = DeadLetters(engine) if engine else None
             try:
                 if self.shared_switches:

@@ -261,9 +261,17 @@ def _namesake_of(version: HookVersion) -> str:
 
 
 class FolderSet:
-    """`settled` is set once everything found at the start has been started or looked at to the end."""
+    """`settled` is set once everything found at the start has been started or looked at to the end. `find_places` is
+    called when a folder appears that may hold hooks of its own.
+    """
 
-    def __init__(self, sources: Sequence[Source], services: HookServices, durable: DurableDelivery | None) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        services: HookServices,
+        durable: DurableDelivery | None,
+        find_places: Callable[[], Awaitable[None]],
+    ) -> None:
         self.sources = SourceSet(sources, services)
         self.hooks: dict[str, FolderHook] = {}
         self.plugins: dict[str, FolderHook] = {}  # those of them that may offer something, in the order of their names
@@ -271,6 +279,7 @@ class FolderSet:
         self.watcher: FolderWatcher | None = None
         self._services = services
         self._durable = durable
+        self._find_places = find_places
         self._dirty: dict[str, None] = {}
         self._starting: set[str] = set()
         self._woken = anyio.Event()
@@ -413,9 +422,9 @@ class FolderSet:
         sources = self.sources.sources
         self.touch(name for source in sources for name in _list_touched(source, folders))
         self.touch(name for name, hook in self.hooks.items() if hook.latest and hook.latest.source.path in folders)
-        known, find_places = {source.path for source in sources}, self._services.environment.find_places
-        if find_places and any(self._is_place(folder) for folder in folders - known):
-            self._services.tasks.start_soon(find_places)
+        known = {source.path for source in sources}
+        if any(self._is_place(folder) for folder in folders - known):
+            self._services.tasks.start_soon(self._find_places)
 
     def _is_place(self, folder: Path) -> bool:
         return any(source.path == folder.parent and source.is_place(folder) for source in self.sources.sources)

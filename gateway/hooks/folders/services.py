@@ -6,7 +6,7 @@ What one hook may ask of the gateway is what its manifest `uses`, and it asks wi
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,8 +105,7 @@ class HookEnvironment(msgspec.Struct, frozen=True):
     `mark` is that of the home, by which processes are found that hooks leave behind.
     `follow_call` is told of each call of a hook when it is over. `find_files` names the files of an event where they
     lie here: what a durable hook is told may have happened at another gateway.
-    `is_offline`: they reach no network, where the kernel can forbid it. `find_places` is called when a folder appeared
-    that may hold hooks of its own: who knows all places then names them anew. `tools`: when tools were at work.
+    `is_offline`: they reach no network, where the kernel can forbid it. `tools`: when tools were at work.
     """
 
     environ: Mapping[str, str]
@@ -124,7 +123,6 @@ class HookEnvironment(msgspec.Struct, frozen=True):
     is_offline: bool = False
     file_writer: FileWriter | None = None
     match: MatchPattern | None = None
-    find_places: Callable[[], Coroutine[Any, Any, None]] | None = None
     follow_call: Callable[[HookCall], None] | None = None
     find_files: FindFiles | None = None
     tools: ToolTimes | None = None
