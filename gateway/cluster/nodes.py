@@ -42,7 +42,7 @@ LOAD_PAUSE = 0.3  # who holds one more than another leaves so much time to it
 GIVEN_PAUSE = 2.0  # who has given something away leaves so much to those who wanted it
 GIVEN_SECONDS = 300.0  # what was given away and came back stays for so long
 
-FindFiles: TypeAlias = Callable[[], NodeFiles]
+FindFiles: TypeAlias = Callable[[], NodeFiles | None]
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class Nodes:
         self._seconds, self._pause = seconds, seconds / RENEWALS
         self._run, self._since = uuid.uuid4().hex, time.time()
         self.others = OtherNodes(name, self._run, seconds)
-        self.find_files: FindFiles = NodeFiles
+        self._find_files: FindFiles = NodeFiles
         self._held: dict[str, OwnLease] = {}
         self._waits: Counter[str] = Counter()
         self._given: dict[str, float] = {}  # when they were given away
@@ -85,8 +85,14 @@ class Nodes:
         self._one_at_a_time = anyio.Lock()
         self._is_gone = False
 
-    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled. A journal that fails is waited for."""
+    async def run(
+        self,
+        find_files: FindFiles = NodeFiles,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Until cancelled. A journal that fails is waited for. Others hear what `find_files` finds in files here."""
+        self._find_files = find_files
         heard = await self._engine.tail(subjects.PRESENCE_SUBJECTS)
         try:
             async with anyio.create_task_group() as tasks:
@@ -179,7 +185,8 @@ class Nodes:
 
     def describe_all(self) -> NodeFacts:
         """This one, with what it has in files."""
-        return msgspec.structs.replace(self.describe(), **self.find_files()._asdict(), clock=time.time())
+        files = self._find_files() or NodeFiles()
+        return msgspec.structs.replace(self.describe(), **files._asdict(), clock=time.time())
 
     def _find_patience(self, key: str) -> float:
         """How long others who want it may have it first: who has less to do, and by chance who has no more."""

@@ -34,15 +34,21 @@ class SteeringAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PlatformSteering:
-    """The networks of this node, and the way to those of others."""
+    """The networks of this node (`platforms`, while it runs), and the way to those of others."""
 
-    def __init__(self, engine: Engine, nodes: Nodes, platforms: Sequence[PlatformPart]) -> None:
+    def __init__(self, engine: Engine, nodes: Nodes) -> None:
         self._engine = engine
         self._nodes = nodes
-        self._platforms = platforms
+        self.platforms: Sequence[PlatformPart] = ()
 
-    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Answer other nodes until cancelled."""
+    async def run(
+        self,
+        platforms: Sequence[PlatformPart],
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Answer other nodes for these networks until cancelled."""
+        self.platforms = platforms
         stop = await self._engine.serve(subjects.steering_subject_of(self._nodes.name), self._answer)
         try:
             task_status.started()
@@ -64,7 +70,7 @@ class PlatformSteering:
         return (await self._ask(SteeringRequest("probe", name))).seconds
 
     async def _ask(self, request: SteeringRequest) -> SteeringAnswer:
-        holder = find_platform(self._platforms, request.name).served_by
+        holder = find_platform(self.platforms, request.name).served_by
         if not holder and "ingress" not in self._nodes.roles:
             raise AdapterError(f"no gateway serves {request.name} now")
         if not holder:
@@ -88,5 +94,5 @@ class PlatformSteering:
 
     async def _do(self, request: SteeringRequest) -> SteeringAnswer:
         if request.verb == "probe":
-            return SteeringAnswer(seconds=await find_platform(self._platforms, request.name).probe())
-        return SteeringAnswer(did=steer_platform(self._platforms, request.verb, request.name))
+            return SteeringAnswer(seconds=await find_platform(self.platforms, request.name).probe())
+        return SteeringAnswer(did=steer_platform(self.platforms, request.verb, request.name))

@@ -41,7 +41,7 @@ from gateway.cluster.roots import find_turn_folders
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
-from gateway.config.settings import Settings
+from gateway.config.settings import MAIN, Settings
 from gateway.daemon import hooks
 from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings, list_missing_libraries
 from gateway.daemon.alerts import Alerts, JournalAlerts
@@ -162,11 +162,11 @@ class Gateway:
         self.home, self.configuration, self.shutdown = home, configuration, shutdown
         self.engine, self.activity, self.shared_files = engine, Activity(engine), SharedFiles(engine.files, home.files)
         self.nodes = Nodes(engine, find_node(home, configuration), configuration.settings.node.roles)
+        self.steering, self.parts = PlatformSteering(engine, self.nodes), list[Part]()  # started, in that order
         self.registry, self.marks = registry, TurnMarks(home.turn_marks)
         self.state: GatewayState = "starting"
         self.since, self.trouble = time.time(), ""
         self.backups = ScheduledBackups(home, lambda: self.settings.backup, find_servers(configuration))
-        self.parts: list[Part] = []  # those that were started, in that order
         self._tasks, self._run_command, self._media = tasks, fork_server.run, MediaProcess(fork_server, home.logs)
         settings, self.shared_folders = configuration.settings, SharedFolders(engine, home.files, self.nodes.name)
         self.usage = UsageJournal(engine, RunningTotals(partial(find_time, engine.clock), settings))
@@ -193,16 +193,16 @@ class Gateway:
         self.tool_servers = McpServers(mcp_specs_from(settings, home, self.parser, ()), self.tool_journal)
         self.agents, self.heard = self._build_agents(configuration), HeardMessages(engine, self.chats.is_heard)
         self.forgotten = ForgottenPeople(engine, self.usage.totals, self.heard, self.chats.kept, home.files)
-        self.outbox, self.signs = Outbox(engine, callbacks=build_reply_hooks(self)), TurnSigns(engine)
+        self.outbox, self.signs = Outbox(engine), TurnSigns(engine)
 
         self.context = self._build_dispatcher_context()
         self.dispatcher = Dispatcher(self.context, self._build_lanes, tasks, self.signs)
         self.lanes = self.dispatcher.lanes
+        self.outbox.begin(build_reply_hooks(self))
         self.hook_requests, self.event_relay = HookRequests(self.context, self.lanes), build_event_relay(self)
         self.terminal = Terminal(engine, self.dispatcher.receive, TerminalQuestions(self.context), self.shared_files)
         self.adapter_context = build_adapter_context(self)
         self.platforms = build_platforms(configuration, self.adapter_context, self.nodes)
-        self.steering = PlatformSteering(engine, self.nodes, self.platforms)
         self.alerts = Alerts(self.platforms, self.outbox)
         self.journal_alerts = JournalAlerts(engine, self.outbox, self.dispatcher.list_waiting, self.context.list_homes)
 
@@ -368,13 +368,13 @@ class Gateway:
                 letters=partial(hooks.describe_letters, self.folder_hooks),
                 dead_hooks=partial(hooks.list_dead_hooks, self.folder_hooks),
                 retry=partial(hooks.settle_letters, DeadLetters.retry, self.folder_hooks),
-                platforms=lambda role: describe_parts(self.parts, [one.name for one in self.platforms], role),
+                platforms=lambda role: describe_parts(self.parts, [one.name for one in self.steering.platforms], role),
                 models=lambda: self.agents.models,
                 restart=partial(restart_gateway, self),
-                steer=lambda verb, name: self.steering.steer(verb, name),  # noqa: PLW0108 - it is not there yet
+                steer=self.steering.steer,
                 about=lambda: build_setup_info(self.home, self.settings),
                 open_page=lambda role, person: open_page_for(self, role, person),
-                ways_in=lambda: list_links(self.platforms),
+                ways_in=lambda: list_links(self.steering.platforms),
             ),
             run_id=uuid.uuid4().hex,
             files=self.home.files,
@@ -454,7 +454,7 @@ def find_time(clock: JournalClock) -> float:
 def find_program_role(gateway: Gateway, user_id: str) -> Role | None:
     """What a person of the platform `api` may: as their key, as long as the agent that it names is there."""
     key = gateway.keys.find_speaker(user_id)
-    return key.role if key and key.agent in gateway.agents.names else None
+    return key.role if key and key.agent in {MAIN, *gateway.settings.agents} else None
 
 
 def build_voice_programs(environ: Mapping[str, str], home: Home, fork_server: ForkServerClient) -> VoicePrograms:
@@ -480,15 +480,15 @@ def build_traces(gateway: Gateway) -> "TraceSender":
 
 
 def build_reply_hooks(gateway: Gateway) -> ReplyHooks:
-    """What is asked before a reply goes out; the dispatcher, which knows, is built after the outbox."""
+    """What is asked before a reply goes out."""
     return ReplyHooks(
         gateway.registry,
         ReplyFiles(gateway.shared_files, partial(find_hook_files, gateway)),
-        lambda reply: gateway.dispatcher.approvals.is_withdrawn(reply),  # noqa: PLW0108 - it is not there yet
+        gateway.dispatcher.approvals.is_withdrawn,
         partial(write_decisions, gateway.engine, gateway.sessions),
         gateway.configuration.redactor.clean,
-        lambda owed: gateway.dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - nor this
-        lambda delivery: gateway.dispatcher.voice_answers.owe(delivery),  # noqa: PLW0108 - nor this
+        gateway.dispatcher.refuse_unshown,
+        gateway.dispatcher.voice_answers.owe,
     )
 
 

@@ -96,8 +96,12 @@ async def open_gateway_on(
     ):
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
         registry.withheld.kinds = (gateway.access.pairings.code_kind, gateway.logins.code_kind)
-        await tasks.start(gateway.nodes.run)
-        await tasks.start(gateway.steering.run)
+        # While it starts a node says nothing of its files.
+        list_files = partial(find_files, hooks=gateway.folder_hooks, skills=gateway.skill_hooks)
+        await tasks.start(
+            gateway.nodes.run, lambda: None if gateway.state == "starting" else list_files(gateway.settings)
+        )
+        await tasks.start(gateway.steering.run, gateway.platforms)
         facts = JournalFollower(engine, *list_copies(gateway))
         await facts.load()  # until then only the rules count
         await gateway.find_owners()
@@ -114,7 +118,6 @@ async def open_gateway_on(
                 gateway.start(part)
                 await part.wait_first_try()  # a part that fails at first is tried again while the others go on
             begin_platforms(gateway)
-            gateway.nodes.find_files = lambda: find_files(gateway.settings, gateway.folder_hooks, gateway.skill_hooks)
             gateway.state = "ready"
             if "lanes" in gateway.nodes.roles:
                 tasks.start_soon(gateway.agents.warm_models)

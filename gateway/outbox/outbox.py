@@ -50,14 +50,17 @@ class Outbox:
         engine: Engine,
         settings: OutboxSettings | None = None,
         *,
-        callbacks: DeliveryCallbacks | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._engine = engine
         self._settings = settings or OutboxSettings()
-        self._callbacks = callbacks or DeliveryCallbacks()
+        self._callbacks = DeliveryCallbacks()
         self._clock = clock or engine.clock.read
         self.platforms: dict[str, PlatformSender] = {}
+
+    def begin(self, callbacks: DeliveryCallbacks) -> None:
+        """Ask and notify these of each reply, before a platform is served."""
+        self._callbacks = callbacks
 
     async def serve_platform(
         self, transport: Transport, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED

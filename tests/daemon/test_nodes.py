@@ -3,7 +3,6 @@
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -51,13 +50,14 @@ class Node:
         self.at_work = at_work
         self.parts: dict[str, LeasePart] = {}
         self.is_ill = False
+        self.files = NodeFiles()
         self.scope = anyio.CancelScope()
         self.ended = anyio.Event()
 
     async def run(self, *keys: str) -> None:
         with self.scope:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(self.nodes.run)
+                await tasks.start(self.nodes.run, lambda: self.files)
                 for key in keys:
                     self.parts[key] = LeasePart(key, self.make_work(key), self.nodes, key)
                     tasks.start_soon(self.parts[key].run)
@@ -198,17 +198,15 @@ async def test_what_is_paused_stays_where_it_is_and_what_cannot_be_done_is_tried
 
 async def test_who_has_other_files_is_named(cluster: Cluster) -> None:
     one, other = cluster.begin("one"), cluster.begin("other")
-    files = {"one": NodeFiles("same", "same"), "other": NodeFiles("same", "")}  # whose hooks are still read
+    one.files, other.files = NodeFiles("same", "same"), NodeFiles("same", "")  # whose hooks are still read
     named = {"other": ["a is 2 there", "b is missing here"]}
 
     def list_found() -> list[str]:
         return list_differences(one.nodes.describe_all(), one.nodes.others.list_living(), named.__getitem__)
 
-    for node in (one, other):
-        node.nodes.find_files = partial(files.__getitem__, node.nodes.name)
     await until(lambda: [each.settings for each in one.nodes.others.list_living()] == ["same"])
     assert list_found() == []
-    files["other"] = NodeFiles("another", "another")
+    other.files = NodeFiles("another", "another")
     await until(
         lambda: (
             list_found()
@@ -220,10 +218,10 @@ async def test_who_has_other_files_is_named(cluster: Cluster) -> None:
     )
     named["other"] = []  # it has not said yet
     assert "are others than here (`hermes-gateway hooks list` shows them)" in list_found()[1]
-    files["one"] = files["other"]
+    one.files = other.files
     assert list_found() == []
-    files["one"] = NodeFiles("another", "another", ("barn", "gone"))
-    files["other"] = NodeFiles("another", "another", ("gone", *"abcdef"))
+    one.files = NodeFiles("another", "another", ("barn", "gone"))
+    other.files = NodeFiles("another", "another", ("gone", *"abcdef"))
     await until(lambda: len(list_found()) == 2)
     here, there = list_found()
     assert "are missing here: barn; " in here

@@ -214,19 +214,9 @@ async def chat(
     engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
     sessions = SessionRepository(engine)
 
-    async def is_withdrawn(reply: Reply) -> bool:
-        return await dispatcher.approvals.is_withdrawn(reply)
-
     agent = Agent("main", script(*turns), tools=tools)
     shared_files = SharedFiles(engine.files, files := Path("/nowhere/files"))
-    deliveries = ReplyHooks(
-        hooks,
-        ReplyFiles(shared_files, partial(find_files, workspace)),
-        is_withdrawn,
-        partial(write_decisions, engine, sessions),
-        refuse_unshown=lambda owed: dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - it is made further below
-    )
-    outbox, chats = Outbox(engine, callbacks=deliveries), ChatRules(ChatJournal(engine), Settings())
+    outbox, chats = Outbox(engine), ChatRules(ChatJournal(engine), Settings())
     given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools, "chats": chats}
     given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf, "usage": make_usage(engine)}
     given |= {"media": WithoutMedia(), "heard": HeardMessages(engine, chats.is_heard), "shared_files": shared_files}
@@ -250,6 +240,10 @@ async def chat(
     async with hooks, anyio.create_task_group() as tasks:
         settings, signs, make = lanes or lane_settings(), TurnSigns(engine), partial(Lanes, engine, sessions)
         dispatcher = Dispatcher(house, lambda work, note: make(work, replace(settings, note=note)), tasks, signs)
+        files_of_replies = ReplyFiles(shared_files, partial(find_files, workspace))
+        write, approvals = partial(write_decisions, engine, sessions), dispatcher.approvals
+        unshown = dispatcher.refuse_unshown
+        outbox.begin(ReplyHooks(hooks, files_of_replies, approvals.is_withdrawn, write, refuse_unshown=unshown))
         await tasks.start(dispatcher.lanes.run)
         await tasks.start(dispatcher.approvals.run)
         await tasks.start(outbox.serve_platform, net)

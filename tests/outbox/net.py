@@ -178,7 +178,8 @@ async def posted(
 ) -> AsyncIterator[Post]:
     """An outbox over a journal, until the block ends."""
     net, listener = net or Net(), Listener(change, owed)
-    outbox = Outbox(engine, settings, callbacks=listener, clock=clock)
+    outbox = Outbox(engine, settings, clock=clock)
+    outbox.begin(listener)
     async with anyio.create_task_group() as tasks:
         await tasks.start(outbox.serve_platform, net)
         yield Post(outbox, net, tasks, listener.arrived, listener.given_up)

@@ -244,7 +244,8 @@ async def test_a_listener_that_fails_does_not_stop_the_post(engine: Engine) -> N
         def sent(self, delivery: DeliveryReport) -> None:
             raise RuntimeError("listener")
 
-    outbox, net = Outbox(engine, QUICK, callbacks=Failing()), Net()
+    outbox, net = Outbox(engine, QUICK), Net()
+    outbox.begin(Failing())
     async with anyio.create_task_group() as tasks:
         await tasks.start(outbox.serve_platform, net)
         for text in ("a", "b"):
