@@ -1,1 +1,1 @@
-"""The journal: what it promises stands in `interface`; one SQLite file keeps it, or memory alone."""
+"""The journal. `interface` holds its contract; one SQLite file or plain memory stores it."""

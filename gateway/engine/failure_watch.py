@@ -1,4 +1,4 @@
-"""An end to all waiting for the journal, once it can take nothing any more."""
+"""Cancel everything that waits for the journal once the journal has failed for good."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ NOT_NOW = "this cannot be answered now: {}"
 
 
 class FailureWatch:
-    """One look a second, for all who wait."""
+    """Check the journal once a second, for all callers that wait."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -24,10 +24,10 @@ class FailureWatch:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Cancel what runs inside when the journal fails.
+        """Cancel the block inside when the journal fails.
 
         Raises:
-            EngineError: it takes nothing now, or does not say.
+            EngineError: the journal takes no appends any more.
         """
         with anyio.CancelScope() as scope:
             self._waiting.add(scope)

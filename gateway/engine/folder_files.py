@@ -1,4 +1,4 @@
-"""Files by their keys in a folder of this machine: what lies there is stored, and nothing lies twice."""
+"""A file store in a local folder. A file that is already at its place is not stored a second time."""
 
 import os
 import re
@@ -17,14 +17,17 @@ SEGMENT: Final = re.compile(r"[A-Za-z0-9%_.-]{1,200}")
 
 
 class FolderFiles:
-    """Fills `FileStore`. What is too old somebody else removes, who knows by the name what may go."""
+    """Implement `FileStore`.
+
+    This store never expires a file: the owner of the folder deletes old ones by their names.
+    """
 
     is_shared = False
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def put(self, key: str, file: BinaryIO, ttl: float) -> None:  # noqa: ARG002 - nothing goes by itself
+    async def put(self, key: str, file: BinaryIO, ttl: float) -> None:  # noqa: ARG002 - nothing expires here
         await run_in_thread(_write, self._find_place(key), file)
 
     async def get(self, key: str, file: BinaryIO) -> KeyedFile | None:
@@ -33,7 +36,7 @@ class FolderFiles:
     async def delete(self, key: str) -> None:
         await run_in_thread(lambda: self._find_place(key).unlink(missing_ok=True))
 
-    async def list_cut_off(self, prefix: str) -> list[str]:  # noqa: ARG002 - nothing is kept of it
+    async def list_cut_off(self, prefix: str) -> list[str]:  # noqa: ARG002 - a cut-off write leaves no parts
         return []
 
     async def list(self, prefix: str = "") -> list[KeyedFile]:
@@ -52,12 +55,12 @@ class FolderFiles:
                     continue
                 if place.is_dir():
                     pending += place.iterdir()
-                elif key and not place.name.startswith("."):  # else it is being written
+                elif key and not place.name.startswith("."):  # a dot marks a file that is still being written
                     yield describe_file(key, place.stat())
 
 
 def check_key(key: str) -> str:
-    """Raises ValueError: it is none."""
+    """Return the key, or raise ValueError if it is not a valid key."""
     if not is_key(key):
         raise ValueError(f"{key!r} is no key of a file")
     return key

@@ -1,9 +1,9 @@
 """The journal's contract: an append-only log with compare-and-set, durable consumers, leases, and live messages.
 
-Order and ownership come from compare-and-set on the log, never from delivery and never from a lock. A subject is
-a name of segments joined by dots; a segment is not empty and has no space in it, no control character, `*` or `>`.
-In a pattern `*` stands for exactly one segment, and `>` as the last segment for one or more; nothing else is
-special. A name against these rules is a ValueError. Nothing above this interface may know which engine it stands on.
+Order and ownership come from compare-and-set on the log, never from delivery and never from a lock. A subject is a name
+of segments joined by dots; a segment is not empty and contains no space, no control character, no `*` and no `>`. In a
+pattern `*` matches exactly one segment, and `>` as the last segment matches one or more; nothing else is special. A
+name that breaks these rules raises ValueError. Code above this interface must not depend on which engine it uses.
 
 Every call raises EngineError once the journal is closed.
 """
@@ -20,9 +20,9 @@ from gateway.engine.journal_clock import JournalClock
 from gateway.errors import Conflict, Duplicate, EngineError
 
 ILL_JOURNAL_BACKOFF = Backoff(0.25, 15.0)
-MOST_AT_ONCE = 1000  # parts of an append
+MOST_AT_ONCE = 1000  # the number of parts in an append
 PART_BYTES = 1_000_000  # a larger record has several parts
-HELD_SECONDS = 8.5  # `ack_wait`: what a gateway that died had in hands comes to another one when its leases are over
+HELD_SECONDS = 8.5  # `ack_wait`: deliveries of a gateway that died go to another gateway when its leases expire
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +32,10 @@ T = TypeVar("T")
 class NewRecord(msgspec.Struct, frozen=True, gc=False):
     """One record to append.
 
-    `expect` is the sequence that must be the subject's last before this append (0: there is none). `msg_id` names
-    the record: while one of that name is there, another is refused under its subject; under other subjects of its
-    conversation too for two minutes at least, and longer where the engine can. After `ttl` seconds by the journal's
-    clock the record is gone as if purged, its name with it.
+    `expect` is the sequence that must be the subject's last before this append (0: the subject is empty). `msg_id`
+    names the record: while it exists, the journal refuses another record with this name under the same subject. Under
+    other subjects of the same conversation it refuses one for at least two minutes, and for longer if the engine can.
+    After `ttl` seconds by the journal's clock the record and its name are removed, as by a purge.
     """
 
     subject: str
@@ -46,12 +46,12 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class SettledRecords(msgspec.Struct, frozen=True, gc=False):
-    """Records of a subject, up to and with `upto`, that are done: those without a limit have one from now on.
+    """Records of a subject up to and including `upto` that are done: those without a limit get `ttl` from now on.
 
-    Those that stand there before the append. What is written without `ttl` because somebody still waits for it is
-    limited so, when nobody does any more. It is done in the order in which it was written: those before the first one
-    that has a limit are left as they are. Where servers keep the journal, the limit is reached up to a fourteenth
-    later, or sooner where they are to keep less.
+    This applies to records that exist before the append. A record is written without `ttl` while a reader still waits
+    for it, and gets its limit here once none does. Records are settled in the order in which they were written: those
+    before the first one that has a limit stay as they are. If servers keep the journal, a record may expire up to a
+    fourteenth of its `ttl` later, or sooner if the servers are set to keep less.
     """
 
     subject: str
@@ -60,7 +60,7 @@ class SettledRecords(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One record as it stands in the journal. `ts` is the time of its append, by the journal's clock."""
+    """One record of the journal. `ts` is the time of its append, by the journal's clock."""
 
     seq: int
     subject: str
@@ -69,13 +69,14 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConsumerSpec(msgspec.Struct, frozen=True):
-    """A durable consumer: shared by name, it delivers what matches any pattern until each is acknowledged.
+    """A durable consumer: shared by name, it delivers each record that matches any pattern until it is acknowledged.
 
-    A delivery that is not acknowledged within `ack_wait` seconds is made again. At most `max_inflight` records
-    are out at a time, those that wait for a repetition counted. They come in the order of their sequences.
-    `new_only` speaks when the consumer is made: it begins with what is appended from then on, else with the oldest
-    record that is kept. `only_wakes`: a delivery says "look", and one too many does no harm; where one process has the
-    journal, some that were acknowledged in the last second come again after a crash, and tries begin at 1.
+    A delivery that is not acknowledged within `ack_wait` seconds is repeated. At most `max_inflight` records are out at
+    a time, including those that wait for a retry. Records arrive in the order of their sequences. `new_only` applies
+    when the consumer is created: it starts with the next append, otherwise with the oldest record of the journal.
+    `only_wakes` says that a delivery only wakes a worker, so that one too many does no harm. If a single process owns
+    the journal, some deliveries of such a consumer that were acknowledged in the last second come again after a crash,
+    and their attempts start at 1.
     """
 
     name: str
@@ -87,13 +88,13 @@ class ConsumerSpec(msgspec.Struct, frozen=True):
 
 
 class EngineHealth(msgspec.Struct, frozen=True):
-    """Whether the journal takes appends, and in words why not.
+    """The journal's health: if it takes appends, and the reason if it does not.
 
-    `size` counts the bytes that its records take; what a purge freed is not counted, whether the file shrank or not.
-    `bound` is how many they may take, 0 where the journal has no bound of its own.
-    `file_size` counts those that files take where servers keep them; where they lie in a folder it is 0.
-    `warnings` are what an operator must look at though appends are taken; `progress` is what is done to the file beside
-    the traffic, "" where nothing is. `commits` were made since it was opened, in `commit_seconds`.
+    `size` counts the bytes of the records; space that a purge freed does not count, even if the file did not shrink.
+    `bound` is the most they may take, 0 if the journal has no bound of its own. `file_size` counts the bytes of stored
+    files if servers keep them, and is 0 if they are in a folder. `warnings` need an operator's attention although
+    appends work. `progress` describes maintenance of the file that runs beside the traffic, "" if none runs. `commits`
+    counts the commits since the journal was opened, and `commit_seconds` is the time they took.
     """
 
     ok: bool
@@ -116,56 +117,59 @@ class Delivery(Protocol):
 
     @property
     def attempt(self) -> int:
-        """1 at the first delivery; counted by the engine, so that a crash counts too, or a gateway that is too busy."""
+        """The number of this delivery, from 1.
 
-    # None of the three raises because the journal is ill or closed: the worst that follows is one more delivery.
+        The engine counts, so a crash or a gateway that is too busy counts too.
+        """
+
+    # None of the three raises an error if the journal is ill or closed: the worst result is one more delivery.
 
     async def ack(self) -> None:
-        """Done; it is not delivered again. Whichever delivery of the record is acknowledged, all are."""
+        """Mark the record as done, so that it is not delivered again.
+
+        Acknowledging any delivery acknowledges the record.
+        """
 
     async def nak(self, delay: float = 0) -> None:
-        """Not done: deliver it again after `delay` seconds. The first call counts; without effect once it was delivered
-        again."""
+        """Deliver the record again after `delay` seconds. Only the first call counts, and none after a redelivery."""
 
     async def progress(self) -> None:
-        """Still at work: the acknowledgement wait starts again. Without effect once it was given back with `nak`, or
-        delivered again."""
+        """Restart the acknowledgement wait. Without effect after `nak` or after a redelivery."""
 
 
 class Consumer(Protocol):
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
-        """Waits for deliveries and returns at most n, as soon as there is one; an empty list after `wait` seconds.
+        """Wait for deliveries and return up to n as soon as one arrives; return an empty list after `wait` seconds.
 
-        A journal that cannot write delivers nothing, and goes on by itself when it can. A fetch that is cancelled
-        took nothing.
+        A journal that cannot write delivers nothing, and resumes automatically. A cancelled fetch takes no delivery.
         """
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """As `ack` of each of them, which came from here: in one commit where the engine makes commits."""
+        """Acknowledge several deliveries of this consumer, in one commit if the engine makes commits."""
 
 
 class Lease(Protocol):
-    """A right that ends by itself `ttl` seconds after the last renewal, by a clock that never jumps."""
+    """A right that expires `ttl` seconds after its last renewal, by a clock that never jumps."""
 
     @property
     def token(self) -> int:
-        """Grows with every new holder of any key, over restarts too: a fence."""
+        """A fencing token: it grows with every new holder of any key, across restarts too."""
 
     async def renew(self) -> bool:
-        """Extends the lease; False once it ran out, even if nobody else took it."""
+        """Extend the lease; return False once it ran out, even if no other holder took it."""
 
     async def release(self) -> None: ...
 
 
 class Tail(Protocol):
-    """Live records, from the moment it was asked for; ends when the journal is closed.
+    """Live records from the moment of the call; it ends when the journal is closed.
 
-    What was appended while the way to a server was cut off comes when it is there again; what was published, does not.
+    If the connection to a server was interrupted, appended records arrive when it is back; published messages are lost.
     """
 
     @property
     def dropped(self) -> int:
-        """How many records a slow reader has lost."""
+        """The number of records that a slow reader has lost."""
 
     def __aiter__(self) -> AsyncIterator[Record]: ...
 
@@ -173,7 +177,7 @@ class Tail(Protocol):
 
 
 class KeyedFile(msgspec.Struct, frozen=True, gc=False):
-    """A file as it is stored. `changed`: when it was, in whole seconds, by the file that was put."""
+    """A stored file. `changed` is its modification time when it was put, in whole seconds."""
 
     key: str
     size: int
@@ -181,43 +185,50 @@ class KeyedFile(msgspec.Struct, frozen=True, gc=False):
 
 
 class FileStore(Protocol):
-    """What is too large for records: files by their keys, each whole or not there.
+    """A store for data that is too large for records: files by their keys, each complete or absent.
 
-    A key is a path of three segments at most, `telegram/1002/5f0c.jpg`, of letters, digits, `%`, `-`, `_` and dots;
-    none of them is `.` or `..`. Another key is a ValueError. No file is ever in memory as a whole.
+    A key is a path of at most three segments, `telegram/1002/5f0c.jpg`, of letters, digits, `%`, `-`, `_` and dots; no
+    segment is `.` or `..`. Any other key raises ValueError. A file is never in memory as a whole.
     """
 
     @property
     def is_shared(self) -> bool:
-        """Whether other gateways have it from here. Where they do not, whatever lies in a file may stay there."""
+        """True if other gateways can read these files.
+
+        If they cannot, there is no need to move data out of local files.
+        """
 
     async def put(self, key: str, file: BinaryIO, ttl: float) -> None:
-        """Store what is in an open file, in place of what was under that key. It is kept for `ttl` seconds at least;
-        `inf`: until it is deleted.
+        """Store the contents of an open file under a key and replace what was there.
+
+        Keep it for at least `ttl` seconds.
+
+        `inf` keeps it until it is deleted.
 
         Raises:
-            EngineError: it is not stored.
-            OSError: it cannot be read, or the disk takes no more.
+            EngineError: the file was not stored.
+            OSError: the file cannot be read, or the disk takes no more.
         """
 
     async def get(self, key: str, file: BinaryIO) -> KeyedFile | None:
-        """Write it into an open file, which is empty; None: there is none, whatever was written.
+        """Write a stored file into an open, empty file; return None if it was not found, even if something was written.
 
         Raises:
-            EngineError: nobody answers.
-            OSError: it cannot be written.
+            EngineError: the store does not answer.
+            OSError: the open file cannot be written.
         """
 
     async def delete(self, key: str) -> None:
-        """Nothing is under that key any more."""
+        """Delete the file of a key, if it exists."""
 
     async def list_cut_off(self, prefix: str) -> list[str]:
-        """The keys, as of `list`, under which nothing is and parts of a file take room: of a `put` that was cut off, or
-        that goes on right now. `delete` removes them.
+        """List the keys, filtered as by `list`, that hold parts of an incomplete file and no file.
+
+        The `put` was interrupted, or is still running. `delete` removes the parts.
         """
 
     async def list(self, prefix: str = "") -> list[KeyedFile]:
-        """Those under this key and under keys that have it before a slash, by their keys; all, where it is empty."""
+        """List the files of this key and of the keys below it (`prefix/...`), by their keys; "" lists all."""
 
 
 RequestHandler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
@@ -227,127 +238,133 @@ StopServing: TypeAlias = Callable[[], Awaitable[None]]
 class Engine(Protocol):
     @property
     def clock(self) -> JournalClock:
-        """By which records grow old."""
+        """The clock that decides when records expire."""
 
     @property
     def files(self) -> FileStore: ...
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
-        """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
+        """Append all records or none, and return a sequence for each. A cancelled caller does not know which.
 
-        With them those records get their limit that are `settled` by this. It takes up to MOST_AT_ONCE records; one
-        that is larger than PART_BYTES counts once more for each such part of it.
+        The append also sets the limit of the `settled` records. It takes up to MOST_AT_ONCE records; a record larger
+        than PART_BYTES counts once more for each part of that size.
 
         Raises:
-            AppendSizeError: it is more than that, and nothing was written; `append_in_parts` may be the way.
-            Duplicate: a message id is in the journal already. Looked for before a conflict: who tries again after a
-                lost answer learns that it was done.
+            AppendSizeError: the append is too large, and nothing was written; `append_in_parts` may help.
+            Duplicate: a message id is already in the journal. Checked before Conflict: a caller that retries
+                after a lost answer learns that its append succeeded.
             Conflict: a subject's last sequence was not the expected one.
             EngineError: nothing was written, for instance because the disk is full.
         """
 
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
-        """`fresh` as in `read`."""
+        """Return the last record of a subject. `fresh` works as in `read`."""
 
     async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
-        """Reads what matches, in the order of the sequences, beginning behind `after`.
+        """Return the records that match, in the order of their sequences, starting after `after`.
 
-        It sees all whose append was acknowledged to anybody. Not `fresh`, it may see the journal as it was a moment
-        ago, but with all that we ourselves have written or heard of, be it by a delivery, a tail, a message, a lease
-        or a conflict. That is enough for who writes with `expect` afterwards, and for who looks since he was told to.
+        A fresh read sees every append that any gateway had acknowledged. A read that is not `fresh` may see the journal
+        as it was a moment ago, but always includes what this process has written, or has seen in a delivery, a tail, a
+        message, a lease or a conflict. That is enough for a caller that writes with `expect` afterwards, or that reads
+        because it was notified.
 
         Raises:
-            RecordDamage: the disk has changed one of them.
+            RecordDamage: the disk has changed one of the records.
         """
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
-        """Remove what matches, behind `after` and up to and with `upto`, and say how much it was.
+        """Remove the records that match, after `after` and up to and including `upto`, and return how many they were.
 
-        Sequences never return. Where servers keep the journal, what was given back with `nak` and has not come again
-        may come after `ack_wait` alone.
+        Sequences never return. If servers keep the journal, a record that was given back with `nak` and has not come
+        again may come only after `ack_wait`.
 
-        The oldest go first; a crash in the middle leaves the rest. Message ids go with their records.
+        The oldest records go first; a crash in the middle leaves the rest. Message ids go with their records.
         """
 
     async def consumer(self, spec: ConsumerSpec) -> Consumer:
-        """Returns the durable consumer of this name, made where there is none, its settings brought up to date.
+        """Return the durable consumer of this name. Create it if it does not exist, and update its settings.
 
-        New patterns hold from the oldest record that still waits to be delivered the first time; where none waits,
-        from now on.
+        New patterns apply from the oldest record that still waits for its first delivery, or from now on if none waits.
         """
 
     async def consumers(self) -> list[str]:
-        """The names of all consumers."""
+        """List the names of all consumers."""
 
     async def forget_consumer(self, name: str) -> None:
-        """Removes a consumer and its backlog; a fetch from it is an EngineError."""
+        """Remove a consumer and its backlog; a later fetch from it raises EngineError."""
 
     async def depth(self, name: str) -> int:
-        """Counts what a consumer has before it: pending and in flight. 0 where there is no such consumer.
+        """Count a consumer's records that are pending or in flight; 0 if the consumer does not exist.
 
-        Where servers keep the journal, it may count a moment late what was just appended, and too much until that is
-        reached where something was purged.
+        If servers keep the journal, the count may miss an append of the last moment, and may include purged records
+        until the consumer has passed them.
         """
 
     async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
-        """What a consumer has before it, of what was appended before `until` and lies behind `after`, in order.
+        """List a consumer's records, pending or in flight, that were appended before `until`, in order after `after`.
 
-        Pending and in flight: it is not handed out by this. Nothing where there is no such consumer. An engine that
-        knows only up to where all was acknowledged names some that were, behind one that was not.
+        This delivers nothing. The list is empty if the consumer does not exist. An engine that only knows the point up
+        to which everything was acknowledged may include acknowledged records behind one that was not.
         """
 
     async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
-        """Takes the lease on a key; None while another holds it. Its holder gets it anew, and the older one ends."""
+        """Take the lease on a key; None while another holder has it.
+
+        Its own holder gets a new one, and the old one ends.
+        """
 
     async def holder(self, key: str) -> str | None: ...
 
     async def holders(self, beginning: str) -> dict[str, str]:
-        """Who holds the leases whose keys begin so, by their keys."""
+        """Return the holders of all leases whose keys start with `beginning`, by key."""
 
     async def publish(self, subject: str, data: bytes, *, version: int = 1) -> None:
-        """Live only, to whoever listens at this moment.
+        """Send a live message to the current listeners; it is not stored.
 
-        `version`: what it takes to read it, raised where a form changes that gateways of the release before know. A
-        gateway that cannot read it passes it over, and says so.
+        `version` is the format version that a reader needs; raise it when a format changes that gateways of the
+        previous release know. A gateway that cannot read the message skips it and logs that.
         """
 
     async def request(self, subject: str, data: bytes, timeout: float, *, version: int = 1) -> bytes:
-        """Publish, and wait for the one answer of whoever serves the subject, in the version that was asked in.
+        """Publish a request and wait for the one answer, in the version of the request.
 
-        An asker that gives up does not stop the one that answers.
+        If the caller stops waiting, the server still finishes its answer.
 
         Raises:
-            TimeoutError: nobody serves the subject, or no answer came in time.
-            EngineError: the one that answers failed, or is a gateway that cannot read what it is asked.
+            TimeoutError: no one serves the subject, or no answer came in time.
+            EngineError: the server failed, or cannot read this version of the request.
         """
 
     async def serve(self, subject: str, answer: RequestHandler) -> StopServing:
-        """Answer requests on a subject until the returned function is called; one at a time may serve it."""
+        """Answer requests on a subject until the returned function is called; only one server per subject at a time."""
 
     async def tail(self, *patterns: str) -> Tail:
-        """Live records, appended (with their sequence) and published (sequence 0); a slow reader loses the oldest."""
+        """Listen to live records, appended (with their sequence) and published (sequence 0); a slow reader loses the
+        oldest.
+        """
 
     async def health(self) -> EngineHealth:
-        """Answers whatever has become of the disk."""
+        """Return the journal's health. This works even if the disk has failed."""
 
     def failure(self) -> str:
-        """Why nothing can be written, where that does not pass by itself (it is damaged, the disk is gone); else "".
+        """Describe a failure that does not pass without help (damage, a missing disk); "" if the journal can be
+        written.
 
-        Whoever waits for a record need not wait any more. A full disk is no such failure.
+        Do not wait for a record after such a failure. A full disk is not one.
         """
 
     async def close(self) -> None:
-        """Write what was handed over, and end; further calls of close do nothing."""
+        """Write what was handed over, and close the journal; further calls do nothing."""
 
 
 def count_parts(put: NewRecord) -> int:
-    """For how many a record counts in an append."""
+    """Count the parts of a record, as an append counts them."""
     size = len(put.data)
     return 1 if size <= PART_BYTES else 1 + -(-size // PART_BYTES)
 
 
 async def append_in_parts(engine: Engine, puts: Iterable[NewRecord]) -> list[int]:
-    """Append however many, in their order; what breaks off in the middle leaves the first of them there."""
+    """Append any number of records in order; if this fails in the middle, the first ones stay."""
     sequences: list[int] = []
     waiting: list[NewRecord] = []
     parts = 0
@@ -361,7 +378,7 @@ async def append_in_parts(engine: Engine, puts: Iterable[NewRecord]) -> list[int
 
 
 async def append_new(engine: Engine, *puts: NewRecord) -> list[int | None]:
-    """Append one after the other; None for each whose message id is in the journal already."""
+    """Append the records one by one; None for each whose message id is already in the journal."""
     sequences: list[int | None] = []
     for put in puts:
         try:
@@ -372,12 +389,12 @@ async def append_new(engine: Engine, *puts: NewRecord) -> list[int | None]:
 
 
 async def append_until_written(append: Callable[[], Awaitable[T]], what: str) -> T:
-    """Do an append that must not be given up, since it says what was done: an ill journal is waited for.
+    """Repeat an append that must succeed, because it records what was done, until an ill journal recovers.
 
-    `what` waits, in words for the log.
+    `what` names the waiting task in the log.
 
     Raises:
-        Conflict, Duplicate: these are answers, and no illness.
+        Conflict, Duplicate: these are answers, not failures.
     """
     attempts = Attempts(ILL_JOURNAL_BACKOFF)
     while True:

@@ -1,17 +1,15 @@
-"""The clock by which what the journal holds grows old: it goes on as time passes, whatever the wall clock is set to.
+"""The clock by which journal records expire: it runs on steadily, however the wall clock is set.
 
-Its time looks like that of the wall clock, and is that where nobody sets it. It goes by the kernel's clock, which
-counts the seconds since the machine was started, asleep or awake, also from one process to the next: what the wall
-clock does meanwhile changes nothing. Over a start of the machine nobody counts. Then it goes on where it was, and
-catches up when a chat network tells its time with a message (`learn`): as far as wall clock and network agree, so
-that neither alone makes anything old. So it may be behind the truth, but never before it.
+Its time looks like that of the wall clock, and equals it if no one sets the wall clock. It counts by the kernel's clock
+of seconds since boot, asleep or awake, which holds from one process to the next. No clock counts across a reboot. After
+one, this clock continues where it was, and catches up when a chat network sends its time with a message (`learn`), as
+far as wall clock and network agree: neither alone can expire a record. So this clock may be late, but never early.
 
-What passed while nobody had the journal open is counted an hour after it was opened again: what waited for us is
-taken up first. A wall clock that was set by over an hour is told of in the log, and nothing is removed for its age
-for a day (`is_held`): who sets clocks may not be done yet.
+Time that passed while the journal was closed counts one hour after it was opened, so that waiting work is handled
+first. If the wall clock was set by more than an hour, the log says so, and no record expires for a day (`is_held`): the
+person who sets the clock may not be done yet.
 
-All this is for age alone. Who means a time of day takes the wall clock; `stamp` is for what is shown and grows old
-too.
+Use this clock for age alone, and the wall clock for a time of day. `stamp` is for times that are shown and also expire.
 """
 
 import logging
@@ -27,16 +25,16 @@ from msgspec.structs import replace
 from gateway.turn_marks import read_boot_id
 
 HOUR, DAY = 3600.0, 86400.0
-SHORT = 2 * HOUR  # between two processes: nobody need be given time for what it made older
-GRACE = HOUR  # after a longer one what waited for us is taken up first, before anything of it can be too old
-FIRST_GRACE = DAY  # where an older version kept the journal, which gave a time even to what is not answered
-LONGEST_OFF = 60 * DAY  # a machine that seems to have been off for longer has a clock that may be wrong
+SHORT = 2 * HOUR  # a pause that short between two processes needs no extra time before records expire
+GRACE = HOUR  # after a longer pause waiting work is handled before any of it can expire
+FIRST_GRACE = DAY  # after an older version, which set an expiry even on records that are not answered
+LONGEST_OFF = 60 * DAY  # a host that seems to have been off for longer may have a wrong clock
 NOTEWORTHY = 60.0
 
 log = logging.getLogger(__name__)
 
 
-# Seconds since the machine was started, asleep or awake.
+# Seconds since the host was booted, asleep or awake.
 read_machine_time = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
 
 
@@ -45,7 +43,7 @@ def _read_boot() -> int:
 
 
 class Clock(msgspec.Struct, frozen=True):
-    """What others say: `wall` can be set, `steady` is for waiting, `machine` counts since the start called `boot`."""
+    """The clocks it reads: `wall` can be set, `steady` is for waiting, `machine` counts from the boot `boot`."""
 
     wall: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
@@ -54,47 +52,47 @@ class Clock(msgspec.Struct, frozen=True):
 
 
 class ClockState(msgspec.Struct, frozen=True):
-    """What the clock showed when the two others showed that, and until when nothing is removed for its age."""
+    """The readings of all clocks at one moment, and until when no record may expire."""
 
     now: float
     wall: float
     machine: float
     boot: float
     held_until: float = 0.0
-    unsure: float = 0.0  # 1: the machine was started since, and nobody has said how late it is
+    unsure: float = 0.0  # 1 after a reboot, until a chat network has sent the time
 
 
 class JournalClock:
-    """The clock of one journal. Any thread may use it."""
+    """The clock of one journal. It is thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = Lock()
         self._state = ClockState(clock.wall(), clock.wall(), clock.machine(), clock.boot)
-        self._missed = 0.0  # seconds that passed while nobody had the journal open, not counted yet
+        self._missed = 0.0  # seconds that passed while the journal was closed and do not count yet
         self._learned = 0.0
         self._grace_until = 0.0
-        self.is_changed = False  # by more than time: whoever keeps the state writes it down
+        self.is_changed = False  # by more than the passing of time: the owner of the state then saves it
 
     def read(self) -> float:
-        """The time for what is removed when it is over."""
+        """Return the time that decides about expiry."""
         state = self._state
         passed = self._clock.machine() - state.machine
         return state.now + passed if passed > 0 else state.now
 
     def latest(self) -> float:
-        """As late as it is known to be, with all that `read` does not count yet."""
+        """Return the latest time that is known, including time that `read` does not count yet."""
         now = self.read() + self._missed
         return now if self._learned <= now else max(now, min(self._learned, self._clock.wall()))
 
     def latest_possible(self) -> float:
-        """As late as it may be, for what must not last too long, such as a permission."""
+        """Return the latest possible time, for grants that must not last too long, such as a permission."""
         return max(self.latest(), self._clock.wall()) if self._state.unsure else self.latest()
 
     def calculate_difference(self) -> float:
-        """By how many seconds the wall clock is ahead of what is believed of it: all, but what was set lately.
+        """Return by how many seconds the wall clock is ahead of this clock, or 0 if it was only set recently.
 
-        Where the machine was started since, and no network has told its time, nothing else is known.
+        After a reboot the difference is unknown until a chat network has sent its time.
         """
         ahead = self._clock.wall() - self.latest()
         if abs(ahead) <= NOTEWORTHY:
@@ -103,28 +101,28 @@ class JournalClock:
         return 0.0 if self._state.unsure and not is_set else ahead
 
     def calculate_stamp_difference(self) -> float:
-        """The same of `stamp`, which does not follow a clock that is set back."""
+        """Return the difference to `stamp`, which does not follow a clock that is set back."""
         difference = self.calculate_difference()
         ahead = difference + self.stamp() - self._clock.wall() if difference else 0.0
         return ahead if abs(ahead) > NOTEWORTHY else 0.0
 
     def stamp(self) -> float:
-        """The time for what is shown to people and grows old as well: never before `read`."""
+        """Return the time for values that people see and that also expire: never before `read`."""
         return max(self._clock.wall(), self.read())
 
     @property
     def is_held(self) -> bool:
-        """Asks whether nothing is to be removed for its age now."""
+        """True while no record may expire."""
         return self.read() < self._state.held_until
 
     def get_state(self) -> ClockState:
-        """Where it is now."""
+        """Return the present state, to be saved."""
         with self._lock:
             self.is_changed = False
             return self._move_on()
 
     def resume(self, before: ClockState | None, newest: float | None) -> None:
-        """Go on where a journal was; without its state, from the time of its newest record (None: there is none)."""
+        """Continue from a saved state, or from the time of the newest record (None: the journal is empty)."""
         wall, machine, boot = self._clock.wall(), self._clock.machine(), self._clock.boot
         passed = machine - before.machine if before and before.boot == boot else -1.0
         if before is None:
@@ -143,7 +141,7 @@ class JournalClock:
         self.look()
 
     def look(self) -> None:
-        """See whether somebody has set the wall clock, and whether what was missed is to be counted now."""
+        """Check if the wall clock was set, and if the time while the journal was closed counts from now on."""
         with self._lock:
             if abs(ahead := self._calculate_jump()) > HOUR:
                 self._state = self._move_on()
@@ -155,7 +153,7 @@ class JournalClock:
                 self.is_changed = True
 
     def learn(self, network_time: float) -> None:
-        """A chat network says that it is this late, at least: its own time stood on a message."""
+        """Take the time of a message from a chat network: it is at least this late."""
         self._learned = max(self._learned, network_time)
         if self._state.unsure:
             with self._lock:
@@ -163,7 +161,7 @@ class JournalClock:
                 self.is_changed = True
 
     def _calculate_jump(self) -> float:
-        """By how much the wall clock was set since we last looked, or may have been."""
+        """Return by how many seconds the wall clock was set, or may have been, since the last check."""
         return self._clock.wall() - self._state.wall - (self._clock.machine() - self._state.machine)
 
     def _hold(self, ahead: float) -> None:
@@ -173,5 +171,5 @@ class JournalClock:
         self.is_changed = True
 
     def _move_on(self) -> ClockState:
-        """The state as it is at this moment."""
+        """Return the state as of this moment."""
         return replace(self._state, now=self.read(), wall=self._clock.wall(), machine=self._clock.machine())

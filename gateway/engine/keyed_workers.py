@@ -1,18 +1,18 @@
-"""From a consumer's deliveries to workers: each delivery says "look", to the one worker of its key.
+"""Run one worker per key: each delivery of a consumer only wakes the worker of its key.
 
-Order and truth are in the journal, so a delivery carries nothing that a worker needs: it only wakes. A worker is made
-by the first delivery of its key, and lives until it has looked and found nothing left. It holds one delivery, the
-newest, unacknowledged for as long: after a crash that one comes again and brings the worker back. All others of its key
-are superfluous, and acknowledged together. So a flood for one key passes here in some milliseconds and delays no other.
-A delivery that comes twice, late or out of order does no harm.
+Order and truth are in the journal, so a delivery carries nothing that a worker needs. The first delivery of a key
+starts its worker, which runs until it looks into the journal and finds nothing left. Meanwhile it holds the newest
+delivery unacknowledged: after a crash that delivery comes again and restarts the worker. All other deliveries of the
+key are superfluous, and acknowledged together. So a flood for one key takes some milliseconds here and delays no other
+key. A delivery that comes twice, late or out of order does no harm.
 
-No wake-up is lost at the end of a worker either: it looks, finds nothing and no news since it began to look, and
-returns without awaiting anything; `_live` takes it out of the dictionary before it awaits anything. A delivery comes
-either before that, and is news, or after it, and makes a new worker.
+No wake-up is lost at the end of a worker: the worker looks, finds nothing and no news since it began to look, and
+returns without awaiting anything; `_live` removes it from the dictionary before it awaits anything. A delivery comes
+either before that, and is news, or after it, and starts a new worker.
 
-What waits already when the serving begins (after a crash, a night) is the `WorkerBacklog`. Were a worker begun for each
-at once, whoever comes now would wait for all of their looks. So they stand there without a task, a few begin at a time,
-each group's by turns, and a key that has news begins at once.
+Keys that wait when serving begins (after a crash, or a night) form the `WorkerBacklog`. If all their workers started at
+once, a new message would wait for all of them. So a few start at a time, the groups take turns, and a key with news
+starts at once.
 """
 
 import asyncio
@@ -35,18 +35,18 @@ from gateway.errors import EngineError, EngineTooNew, GatewayError
 log = logging.getLogger(__name__)
 
 FETCH_COUNT = 256
-FETCH_SECONDS = 60.0  # a delivery is handed out at once, however long is waited for one
-BACKLOG_SECONDS = 5.0  # what comes later has not waited since before
+FETCH_SECONDS = 60.0  # a delivery ends the wait at once
+BACKLOG_SECONDS = 5.0  # later deliveries are no backlog
 RETRY_SECONDS = 1.0
 RELEASE_SECONDS = 1.0
-BACKLOG_WORKERS = 32  # of what waited before, that are begun at a time
-TOO_NEW_BACKOFF = Backoff(0.25, 15.0)  # before what only a later version can read comes again, to whoever takes it
+BACKLOG_WORKERS = 32  # workers of the backlog that run at a time
+TOO_NEW_BACKOFF = Backoff(0.25, 15.0)  # before a record that needs a later version comes again, to any gateway
 SHOWN_SECONDS = 600.0
 MOST_SHOWN = 1000
 
 
 class TooNewRecords:
-    """What a later version of the gateway wrote: it is left to gateways that can read it."""
+    """The records that a later version of the gateway wrote, and that this version leaves alone."""
 
     def __init__(self) -> None:
         self._left: OrderedDict[str, float] = OrderedDict()
@@ -62,34 +62,34 @@ class TooNewRecords:
             self._left.popitem(last=False)
 
     def describe(self) -> str:
-        """For an operator; "" where there was nothing lately."""
+        """Describe the recent ones for an operator; "" if there were none."""
         since = time.monotonic() - SHOWN_SECONDS
         count = sum(at >= since for at in self._left.values())
         return f"{count} were left to a later version of the gateway: {self._why}" if count else ""
 
 
 class Wakeup:
-    """The one delivery that a worker holds, and whether one came since it began to look."""
+    """The one delivery that a worker holds, and a note if another one came since the worker began to look."""
 
     def __init__(self) -> None:
-        self.is_backlog = False  # it woke up for what waited before
+        self.is_backlog = False  # started for the backlog
         self.rest: Callable[[], None] = _do_nothing
-        """To be called by a worker that has nothing to do for a while, so that others begin."""
+        """Called by a worker that is idle for a while, so that others can start."""
         self._delivery: Delivery | None = None
         self._news = asyncio.Event()
 
     @property
     def record(self) -> Record | None:
-        """What the delivery is of."""
+        """The record of the delivery."""
         return self._delivery.record if self._delivery else None
 
     @property
     def has_news(self) -> bool:
-        """Asks whether a delivery came since `listen`."""
+        """True if a delivery came since `listen`."""
         return self._news.is_set()
 
     def notify(self, delivery: Delivery) -> Delivery | None:
-        """Take a delivery; returns the one that is superfluous now, since the other one is newer."""
+        """Take a delivery, and return the older of the two if one is superfluous now."""
         self._news.set()
         held = self._delivery
         if held and held.record.seq > delivery.record.seq:
@@ -98,11 +98,11 @@ class Wakeup:
         return held if held and held.record.seq != delivery.record.seq else None
 
     def listen(self) -> None:
-        """To be called before looking: what comes from here on is news."""
+        """Start to count deliveries as news. Call this before you look into the journal."""
         self._news = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for a delivery, or until the time is over."""
+        """Wait for a delivery, at most this long."""
         self.rest()
         with anyio.move_on_after(seconds):
             await self._news.wait()
@@ -112,7 +112,7 @@ class Wakeup:
             await self._delivery.progress()
 
     async def leave(self, *, is_over: bool, is_too_new: bool = False) -> None:
-        """Acknowledge when all is done, else let the delivery come again; later, if others are to take it."""
+        """Acknowledge the delivery if all work is done; else return it, delayed if it needs a later version."""
         if self._delivery and is_too_new:
             await refuse_delivery(self._delivery)
         elif self._delivery:
@@ -120,36 +120,44 @@ class Wakeup:
 
 
 async def refuse_delivery(delivery: Delivery) -> None:
-    """Whoever takes it next may read what we cannot. It may be one like us a few times, so pauses grow slowly."""
+    """Return a delivery that only a later version can read, with growing pauses.
+
+    The pauses grow slowly, because a gateway of this version may take the delivery again a few times.
+    """
     await delivery.nak(TOO_NEW_BACKOFF.pause_after((delivery.attempt + 1) // 2))
 
 
 def _do_nothing() -> None:
-    """Nobody waits for it to rest."""
+    """The default of `Wakeup.rest`."""
 
 
 class KeyedWorker(Protocol):
-    """Works for one key until nothing is left (`is_over`), or `finish` is called."""
+    """A worker for one key. It runs until nothing is left (`is_over`) or until `finish` is called."""
 
     wakeup: Wakeup
     is_over: bool
 
     async def run(self) -> None:
-        """Nothing may be awaited between the look that found nothing, without news since, and the return.
+        """Work until nothing is left.
+
+        Await nothing between the last look, which found nothing and no news, and the return.
 
         Raises:
-            EngineTooNew: a later version of the gateway has been at work there.
+            EngineTooNew: a later version of the gateway has written records of this key.
         """
 
     def finish(self) -> None:
-        """End after what runs now, or at once when nothing does."""
+        """End after the current piece of work, or at once if there is none."""
 
 
 WorkerT = TypeVar("WorkerT", bound=KeyedWorker)
 
 
 class WorkerBacklog:
-    """The keys of workers that have not begun, by groups that take turns. `left`: deliveries that still belong here."""
+    """The keys whose workers have not started, in groups that take turns.
+
+    `left` counts the deliveries still to come.
+    """
 
     def __init__(self) -> None:
         self.left = 0
@@ -165,7 +173,7 @@ class WorkerBacklog:
         self._group_of[key] = group
 
     def take(self, key: str) -> bool:
-        """Take out one that is to begin now; whether it was here."""
+        """Take out a key that starts now; return False if it was not in the backlog."""
         group = self._group_of.pop(key, None)
         if group is None:
             return False
@@ -175,7 +183,7 @@ class WorkerBacklog:
         return True
 
     def take_next(self) -> str | None:
-        """The key whose worker may begin; None where there is none, or enough have begun."""
+        """Take the next key that may start; None if the backlog is empty or enough workers run."""
         if len(self._begun) >= BACKLOG_WORKERS or not self._groups:
             return None
         group, keys = next(iter(self._groups.items()))
@@ -187,28 +195,29 @@ class WorkerBacklog:
         return key
 
     def list_keys(self) -> list[str]:
-        """Those that have not begun, in the order in which they will."""
+        """List the keys that have not started, in the order in which they will."""
         turns = zip_longest(*self._groups.values())
         return [key for turn in turns for key in turn if key is not None]
 
     def take_any(self) -> str | None:
-        """One of those that have not begun."""
+        """Take out any key that has not started."""
         key = next(iter(self._group_of), None)
         if key is not None:
             self.take(key)
         return key
 
     def leave(self, key: str) -> bool:
-        """One that had begun is over, or rests; whether it was of these."""
+        """Note that a worker ended or rests; return True if it came from the backlog."""
         was_begun = key in self._begun
         self._begun.discard(key)
         return was_begun
 
 
 class KeyedWorkers(Generic[WorkerT]):
-    """The workers that live now. `key_of` says whose record it is (None: nobody's), `make` makes a worker.
+    """The live workers, by key.
 
-    With `group_of` what waits at the beginning begins bit by bit, each group's by turns.
+    `key_of` returns the key of a record (None: no worker needs it), and `make` creates a worker. With `group_of` the
+    backlog starts bit by bit, and the groups take turns.
     """
 
     def __init__(
@@ -232,22 +241,22 @@ class KeyedWorkers(Generic[WorkerT]):
         return self._workers.get(key)
 
     def list_live(self) -> list[WorkerT]:
-        """All of them, also those that have not begun."""
+        """List all workers, including those that have not started."""
         return list(self._workers.values())
 
     def list_waiting(self) -> list[WorkerT]:
-        """Those that have not begun, in the order in which they will."""
+        """List the workers that have not started, in the order in which they will."""
         return [self._workers[key] for key in self._backlog.list_keys()]
 
     @property
     def waiting(self) -> int:
-        """How many have not begun."""
+        """The number of workers that have not started."""
         return len(self._backlog)
 
     async def serve(self, consumer: Consumer, tasks: anyio.abc.TaskGroup, backlog: int = 0) -> None:
-        """Take deliveries until `close`; the workers run in the task group given.
+        """Take deliveries until `close`; the workers run in the given task group.
 
-        The first `backlog` deliveries are of what waited before.
+        The first `backlog` deliveries belong to the backlog.
         """
         self._backlog.left = backlog if self._group_of else 0
         with self._scope:
@@ -267,19 +276,19 @@ class KeyedWorkers(Generic[WorkerT]):
                         self.too_new.note(one.record.subject, error)
                         too_new.append(one)
                 if len(deliveries) < FETCH_COUNT:
-                    self._backlog.left = 0  # all that there was has been handed out
+                    self._backlog.left = 0  # the whole backlog has been delivered
                 else:
-                    await anyio.lowlevel.checkpoint()  # a flood holds up nobody else
+                    await anyio.lowlevel.checkpoint()  # a flood must not block other tasks
                 if superfluous:
                     await consumer.ack(superfluous)
                 for delivery in too_new:
                     await refuse_delivery(delivery)
 
     async def close(self) -> None:
-        """Take no more deliveries, and wait until all workers have finished; those that have not begun never do."""
+        """Take no more deliveries, and wait until all running workers have finished. Waiting workers never start."""
         self._scope.cancel()
         while (key := self._backlog.take_any()) is not None:
-            del self._workers[key]  # its delivery comes again, at the next start at once
+            del self._workers[key]  # its delivery comes again at the next start
         while self._workers:
             self._ended = anyio.Event()
             for worker in list(self._workers.values()):
@@ -287,7 +296,7 @@ class KeyedWorkers(Generic[WorkerT]):
             await self._ended.wait()
 
     async def progress(self) -> None:
-        """Say of the deliveries that are held that they are worked on, so that they do not come again."""
+        """Extend the acknowledgement wait of all held deliveries, so that they do not come again."""
         async with anyio.create_task_group() as beats:
             for worker in list(self._workers.values()):
                 beats.start_soon(worker.wakeup.progress)
@@ -298,7 +307,7 @@ class KeyedWorkers(Generic[WorkerT]):
         except EngineTooNew:
             raise
         except (GatewayError, ValueError) as error:
-            # Not acknowledged: it comes again, and a later version of the gateway may know what to do with it.
+            # Not acknowledged: the record comes again, and a later version of the gateway may be able to read it.
             log.error("record %d on %s cannot be read: %s", delivery.record.seq, delivery.record.subject, error)
             return None
         if key is None:
@@ -338,14 +347,14 @@ class KeyedWorkers(Generic[WorkerT]):
             self.too_new.note(key, error)
             is_too_new = True
         finally:
-            # Before anything is awaited: a delivery that comes from here on finds no worker and makes a new one.
+            # Before anything is awaited: a delivery from here on finds no worker and starts a new one.
             del self._workers[key]
             if not self._scope.cancel_called:
                 self._leave_backlog(key, tasks)
             self._ended.set()
             leave = partial(worker.wakeup.leave, is_over=worker.is_over, is_too_new=is_too_new)
             if worker.is_over:
-                await leave()  # a stop in this moment has it come again, to a worker that finds nothing
+                await leave()  # if the process stops here, the delivery comes again, to a worker that finds nothing
             else:
                 with anyio.move_on_after(RELEASE_SECONDS, shield=True):
                     await leave()

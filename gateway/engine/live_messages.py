@@ -1,8 +1,8 @@
-"""What lives only as long as the process: messages that leave no record, requests, tails and leases.
+"""The part of a journal that ends with the process: messages without a record, requests, tails and leases.
 
-Every engine that is one process has this part in common. A lease needs no disk here: the file lock lets no second
-process in, so when this one dies all its leases are over. Only their tokens must grow over restarts; therefore a
-token begins with an `epoch` that the engine counts up at each opening.
+All single-process engines share it. A lease needs no disk here: the file lock excludes a second process, so when this
+one dies all its leases end. Only their tokens must grow over restarts; therefore a token begins with an `epoch` that
+the engine counts up at each opening.
 """
 
 import asyncio
@@ -24,27 +24,27 @@ from gateway.engine.journal_clock import Clock
 from gateway.engine.subjects import check_pattern, check_subject, compile_patterns
 from gateway.errors import EngineError
 
-LIVE_VERSION = 1  # up to which we can read what gateways say to each other
+LIVE_VERSION = 1  # the newest version of live messages that we can read
 TAIL_LENGTH = 1000
-MOST_SUBJECTS = 4096  # for which it is remembered who listens
+MOST_SUBJECTS = 4096  # whose listeners are cached
 TOKENS_PER_EPOCH = 1 << 32
 
 log = logging.getLogger(__name__)
 
 
 class LiveTail:
-    """The records of some patterns, at most TAIL_LENGTH waiting; it is forgotten with its last reference."""
+    """The live records of some patterns, at most TAIL_LENGTH waiting; it is forgotten with its last reference."""
 
     def __init__(self, *patterns: str) -> None:
         for pattern in patterns:
             check_pattern(pattern)
         self.wants = compile_patterns(patterns)
         ends = {pattern.rpartition(".")[2] for pattern in patterns}
-        # Nearly all tails listen to one session, whose token ends each subject: that is seen without the pattern.
+        # Nearly all tails listen to one session, and its token ends every subject: a fast check that needs no pattern.
         self.ends = None if ends & {"*", ">"} else ends
         self.dropped = 0
         self._waiting: deque[Record] = deque(maxlen=TAIL_LENGTH)
-        self._reader: asyncio.Future[None] | None = None  # of the one who waits
+        self._reader: asyncio.Future[None] | None = None  # the future of the reader that waits
         self._ended = False
 
     def put(self, record: Record) -> None:
@@ -76,12 +76,12 @@ class LiveTail:
 
 
 class TailIndex:
-    """The tails, by the subjects that they listen to. Each is forgotten with its last reference."""
+    """The tails by the ends of their subjects. A tail is forgotten with its last reference."""
 
     def __init__(self) -> None:
         self._by_end: dict[str, list[ref[LiveTail]]] = {}
         self._others: list[ref[LiveTail]] = []
-        self._others_at: dict[str, list[ref[LiveTail]]] = {}  # those of them that want a subject
+        self._others_at: dict[str, list[ref[LiveTail]]] = {}  # the ones of these that match a subject
 
     def add(self, tail: LiveTail) -> None:
         if tail.ends is None:
@@ -118,7 +118,7 @@ class TailIndex:
 
 
 class LiveLease(msgspec.Struct, eq=False):
-    """A lease; the dictionary of the leases that it stands in is the truth about who holds a key."""
+    """A lease. The holder of a key is whoever is in the dictionary `leases`."""
 
     key: str
     holder: str
@@ -143,14 +143,14 @@ class LiveLease(msgspec.Struct, eq=False):
 
 
 class LiveConsumer(ABC):
-    """A durable consumer as its users see it: it sleeps until something may be there, and never polls."""
+    """A durable consumer as its users see it: it sleeps until a record may be ready, and never polls."""
 
     def __init__(self, spec: ConsumerSpec) -> None:
         self.spec = spec
         self.signal = Signal()
 
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
-        await anyio.lowlevel.checkpoint_if_cancelled()  # where something always waits, nothing below is waited for
+        await anyio.lowlevel.checkpoint_if_cancelled()  # if records always wait, nothing below awaits
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         while True:
@@ -171,7 +171,7 @@ class LiveConsumer(ABC):
 
     @abstractmethod
     async def take(self, n: int) -> tuple[list[Delivery], float]:
-        """Takes what there is; beside it, for how long it makes no sense to look again unless the signal comes."""
+        """Take the ready records; also return how long to wait before the next look, unless the signal comes."""
 
     @abstractmethod
     async def acknowledge(self, seqs: Sequence[int]) -> None: ...
@@ -181,7 +181,7 @@ class LiveConsumer(ABC):
 
 
 class LiveDelivery(msgspec.Struct, eq=False):
-    """One record in the hands of whoever fetched it."""
+    """One record that a caller has fetched."""
 
     record: Record
     attempt: int
@@ -202,7 +202,7 @@ class LiveDelivery(msgspec.Struct, eq=False):
 
 
 class LiveMessages:
-    """What engines in one process share: the part that leaves no record."""
+    """The part that all single-process engines share: everything that leaves no record."""
 
     _consumers: Mapping[str, LiveConsumer]
 
@@ -232,7 +232,7 @@ class LiveMessages:
         for consumer in self._consumers.values():
             consumer.signal.notify()
 
-    async def publish(self, subject: str, data: bytes, *, version: int = 1) -> None:  # noqa: ARG002 - nobody else listens
+    async def publish(self, subject: str, data: bytes, *, version: int = 1) -> None:  # noqa: ARG002 - no one else listens
         self._check_open()
         check_subject(subject)
         self._spread([Record(0, subject, data, self._clock.wall())])
@@ -289,7 +289,7 @@ class LiveMessages:
         return {key: one.holder for key, one in self._leases.items() if key.startswith(beginning) and one.is_held()}
 
     def _spread(self, records: list[Record]) -> None:
-        """Show records to whoever listens."""
+        """Pass records to the tails that match."""
         for record in records:
             for tail in self._tails.find(record.subject):
                 tail.put(record)
@@ -305,16 +305,16 @@ async def _call_handler(subject: str, answer: RequestHandler, data: bytes) -> by
     except asyncio.CancelledError:
         raise EngineError(f"the answer on {subject!r} was broken off: the journal is closed") from None
     except Exception as error:
-        # Whatever goes wrong in the serving part, the asker gets an error.
+        # The caller gets an error for any exception of the handler.
         log.warning("the answer on %s failed", subject, exc_info=error)
         raise EngineError(f"the answer on {subject!r} failed: {error!r}") from error
 
 
 class Signal:
-    """Wakes all who wait. Take the event first, then look whether there is something to do, and if not wait for it.
+    """Wake all who wait. Take the event first, then look for work, and wait for the event if there is no work.
 
     `notify` sets the event and puts a new one in its place. So a notice between the look and the wait wakes the sleeper
-    at once, and nobody need clear anything.
+    at once, and no event is ever cleared.
     """
 
     def __init__(self) -> None:

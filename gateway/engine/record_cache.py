@@ -1,13 +1,14 @@
-"""The newest records in memory, so that whoever asks for what was just written need not ask the disk, or a server.
+"""The newest records in memory, so that a reader of recent records needs neither the disk nor a server.
 
-Only this process writes, and every commit passes here before its callers hear of it. So behind some sequence, the
-`floor`, memory has all that there is, and a question about what comes after it is answered at once. In a busy gateway
-nearly all questions are of that kind: whoever has finished something asks whether there is more.
+Only this process writes, and every commit passes here before its callers learn of it. So behind some sequence, the
+`floor`, memory has everything, and a read after it is answered at once. In a busy gateway nearly all reads are of this
+kind: a worker that has finished something asks if there is more.
 
-`read` knows three cases. Behind the floor it answers. Before it, it asks `empty_ranges`, which remembers that a pattern
-matched nothing between two sequences: if that reaches up to the floor, memory answers for the rest. (That serves
-patterns of what was never written, such as approvals that nobody gave: one look at the journal, then none.) Else it
-does not know, and says None. The floor only rises: what has left memory never comes back, so no answer ever has a gap.
+`read` knows three cases. Behind the floor it answers. Before the floor it asks `empty_ranges`, which remembers that a
+pattern matched nothing between two sequences: if that range reaches the floor, memory answers for the rest. (This helps
+with patterns of records that were never written, such as approvals: one look into the journal, then none.) Otherwise it
+does not know, and returns None. The floor only rises: records that have left memory never come back, so no answer has a
+gap.
 """
 
 from collections import OrderedDict, deque
@@ -23,7 +24,10 @@ MAX_EMPTY_RANGES = 2048
 
 
 class RecordCache:
-    """The records behind `floor`; each answer is None where it is not known here. `now`: by which records are over."""
+    """The records behind `floor`; an answer is None if memory does not know.
+
+    `now` is the clock that expires records.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -33,15 +37,15 @@ class RecordCache:
         self._records: OrderedDict[int, Record] = OrderedDict()
         self._expiries: dict[int, float] = {}
         self._seqs: dict[str, deque[int]] = {}
-        self._indexes: dict[str, tuple[deque[int], ...]] = {}  # by subject: under each of its names
+        self._indexes: dict[str, tuple[deque[int], ...]] = {}  # by subject: its lists in `_seqs`
         self._empty_ranges: OrderedDict[tuple[str, int], int] = OrderedDict()
 
     def begin(self, end: int) -> None:
-        """Nothing is known of what is up to this sequence, and all that comes behind it."""
+        """Start at this sequence: records up to it are unknown, and all later ones will come."""
         self._floor = self.end = end
 
     def follow(self, appended: Iterable[Record], expiries: Mapping[int, float], removed: Iterable[int] = ()) -> None:
-        """These stand in the journal, with the end of their time where they have one, and those no more."""
+        """Take in the appended records, the times at which some expire, and the sequences that were removed."""
         for record in appended:
             self._keep(record)
         self._expiries.update({seq: expires for seq, expires in expiries.items() if seq in self._records})
@@ -55,7 +59,7 @@ class RecordCache:
         return next(self._alive(reversed(self._seqs.get(subject, ()))), None)
 
     def get(self, seqs: Sequence[int]) -> list[Record] | None:
-        """Find some, in ascending order, that are still there; None: not all are known here."""
+        """Return the records of ascending sequences, without those that are gone; None if not all are known."""
         if self._floor is None or seqs[0] <= self._floor:
             return None
         return list(self._alive(seq for seq in seqs if seq in self._records))
@@ -76,26 +80,26 @@ class RecordCache:
         return answer
 
     def note_empty_range(self, pattern: str, after: int, end: int) -> None:
-        """Nothing matches between these two sequences."""
+        """Remember that nothing matches between these two sequences."""
         self._empty_ranges[pattern, after] = end
         self._empty_ranges.move_to_end((pattern, after))
         if len(self._empty_ranges) > MAX_EMPTY_RANGES:
             self._empty_ranges.popitem(last=False)
 
     def limit(self, subject: str, upto: int, end: float) -> None:
-        """Those of the subject up to and with this sequence are over then, if not before."""
+        """Let the subject's records up to and including this sequence expire at `end`, if not earlier."""
         for seq in self._seqs.get(subject, ()):
             if seq <= upto:
                 self._expiries[seq] = min(end, self._expiries.get(seq, end))
 
     def list_under(self, pattern: str, upto: int) -> list[int]:
-        """The sequences of those that match and are kept here, up to and with `upto`."""
+        """List the cached sequences that match, up to and including `upto`."""
         name = _index_key_of(pattern)
         seqs = self._seqs.get(name, ()) if name else self._records
         return [seq for seq in seqs if seq <= upto and matches(pattern, self._records[seq].subject)]
 
     def list_alive(self, pattern: str, after: int) -> list[int]:
-        """The same behind a sequence, but for those whose time is over."""
+        """List the cached sequences that match and have not expired, after `after`."""
         found = (seq for seq in self.list_under(pattern, self.end) if seq > after)
         return [record.seq for record in self._alive(found)]
 
@@ -133,13 +137,13 @@ class RecordCache:
 
 
 def _index_keys_of(subject: str) -> tuple[str, str, str]:
-    """Under what a record can be found: its subject, all beside it, all that ends alike."""
+    """Return the three index keys of a subject: itself, its siblings, and the subjects with the same end."""
     above, _, end = subject.rpartition(".")
     return subject, f"{above}.*", f"*.{end}"
 
 
 def _index_key_of(pattern: str) -> str:
-    """Returns the key under which all stands that matches, and perhaps more; empty where there is none."""
+    """Return the index key that covers all matches and perhaps more; "" if none does."""
     if "*" not in pattern and ">" not in pattern:
         return pattern
     above, _, end = pattern.rpartition(".")

@@ -1,6 +1,6 @@
-"""A journal as it lies still: what one engine hands to another when the journal is taken along.
+"""A journal at rest: the values that one engine hands to another in a migration.
 
-Sequences stay as they are, since records name each other by them.
+Sequences stay the same, since records refer to each other by them.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gateway.errors import EngineError
 
-SHARD_SIZE = 1 << 40  # 0.1.0 began the sequences of each further shard behind a multiple of it
+SHARD_SIZE = 1 << 40  # 0.1.0 started the sequences of each further shard behind a multiple of it
 FILLING, FILLED, MOVED = "filling", "filled", "moved"
 AGAIN = "run it again there: hermes-gateway migrate --to nats"
 SAYS = {
@@ -24,7 +24,7 @@ SAYS = {
 
 
 class StoredRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record with all that is known of it. `until`: when its time is over, by the wall clock; None: never."""
+    """A record with all that is known of it. It expires at `until`, by the wall clock; None: never."""
 
     seq: int
     subject: str
@@ -38,7 +38,7 @@ class StoredRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoredConsumer(msgspec.Struct, frozen=True):
-    """How far a consumer is: all up to `floor` was handed out; `owed` of that were not acknowledged, tried so often."""
+    """A consumer's progress: all up to `floor` was delivered; `owed` maps unacknowledged records to their attempts."""
 
     name: str
     patterns: tuple[str, ...]
@@ -47,7 +47,7 @@ class StoredConsumer(msgspec.Struct, frozen=True):
 
 
 class JournalDigest(msgspec.Struct):
-    """Counts records, and is another where one of them is another."""
+    """A count and a hash of records, to compare two journals."""
 
     records: int = 0
     _sum: "hashlib._Hash" = msgspec.field(default_factory=hashlib.sha256)
@@ -63,7 +63,7 @@ class JournalDigest(msgspec.Struct):
 
 
 def make_shards_error(journal: str) -> EngineError:
-    """Makes the error of a journal, named for people, that 0.1.0 spread over shards."""
+    """Make the error for a journal that 0.1.0 spread over shards."""
     return EngineError(
         f"{journal} is in shards, which this version does not read\n"
         "open it with hermes-gateway 0.1.0 (456da991), and take out what you want with `people export` and "
@@ -72,10 +72,10 @@ def make_shards_error(journal: str) -> EngineError:
 
 
 async def check_same(source: AsyncIterator[StoredRecord], target: AsyncIterator[StoredRecord]) -> JournalDigest:
-    """Read both from end to end; what one has and the other has not, must be what was over meanwhile.
+    """Compare two journals from end to end; they may differ only in records that expired meanwhile.
 
     Raises:
-        EngineError: the target is not what the source is.
+        EngineError: the target differs from the source.
     """
     digest = JournalDigest()
     left, right = await anext(source, None), await anext(target, None)
@@ -95,7 +95,7 @@ async def check_same(source: AsyncIterator[StoredRecord], target: AsyncIterator[
 
 
 def _is_kept(record: StoredRecord) -> bool:
-    """Asks whether it has no limit."""
+    """True if the record never expires."""
     return record.until is None
 
 
@@ -106,9 +106,9 @@ def _check_over(record: StoredRecord, what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Stands on a journal that is not for use, since it is on its way to another engine or from one.
+    """A mark on a journal that must not be used, because a migration to or from another engine is under way.
 
-    `where`: the host and the home out of which it is filled, or into which it was moved.
+    `where` names the host and the home of the other side.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""The grammar of subjects and patterns, and patterns made fast. `matches` defines what they mean."""
+"""The grammar of subjects and patterns, and compiled patterns. `matches` defines their meaning."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ SUBJECT = re.compile(rf"{SEGMENT}(?:\.{SEGMENT})*")
 TOKEN = re.compile(r"[0-9a-f]{24}")
 PATTERN = re.compile(rf"(?:(?:\*|{SEGMENT})\.)*(?:\*|>|{SEGMENT})")
 
-SubjectMatcher = Callable[[str], object]  # what it returns is true or not
+SubjectMatcher = Callable[[str], object]  # its result is truthy or not
 
 
 def check_subject(subject: str) -> None:
@@ -53,7 +53,7 @@ def check_consumer_spec(spec: ConsumerSpec) -> None:
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Tests whether the subject falls under the pattern; the one definition that every engine must agree with."""
+    """Test if a pattern matches a subject; the one definition that every engine must agree with."""
     wanted, given = pattern.split("."), subject.split(".")
     if wanted[-1] == ">":
         wanted = wanted[:-1]
@@ -64,7 +64,7 @@ def matches(pattern: str, subject: str) -> bool:
 
 
 def compile_patterns(patterns: Iterable[str]) -> SubjectMatcher:
-    """One test for several patterns."""
+    """Compile several patterns into one test."""
     return _compile(tuple(patterns))
 
 
@@ -75,5 +75,5 @@ def _compile(patterns: tuple[str, ...]) -> SubjectMatcher:
 
 
 def get_literal_prefix(pattern: str) -> str:
-    """Returns how every matching subject begins, up to and with a dot; the whole pattern where nothing is open."""
+    """Return the common start of all matching subjects, including a dot; the whole pattern if it has no wildcard."""
     return re.split("[*>]", pattern, maxsplit=1)[0]

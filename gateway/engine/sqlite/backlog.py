@@ -1,24 +1,24 @@
-"""What is owed to the durable consumers: who has come how far, and what was handed out but not acknowledged.
+"""The backlog of the durable consumers: how far each has come, and which deliveries are not acknowledged.
 
-On the disk a consumer is its `floor` and its rows in `pending` (see `schema`). The floor is written when it takes
-something. Between two takings the log grows by records that do not concern it; to look through those again at each
-taking would make a rare event dear. Therefore each `ConsumerPosition` also knows, in memory alone, how far the consumer
-is known to owe nothing (`reached`), and whether that is the end of the log (`is_at_end`): then a taking that finds no
-append in its own transaction need not look at all, and each append that does not match moves `reached` along. After a
-crash the floor is a little behind, which costs one look.
+On disk a consumer is its `floor` and its rows in `pending` (see `schema`). The floor is written when the consumer takes
+records. In between, the log grows by records that do not concern it, and scanning those again at each fetch would make
+a rare event expensive. Therefore each `ConsumerPosition` also knows, in memory alone, up to where nothing is pending
+for the consumer (`reached`), and if that is the end of the log (`is_at_end`). Then a fetch without an append in its own
+transaction need not scan at all, and each append that does not match moves `reached` along. After a crash the floor is
+a little behind, which costs one scan.
 
-Memory changes after the commit alone, in `apply_commit`. Until then the positions of a transaction stand in
-`tx.positions`, which goes before `self.positions` for whatever else the same transaction does. The order in
-`apply_commit` is a contract:
+Memory changes only after the commit, in `apply_commit`. Until then the positions of a transaction are in
+`tx.positions`, which takes precedence over `self.positions` within the transaction. The order in `apply_commit` is a
+contract:
 
-1. `tx.committed`: consumers are made and forgotten, acknowledgements counted;
-2. `tx.positions`: how far the takings came, which must not meet a consumer that was not made yet;
-3. what was appended, against those new positions: it raises depths, and ends `is_at_end`;
-4. depths that cannot be reckoned (something was removed that was still to be handed out) become unknown;
-5. `tx.measured`: depths that were counted, which see the whole transaction, and so replace all that was reckoned.
+1. `tx.committed`: consumers are created and forgotten, acknowledgements counted;
+2. `tx.positions`: how far the fetches came; a consumer must exist before its position moves;
+3. the appended records, against those new positions: they raise depths, and end `is_at_end`;
+4. depths that cannot be calculated (a removed record was still to be delivered) become unknown;
+5. `tx.measured`: depths that were counted. They see the whole transaction, and replace all calculated ones.
 
-An attempt is counted in the same transaction that hands the record out, and the record is handed out after the
-commit. So a process that dies of a record has had that attempt counted.
+The transaction that delivers a record also counts the attempt, and the delivery follows after the commit. So if a
+record kills the process, the attempt has been counted.
 
 Everything here runs on the writer's thread.
 """
@@ -44,7 +44,7 @@ MAX_CACHED_SUBJECTS = 4096
 
 
 class ConsumerPosition(msgspec.Struct):
-    """Where a consumer stands. `depth` is what it has before it, None where that must be counted anew."""
+    """The position of a consumer. `depth` counts its pending records; None if they must be counted again."""
 
     name: str
     matches: SubjectMatcher
@@ -61,10 +61,10 @@ class ConsumerPosition(msgspec.Struct):
 
 
 class FetchedBatch(msgspec.Struct, frozen=True):
-    """What a consumer got: records with the number of the attempt, and `due`, when the next pending one falls due.
+    """The result of a fetch: records with the number of the attempt, and `due`, when the next pending one is due.
 
-    `is_full`: as many are out as may be, so the next acknowledgement makes room for a fetch that waits. `has_more`: the
-    scan ended at its limit before it found anything, so the fetch should look again at once.
+    `is_full`: the most allowed deliveries are out, so the next acknowledgement makes room for a waiting fetch.
+    `has_more`: the scan hit its limit before it found anything, so the fetch should scan again at once.
     """
 
     records: list[tuple[Record, int]]
@@ -80,12 +80,12 @@ class Backlog:
         self._note_damage = note_damage
         self.positions: dict[str, ConsumerPosition] = {}
         self._concerned: dict[str, tuple[ConsumerPosition, ...]] = {}
-        self.lent = set[str]()  # those that only wake are looked after elsewhere
+        self.lent = set[str]()  # `wakeup_consumer` keeps the state of these
         for name, patterns, floor in db.execute("SELECT name, patterns, floor FROM consumer"):
             self.positions[name] = ConsumerPosition(name, compile_patterns(json.loads(patterns)), floor)
 
     def add(self, tx: Transaction, spec: ConsumerSpec) -> None:
-        """Make a consumer, or give it other patterns: they hold from the oldest record that still waits."""
+        """Create a consumer, or change its patterns: they apply from the oldest record that still waits."""
         row = tx.db.execute("SELECT patterns FROM consumer WHERE name = ?", (spec.name,)).fetchone()
         patterns = json.dumps(spec.patterns)
         if row is None:
@@ -113,7 +113,7 @@ class Backlog:
         tx.committed += [self._concerned.clear, partial(self.positions.pop, name, None)]
 
     def take(self, tx: Transaction, spec: ConsumerSpec, n: int) -> FetchedBatch:
-        """Hands out at most n rows: first those that are due again, then new ones."""
+        """Deliver at most n records: first those that are due again, then new ones."""
         found = tx.db.execute(
             "SELECT (SELECT count(*) FROM pending WHERE consumer = name) FROM consumer WHERE name = ?", (spec.name,)
         ).fetchone()
@@ -143,7 +143,7 @@ class Backlog:
         return [(record, attempts[record.seq] + 1) for record in self._read(tx, attempts)]
 
     def _take_new(self, tx: Transaction, spec: ConsumerSpec, wanted: int) -> tuple[list[tuple[Record, int]], bool]:
-        """Hands out records for the first time; true beside them where one should look further."""
+        """Deliver records for the first time; also return True if another scan may find more."""
         position = self.positions[spec.name]
         reached, is_at_end = self._get_position(tx, spec.name)
         if wanted <= 0 or (is_at_end and not tx.appended):
@@ -175,7 +175,7 @@ class Backlog:
             tx.committed.append(partial(self.positions[name].add, -gone))
 
     def postpone(self, tx: Transaction, name: str, seq: int, attempt: int, delay: float) -> None:
-        """This attempt's record is due after `delay`; nothing happens where another attempt was begun."""
+        """Make this attempt's record due after `delay`; does nothing if another attempt has begun."""
         tx.db.execute(
             "UPDATE pending SET due = ? WHERE seq = ? AND consumer = ? AND attempt = ?",
             (tx.steady + delay, seq, name, attempt),
@@ -183,7 +183,7 @@ class Backlog:
         tx.consumers_to_wake.add(name)
 
     def give_back(self, tx: Transaction, name: str, taken: Sequence[tuple[Record, int]]) -> None:
-        """Takes back what never reached its taker, which was no attempt."""
+        """Take back records that never reached the caller, and undo their attempts."""
         for record, attempt in taken:
             tx.db.execute(
                 "UPDATE pending SET due = 0, attempt = attempt - 1 WHERE seq = ? AND consumer = ? AND attempt = ?",
@@ -192,13 +192,13 @@ class Backlog:
         tx.consumers_to_wake.add(name)
 
     def write_floors(self, tx: Transaction) -> None:
-        """Write down how far the consumers are known to have come."""
+        """Save the known progress of the consumers."""
         for name in self.positions.keys() - self.lent:
             reached = self.positions[name].reached
             tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ? AND floor < ?", (reached, name, reached))
 
     def count_depths(self, tx: Transaction) -> None:
-        """Before the commit, when all else is done: the depths that were asked for."""
+        """Count the depths that were asked for. Runs before the commit, after all other work."""
         for name in tx.depths_wanted & self.positions.keys():
             position = self.positions[name]
             (out,) = tx.db.execute("SELECT count(*) FROM pending WHERE consumer = ?", (name,)).fetchone()
@@ -210,7 +210,7 @@ class Backlog:
             tx.measured.append(partial(position.measure, depth))
 
     def apply_commit(self, tx: Transaction) -> None:
-        """The transaction stands: remember what follows from it, in the order that is described at the top."""
+        """Update memory after the commit, in the order that is described at the top."""
         for act in tx.committed:
             act()
         for name, (reached, is_at_end) in tx.positions.items():
@@ -225,7 +225,7 @@ class Backlog:
             act()
 
     def _follow(self, tx: Transaction) -> None:
-        """Move along those that what was appended does not concern."""
+        """Move along the consumers that do not match the appended records."""
         concerned: dict[str, int] = {}
         for record in tx.appended:
             for position in self._find_concerned(record.subject):
@@ -251,16 +251,16 @@ class Backlog:
         return positions
 
     def _get_position(self, tx: Transaction, name: str) -> tuple[int, bool]:
-        """Returns how far a consumer has come, this transaction counted, and whether that is the end of the log."""
+        """Return a consumer's progress including this transaction, and if that is the end of the log."""
         if name in tx.positions:
             return tx.positions[name]
         return self.positions[name].reached, self.positions[name].is_at_end
 
 
 def list_owed(db: sqlite3.Connection, name: str, until: float, after: int, limit: int) -> list[Record]:
-    """What a consumer has before it, from the disk alone, so that it need not be the writer who asks.
+    """List a consumer's pending records from the disk alone, so that any thread can ask.
 
-    Also what is over and was not removed yet: it was owed.
+    This includes expired records that are not yet removed.
     """
     row = db.execute("SELECT patterns, floor FROM consumer WHERE name = ?", (name,)).fetchone()
     if row is None:
@@ -278,7 +278,7 @@ def list_owed(db: sqlite3.Connection, name: str, until: float, after: int, limit
 def read_records(
     db: sqlite3.Connection, seqs: Iterable[int], wall: float, note_damage: Callable[[RecordDamage], None]
 ) -> list[Record]:
-    """Read those that are there. A damaged one is noted and passed over: it is not to hold up all behind it."""
+    """Read the records that exist. A damaged one is noted and skipped, so that it does not block the ones behind it."""
     found = []
     for seq in seqs:
         try:
@@ -290,6 +290,6 @@ def read_records(
 
 
 def _find_first_waiting(db: sqlite3.Connection, matches: SubjectMatcher, reached: int) -> int:
-    """Finds the oldest record that was never handed out, or the sequence that the next append will get."""
+    """Find the oldest record that was never delivered, or the sequence of the next append."""
     rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq", (reached,))
     return next((seq for seq, subject in rows if matches(subject)), get_last_seq(db) + 1)

@@ -1,7 +1,7 @@
-"""Copies of a journal: made while it is being written, verified, and put back in its place; and one look into it.
+"""Backups of a journal: made while a gateway writes, verified, and restored; also reads from a closed journal.
 
-A copy is one file, complete as of one instant, without what was purged. All functions work on files, from any process,
-and take as long as the disk does: on an event loop they belong into a thread.
+A copy is one file, complete as of one instant, without purged records. All functions work on files, from any process,
+and take as long as the disk does: on an event loop, run them in a thread.
 """
 
 import os
@@ -29,10 +29,10 @@ ACTIVE_SCHEMA_QUERY = (
 
 
 class JournalContents(msgspec.Struct, frozen=True):
-    """What a journal holds; `newest` is the wall clock of its last record, None where there is none.
+    """The contents of a journal; `newest` is the wall-clock time of its last record, None if it is empty.
 
-    `unchecked` are the records without a checksum, which an older version wrote; `damaged` says which are not as they
-    were written.
+    `unchecked` counts the records without a checksum, which an older version wrote; `damaged` describes those whose
+    checksum is wrong.
     """
 
     records: int
@@ -44,10 +44,10 @@ class JournalContents(msgspec.Struct, frozen=True):
 
 
 def create_backup(journal: Path, target: Path) -> JournalContents:
-    """Copy a journal as it is now, whether a gateway has it open or not; the copy is verified before it gets its name.
+    """Copy a journal as it is now, open or not; the copy is verified before it gets its name.
 
     Raises:
-        EngineError: there is no journal, the target exists already, the disk is full, or the journal is damaged.
+        EngineError: the journal was not found or is damaged, the target exists already, or the disk is full.
     """
     if target.exists():
         raise EngineError(f"{target} exists already; name a file that does not")
@@ -62,7 +62,7 @@ def verify_journal(journal: Path) -> JournalContents:
     """Read a journal or a copy from end to end.
 
     Raises:
-        EngineError: it is damaged (the message names where), or it is no journal of ours.
+        EngineError: it is damaged (the message names where), or it is not one of our journals.
     """
     with _open_for_reading(journal) as db:
         faults = [str(fault) for (fault,) in db.execute(f"PRAGMA integrity_check({MAX_FAULTS})")]
@@ -85,10 +85,11 @@ def count_bytes(journal: Path) -> Counter[str]:
 
 
 def read_last_in(journal: Path, subject: str) -> Record | None:
-    """What stands last under a subject, whether a gateway has the journal open or not; None: nothing, or no journal.
+    """Return the last record of a subject, even if a gateway has the journal open; None if record or journal is
+    missing.
 
     Raises:
-        EngineError: it is damaged, or it is no journal of ours.
+        EngineError: the journal is damaged, or it is not one of ours.
     """
     if not journal.exists():
         return None
@@ -97,10 +98,10 @@ def read_last_in(journal: Path, subject: str) -> Record | None:
 
 
 def read_in(journal: Path, pattern: str, limit: int) -> list[Record]:
-    """What stands under subjects like these, at most so much; nothing where there is no journal.
+    """Return up to `limit` records that match the pattern; empty if there are none, or no journal.
 
     Raises:
-        EngineError: it is damaged, or it is no journal of ours.
+        EngineError: the journal is damaged, or it is not one of ours.
     """
     if not journal.exists():
         return []
@@ -109,7 +110,7 @@ def read_in(journal: Path, pattern: str, limit: int) -> list[Record]:
 
 
 def _check_records(db: sqlite3.Connection) -> tuple[int, tuple[str, ...]]:
-    """How many records have no checksum, and which are not what theirs says."""
+    """Count the records without a checksum, and describe those whose checksum is wrong."""
     if not any(column[1] == "checksum" for column in db.execute("PRAGMA table_info(log)")):
         return int(db.execute("SELECT count(*) FROM log").fetchone()[0]), ()
     unchecked, damaged = 0, list[str]()
@@ -123,11 +124,11 @@ def _check_records(db: sqlite3.Connection) -> tuple[int, tuple[str, ...]]:
 
 
 def restore_backup(copy: Path, journal: Path) -> Path | None:
-    """Put a copy in the place of a journal, and say where the old one is now; no gateway may have it open.
+    """Replace a journal by a copy and return the new place of the old one; no gateway may have the journal open.
 
     Raises:
         HomeBusy: a gateway has the journal open.
-        EngineError: the copy is damaged or cannot be read, or the disk is full; then the journal is as before.
+        EngineError: the copy is damaged or cannot be read, or the disk is full; the journal is unchanged.
     """
     journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with closing(journal_file.FileLock(journal)):
@@ -140,7 +141,7 @@ def restore_backup(copy: Path, journal: Path) -> Path | None:
 
 
 def _keep_replaced(journal: Path) -> Path:
-    """Give the journal a second name, so that there is no instant without one, and make it one file."""
+    """Give the journal a second name, so that one exists at every instant, and fold its log into the file."""
     with suppress(sqlite3.Error), closing(journal_file.connect(journal)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     kept = journal_file.find_unused_path(f"{journal}.replaced")
@@ -151,12 +152,12 @@ def _keep_replaced(journal: Path) -> Path:
 
 @contextmanager
 def _open_copy(source: Path, target: Path) -> Iterator[Path]:
-    """A copy beside the target, on the disk for good; removed again unless it was given another name."""
+    """Make a synced copy beside the target; it is removed at the end unless it was renamed."""
     part = Path(f"{target}.part")
     part.unlink(missing_ok=True)
     try:
         with _open_for_reading(source) as db:
-            # Ours alone from the beginning: SQLite would let everybody read it.
+            # Created with private permissions: SQLite would make it readable for all users.
             os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
             db.execute("VACUUM INTO ?", (str(part),))
         journal_file.sync(part)
@@ -172,7 +173,7 @@ def _open_for_reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise EngineError(f"there is no journal at {path}")
     try:
-        # Not mode=ro: a connection that may not write leaves its -wal and -shm behind.
+        # Not mode=ro: a read-only connection leaves its -wal and -shm behind.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as db:
             check_kind(db, path)
             yield db

@@ -1,13 +1,13 @@
-"""A durable consumer's side on the loop.
+"""A durable consumer's side on the event loop.
 
 A fetch wakes up for four reasons: an append or a postponement that concerns the consumer (`signal`), a pending record
-that falls due, room after an acknowledgement where as many were out as may be, or the end of its wait. The signal's
-event is taken before the look: an append that comes between the look and the wait sets that very event, and is not
+that becomes due, room after an acknowledgement when the most allowed deliveries were out, or the end of its wait. The
+fetch takes the signal's event before it looks: an append between the look and the wait sets that very event, and is not
 missed.
 
-A journal that is ill (a full disk) is no error for who fetches: he gets nothing, and the next look is a second later.
-A fetch that is cancelled in the middle of the taking gives back what it gets, as if it had never been handed out: the
-attempt is taken back as well.
+An ill journal (a full disk) is no error for the caller of fetch: it gets an empty list, and the next look is a second
+later. A fetch that is cancelled while it takes records gives them back, as if they had never been delivered: the
+attempt is undone too.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ RETRY_SECONDS = 1.0
 
 
 class SqliteConsumer(LiveConsumer):
-    """All who fetch under one name share this one object."""
+    """A consumer of the SQLite journal. All callers that fetch under one name share this object."""
 
     def __init__(
         self, spec: ConsumerSpec, backlog: Backlog, thread: JobThread[Transaction], condition: FaultState, clock: Clock
@@ -57,7 +57,7 @@ class SqliteConsumer(LiveConsumer):
         earlier = batch.due < self._due
         self._due = batch.due
         if earlier:
-            # The others who wait do not know yet when to wake up.
+            # The other waiting callers do not know yet when to wake up.
             self.signal.notify()
         pause = 0.0 if batch.has_more else batch.due - self._clock.steady()
         return [LiveDelivery(record, attempt, self) for record, attempt in batch.records], pause

@@ -1,7 +1,7 @@
-"""The difference between a damaged journal and a disk that gave no answer: SQLite calls both "malformed".
+"""Distinguish a damaged journal from a disk that does not answer: SQLite calls both "malformed".
 
-So the gateway looks twice at a file that seems damaged, and reads it from end to end without SQLite. A disk that does
-not answer takes no journal away: it is neither set aside nor written over.
+The gateway checks a file that seems damaged twice, and reads it from end to end without SQLite. A journal on a disk
+that does not answer is neither set aside nor overwritten.
 """
 
 import errno
@@ -19,7 +19,7 @@ CHUNK = 1 << 20
 
 
 class JournalDamage(sqlite3.DatabaseError):
-    """The error that SQLite would raise, had it seen what we have seen."""
+    """The error that SQLite would raise for damage that we found ourselves."""
 
     sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
@@ -29,14 +29,14 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def make_disk_error(error: OSError) -> sqlite3.OperationalError:
-    """Makes the error that SQLite would raise where the disk refuses to be read or written."""
+    """Make the error that SQLite would raise when the disk refuses a read or a write."""
     made = sqlite3.OperationalError(error.strerror or str(error))
     made.sqlite_errorcode = sqlite3.SQLITE_IOERR
     return made
 
 
 def find_damage(db: sqlite3.Connection, path: Path) -> str | None:
-    """Says what is damaged, in SQLite's words; a later version's journal is left alone, whatever it looks like."""
+    """Describe the damage in SQLite's words; a later version's journal is never called damaged."""
     try:
         if not is_blank(db):
             check_kind(db, path)
@@ -48,7 +48,7 @@ def find_damage(db: sqlite3.Connection, path: Path) -> str | None:
 
 
 def verify_damage(error: sqlite3.Error, path: Path, *, is_first: bool = True) -> sqlite3.Error:
-    """Returns the error, or that of the disk where the file cannot be read, or is found well at the first time."""
+    """Return the error, or the disk's error if the file cannot be read, or if the first check finds no damage."""
     if not is_damage(error) or isinstance(error, JournalDamage):
         return error
     try:
@@ -62,7 +62,7 @@ def verify_damage(error: sqlite3.Error, path: Path, *, is_first: bool = True) ->
 
 
 def read_whole_file(path: Path) -> None:
-    """Raises sqlite3.OperationalError: the disk does not give all of it."""
+    """Read a file to its end; raise sqlite3.OperationalError if the disk fails."""
     try:
         with path.open("rb", buffering=0) as file:
             while file.read(CHUNK):
@@ -72,7 +72,7 @@ def read_whole_file(path: Path) -> None:
 
 
 def _run_quick_check(db: sqlite3.Connection) -> str | None:
-    """Runs SQLite's quick check, interrupted after a second; the thorough one is `backup.verify_journal`."""
+    """Run SQLite's quick check, interrupted after a second; `backup.verify_journal` checks thoroughly."""
     alarm = threading.Timer(CHECK_TIMEOUT, db.interrupt)
     alarm.start()
     try:

@@ -1,4 +1,4 @@
-"""The journal in one SQLite file: the face on the event loop. How it writes stands in `writer`."""
+"""The journal in one SQLite file: its face on the event loop. `writer` explains how it writes."""
 
 import logging
 import time
@@ -26,23 +26,23 @@ from gateway.engine.sqlite.writer import JournalReader, JournalWriter
 from gateway.engine.subjects import check_consumer_spec, check_pattern, check_subject
 from gateway.errors import EngineError
 
-FILES = "files"  # the folder of files, beside the journal
+FILES = "files"  # the folder of stored files, beside the journal
 SLOW_DISK_SECONDS = 5.0
-LASTING_SECONDS = 3.0  # so long a fault may be one that passes
+LASTING_SECONDS = 3.0  # a shorter fault may pass without help
 LOOK_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
 
 async def open_sqlite(path: Path, *, max_bytes: int | None = None, clock: Clock | None = None) -> "SqliteEngine":
-    """Open the journal, or make it; close it, or use it as a context manager.
+    """Open the journal, or create it; close it, or use it as a context manager.
 
-    `max_bytes` bounds the file: a journal at its limit is a full disk.
+    `max_bytes` bounds the file: a journal at its limit counts as a full disk.
 
     Raises:
         HomeBusy: another process has it open.
         EngineTooNew: a later version wrote it.
-        EngineError: the file cannot be used; a damaged one is set aside instead, and `health` says so.
+        EngineError: the file cannot be used. A damaged one is set aside instead, and `health` says so.
     """
     engine = SqliteEngine(path, max_bytes, clock or Clock())
     try:
@@ -54,7 +54,7 @@ async def open_sqlite(path: Path, *, max_bytes: int | None = None, clock: Clock 
 
 
 class SqliteEngine(LiveMessages):
-    """Made by `open_sqlite`."""
+    """The SQLite journal. Create it by `open_sqlite`."""
 
     def __init__(self, path: Path, max_bytes: int | None, clock: Clock) -> None:
         self.clock = JournalClock(clock)
@@ -80,7 +80,7 @@ class SqliteEngine(LiveMessages):
         self._wakeups.keep_sometimes()
         return await self._writing.submit(partial(log_table.append, puts=puts, settled=settled))
 
-    async def last(self, subject: str, *, fresh: bool = True) -> Record | None:  # noqa: ARG002 - it always is
+    async def last(self, subject: str, *, fresh: bool = True) -> Record | None:  # noqa: ARG002 - every read is fresh
         check_subject(subject)
         self._check_open()
         known = self._recent.last(subject)
@@ -92,7 +92,7 @@ class SqliteEngine(LiveMessages):
         after: int = 0,
         limit: int = 100,
         *,
-        fresh: bool = True,  # noqa: ARG002 - it always is
+        fresh: bool = True,  # noqa: ARG002 - every read is fresh
     ) -> list[Record]:
         check_pattern(pattern)
         self._check_open()
@@ -148,9 +148,9 @@ class SqliteEngine(LiveMessages):
         self._check_open()
         if name in self._wakeups.by_name:
             self._wakeups.keep()
-            with suppress(EngineError):  # an ill journal names some that were done
+            with suppress(EngineError):  # an ill journal lists some finished ones too
                 await self._writing.submit(lambda _tx: None)
-        # How far a consumer came is written down with whatever it takes: what it passed since, it does not want.
+        # A consumer's progress is saved whenever it takes records, and the records it passed since do not match.
         return await self._reading.submit(lambda db: backlog.list_owed(db, name, until, after, limit))
 
     async def health(self) -> EngineHealth:
@@ -176,7 +176,7 @@ class SqliteEngine(LiveMessages):
         return condition.fault if condition.fault and (condition.is_damaged or is_lasting) else ""
 
     async def _measure(self) -> int:
-        """Look at the files, and say how many bytes are in use; 0 where the disk does not say at once."""
+        """Check the files, and return the bytes in use; 0 if the disk does not answer at once."""
         if self._delay > LOOK_SECONDS:
             return 0
         with suppress(EngineError), anyio.move_on_after(LOOK_SECONDS):
@@ -186,12 +186,12 @@ class SqliteEngine(LiveMessages):
 
     @property
     def _delay(self) -> float:
-        """For how long the disk has been writing now."""
+        """The seconds that the current write has taken so far."""
         since = self._writer.busy_since
         return 0.0 if since is None else self._clock.steady() - since
 
     async def close(self) -> None:
-        """Ends, after what was handed over is written; a caller that is cancelled meanwhile waits for that too."""
+        """Write all pending work, then close; a caller that is cancelled meanwhile waits for that too."""
         with anyio.CancelScope(shield=True):
             await self._reading.stop()
             if not self._writing.is_closed:
@@ -200,7 +200,7 @@ class SqliteEngine(LiveMessages):
             await super().close()
 
     def _announce(self, done: list[Transaction]) -> None:
-        """Follows the transactions that stand, on the loop, before their callers go on."""
+        """Follow the committed transactions, on the loop, before their callers go on."""
         for tx in done:
             self._recent.follow(tx.appended, tx.expiries, tx.removed)
             self._wakeups.follow(tx)

@@ -1,4 +1,4 @@
-"""Faults of a journal, told apart from operations that were wrong, in words that an operator can use."""
+"""Faults of a journal, as opposed to wrong operations, in words that an operator can use."""
 
 import errno
 import logging
@@ -26,21 +26,21 @@ FAULT_CODES = (
     sqlite3.SQLITE_NOMEM,
 )
 
-HIDDEN = (errno.EACCES, errno.EPERM, errno.ELOOP)  # who may not look at a file now may write into an open one
-MAX_DAMAGED = 20  # records that are named
+HIDDEN = (errno.EACCES, errno.EPERM, errno.ELOOP)  # a user without access to a file can still write to it if it is open
+MAX_DAMAGED = 20  # records in the report
 
 log = logging.getLogger(__name__)
 
 
 def get_free_bytes(db: sqlite3.Connection, path: Path) -> int:
-    """Returns how many bytes the journal may still grow by: what the disk has, or its own limit."""
+    """Return by how many bytes the journal may still grow: the room on the disk, or up to its own limit."""
     disk = os.statvfs(path)
     pages = read_pragma(db, "max_page_count") - read_pragma(db, "page_count") + read_pragma(db, "freelist_count")
     return min(disk.f_bavail * disk.f_frsize, pages * read_pragma(db, "page_size"))
 
 
 def describe_error(error: sqlite3.Error, path: Path) -> str:
-    """Says what is wrong, and what an operator can do about it."""
+    """Describe the fault and the remedy for an operator."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return f"no room for the journal {path}: the disk is full, or the journal at its limit; make room"
@@ -53,7 +53,7 @@ def describe_error(error: sqlite3.Error, path: Path) -> str:
 
 
 def _look_at(path: Path, before: os.stat_result | None = None) -> os.stat_result | None:
-    """Return the facts of this file, or None if it is missing; the facts of before, if we may not look."""
+    """Return the file's status, None if it is missing, or `before` if we have no access to it."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -65,10 +65,10 @@ def _look_at(path: Path, before: os.stat_result | None = None) -> os.stat_result
 
 
 class JournalFiles:
-    """The files as they were when we last wrote: who deletes, replaces or cuts one meanwhile is noticed.
+    """The journal's files as of our last write, to notice a file that was deleted, replaced or cut.
 
-    SQLite would write on into what has no name any more, or read zeros for what is gone. All of it runs on the thread
-    that writes, which alone makes the file smaller.
+    SQLite would continue to write into a file without a name, or read zeros where it was cut. All of this runs on the
+    writing thread, the only one that makes the file smaller.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,18 +80,18 @@ class JournalFiles:
         self.note_size()
 
     def note_size(self) -> None:
-        """It grows with what is written; a file that was taken away just now is found before the next writing."""
-        with suppress(OSError):  # who may not look at it now can write into it all the same
+        """Note the size, which grows with each write; a file that was just removed is noticed at the next one."""
+        with suppress(OSError):  # without access to it we can still write to it
             facts = self._path.stat()
             if self._is_settled and os.path.samestat(facts, self._file):
                 self._file, self._size = facts, max(self._size, facts.st_size)
 
     def unsettle(self) -> None:
-        """Some of it is given back to the disk: it may become smaller with any commit from now on."""
+        """Expect the file to shrink with any commit from now on, because space is given back to the disk."""
         self._is_settled, self._size = False, 0
 
     def settle(self) -> None:
-        """It is as small as it is to be."""
+        """Stop expecting the file to shrink."""
         self._is_settled = True
         self.note_size()
 
@@ -113,22 +113,22 @@ class JournalFiles:
 
 
 class FaultState:
-    """Whether the journal is ill. The writing thread changes it, the reading one may, the loop looks at it."""
+    """The health of the journal. The writing thread changes it, the reading one may, and the loop reads it."""
 
     def __init__(self, path: Path) -> None:
         self.fault = ""
-        self.warning = ""  # what has happened to its files, though it still works
+        self.warning = ""  # trouble with the files, though the journal works
         self.is_damaged = False
-        self.wants_room = False  # a full disk, which is waited for
-        self.since = math.inf  # when it became ill, by the steady clock
-        self.damaged: dict[int, str] = {}  # records, by sequence
+        self.wants_room = False  # the disk is full, and the journal waits for room
+        self.since = math.inf  # the start of the fault, by the steady clock
+        self.damaged: dict[int, str] = {}  # damaged records, by sequence
         self._path = path
-        self._was_doubted = False  # it looked damaged before, and was found well
+        self._was_doubted = False  # it looked damaged before, and was not
 
     def record_error(self, error: sqlite3.Error) -> EngineError:
-        """Makes the error for the callers; a fault of the journal, not of their operation, is remembered and logged."""
+        """Make the error for the callers; remember and log it if the journal is at fault, not the operation."""
         if self.is_damaged:
-            return EngineError(self.fault)  # what was seen first says most
+            return EngineError(self.fault)  # the first error says most
         looked_damaged, error = is_damage(error), verify_damage(error, self._path, is_first=not self._was_doubted)
         self._was_doubted |= looked_damaged
         words = describe_error(error, self._path)
@@ -142,7 +142,7 @@ class FaultState:
         return EngineError(words)
 
     def note_damage(self, error: Exception) -> None:
-        """A record that is not as it was written is remembered, and logged once; the others go on."""
+        """Remember a damaged record and log it once; work on others continues."""
         if isinstance(error, RecordDamage) and error.seq not in self.damaged and len(self.damaged) < MAX_DAMAGED:
             log.error("the journal %s: %s", self._path, error)
             self.damaged[error.seq] = str(error)

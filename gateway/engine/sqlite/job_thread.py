@@ -1,16 +1,16 @@
-"""A thread that works through jobs, and tells the event loop of many at once.
+"""A thread that works through jobs in batches, and reports each batch to the event loop at once.
 
-The loop never waits for the thread and the thread never for the loop. A job goes over by one queue, and what became of
-a whole batch comes back by one call. A caller that is cancelled leaves its job in the queue; the job is done all the
-same, and nobody hears of it.
+The loop never waits for the thread and the thread never for the loop. Jobs go over by one queue, and the outcome of a
+whole batch comes back by one call. If a caller is cancelled, its job stays in the queue and is done all the same; the
+outcome is dropped.
 
-Each field belongs to one side. The loop has `is_closed` and `_round`, the jobs of this turn of the loop:
-waking the thread for each job would cost more than the job, so the first one of a turn schedules `_hand_over`, which
-puts them all into the queue at once. The thread has `_left`, the jobs that were taken out of the queue and are beyond
-MAX_BATCH. Between the two stand the queue and the loop's `call_soon_threadsafe`, nothing else: no lock.
+Each field belongs to one side. The loop has `is_closed` and `_round`, the jobs of this turn of the loop: waking the
+thread for each job would cost more than the job, so the first job of a turn schedules `_hand_over`, which puts them all
+into the queue at once. The thread has `_left`, the jobs that it took out of the queue beyond MAX_BATCH. The two sides
+share the queue and the loop's `call_soon_threadsafe`, nothing else: no lock.
 
-The end is a mark in the queue, behind all that was handed over. Where `_gather` meets it after other jobs it puts it
-back, so that those are done first and the next round finds the mark alone.
+The end is a mark in the queue, behind all jobs. If `_gather` meets the mark after other jobs, it puts the mark back, so
+that those jobs are done first and the next round finds the mark alone.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ ResourceT = TypeVar("ResourceT")
 
 
 class ThreadJob(msgspec.Struct, Generic[ResourceT, T]):
-    """Work to do with the thread's resource, and what became of it. Without a future nobody waits for the outcome."""
+    """A job for the thread's resource, and its outcome. Without a future no caller waits for it."""
 
     work: Callable[[ResourceT], T]
     future: "asyncio.Future[T] | None" = None
@@ -52,15 +52,15 @@ class ThreadJob(msgspec.Struct, Generic[ResourceT, T]):
 
 
 class JobHandler(Protocol[ResourceT]):
-    """What a thread does; all of it runs on the thread."""
+    """The work of a thread; all of it runs on the thread."""
 
     def open(self) -> None: ...
 
     def serve(self, jobs: list[ThreadJob[ResourceT, Any]]) -> Callable[[], None] | None:
-        """Do the jobs; what is returned runs on the loop before the callers get their outcomes."""
+        """Do the jobs; the returned function runs on the loop before the callers get their outcomes."""
 
     def rest(self) -> float | None:
-        """Do something of one's own between the jobs; returns how long to wait at most for the next, None for ever."""
+        """Do own work between jobs; return the longest wait for the next job, None without a limit."""
 
     def close(self) -> None: ...
 
@@ -80,12 +80,12 @@ class JobThread(Generic[ResourceT]):
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     async def start(self) -> None:
-        """Raises what the handler raised at its opening."""
+        """Start the thread; raises the exception of the handler's `open`."""
         self._thread.start()
         await asyncio.shield(self._began)
 
     async def stop(self) -> None:
-        """End the thread; everything handed over before is done when this returns."""
+        """End the thread, after all jobs that were handed over before."""
         if not self.is_closed:
             self.is_closed = True
             self._hand_over()
@@ -94,13 +94,13 @@ class JobThread(Generic[ResourceT]):
             await asyncio.shield(self._ended)
 
     def submit(self, work: Callable[[ResourceT], T]) -> "asyncio.Future[T]":
-        """Hand work over; the future gets its result, or what it raised."""
+        """Queue work; the future gets its result or its exception."""
         future: asyncio.Future[T] = self._loop.create_future()
         self.post(work, future)
         return future
 
     def post(self, work: Callable[[ResourceT], T], future: "asyncio.Future[T] | None" = None) -> None:
-        """Hand work over; without a future nobody waits for its outcome."""
+        """Queue work; without a future the outcome is dropped."""
         if self.is_closed:
             raise EngineError("the journal is closed")
         self._round.append(ThreadJob(work, future))
@@ -116,7 +116,7 @@ class JobThread(Generic[ResourceT]):
         try:
             try:
                 self._handler.open()
-            except BaseException as error:  # noqa: BLE001 - whoever opens gets it, whatever it was
+            except BaseException as error:  # noqa: BLE001 - any error goes to the caller that opens
                 self._call_loop(self._began.set_exception, error)
                 return
             self._call_loop(self._began.set_result, None)
@@ -127,7 +127,7 @@ class JobThread(Generic[ResourceT]):
             self._call_loop(self._ended.set_result, None)
 
     def _gather(self) -> list[ThreadJob[ResourceT, Any]]:
-        """Waits for jobs and returns them, at least one; an empty list at the end."""
+        """Wait for jobs and return at least one, or an empty list at the end."""
         jobs = self._left or self._await_jobs()
         while jobs and len(jobs) < MAX_BATCH:
             try:
@@ -150,7 +150,7 @@ class JobThread(Generic[ResourceT]):
         try:
             after = self._handler.serve(jobs)
         except Exception as error:
-            # A fault of ours must not leave the callers waiting for ever.
+            # A bug of ours must not leave the callers waiting for ever.
             log.exception("the journal's thread failed")
             after = None
             for job in jobs:
@@ -165,6 +165,6 @@ class JobThread(Generic[ResourceT]):
         self._call_loop(report)
 
     def _call_loop(self, call: Callable[..., object], *args: object) -> None:
-        # A loop that was closed without closing us has nobody left who waits.
+        # If the loop was closed without closing this thread, no caller waits any more.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *args)

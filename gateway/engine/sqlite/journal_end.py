@@ -1,12 +1,12 @@
-"""The end of the journal, in a file of its own: a start sees by it whether the newest records are missing.
+"""A note of the journal's end in its own file: it shows at the next start if the newest records are missing.
 
-Up to 16 MB of records are in the write-ahead log alone, and SQLite takes a log that is gone, or that one changed bit
-cuts off, for one that ended there. So the writer notes the last sequence and its time after each commit. The note is
-only in the page cache: after a power cut it may be behind the journal, and never ahead of it.
+Up to 16 MB of records are only in the write-ahead log, and SQLite takes a missing log, or one that a changed bit cuts
+off, for one that ended there. So the writer notes the last sequence and its time after each commit. The note is only in
+the page cache: after a power cut it may be behind the journal, and never ahead of it.
 
-A loss is written into a file beside the journal, and is a warning until a person removes that. The rest of the log is
-copied before anything is written, and no new record gets the sequence of a lost one: the search index, and all else
-that knows how far it has read, stay as they are.
+A loss is written into a file beside the journal, and is a warning until a person removes that file. The rest of the log
+is copied before anything is written, and no new record gets the sequence of a lost one: the search index, and every
+other reader that remembers its position, stays valid.
 """
 
 import logging
@@ -29,18 +29,18 @@ log = logging.getLogger(__name__)
 
 
 class JournalEnd:
-    """The note of how far a journal was written; `is_in_log` says that the newest of it is in the log alone."""
+    """The note of the journal's end; `is_in_log` is True while the newest records are only in the log."""
 
     def __init__(self, path: Path) -> None:
         self.is_in_log = True
         self._file = os.open(f"{path}-end", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def note(self, seq: int, at: float) -> None:
-        with suppress(OSError):  # the journal itself was written; the next start may say too little
+        with suppress(OSError):  # the journal itself was written; the next start may miss a loss
             os.pwrite(self._file, f"{seq} {at:.3f}".ljust(WIDTH).encode(), 0)
 
     def move_log(self, db: sqlite3.Connection) -> None:
-        """Copy what is in the log alone into the file itself: done once a minute, so that a lost log takes little."""
+        """Copy the log into the file itself, once a minute, so that a lost log takes few records with it."""
         if self.is_in_log:
             with suppress(sqlite3.Error):
                 db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -51,7 +51,7 @@ class JournalEnd:
 
 
 def read_end(path: Path) -> tuple[int, float]:
-    """Return the last sequence that was written, and when; zeros where that is not known."""
+    """Return the last sequence and the time of its write; zeros if unknown."""
     try:
         seq, at = read_plain_file(Path(f"{path}-end")).split()
         return int(seq), float(at)
@@ -60,16 +60,16 @@ def read_end(path: Path) -> tuple[int, float]:
 
 
 def write_missing_end(path: Path, find_end: Callable[[], tuple[int, float]]) -> None:
-    """Write the note of a journal that has none, by who else knows how far the journal was written."""
+    """Write the note of a journal that has none, by another source of the journal's end."""
     if path.exists() and not Path(f"{path}-end").exists():
         with closing(JournalEnd(path)) as end:
             end.note(*find_end())
 
 
 def check_end(db: sqlite3.Connection, path: Path) -> int:
-    """Say and keep what is missing at the end of a journal that was just opened.
+    """Report and keep what is missing at the end of a journal that was just opened.
 
-    Returns the sequence behind which new records are to begin; 0 where nothing is missing.
+    Returns the sequence after which new records start; 0 if nothing is missing.
     """
     end, until = read_end(path)
     last, since = _read_last(db)
@@ -92,7 +92,7 @@ def check_end(db: sqlite3.Connection, path: Path) -> int:
 
 
 def read_fault(path: Path) -> str:
-    """Return what a start found missing, in words, until a person removes the file; else ""."""
+    """Describe the loss that a start found, until a person removes the file; else ""."""
     file = Path(f"{path}{LOSS_SUFFIX}")
     try:
         return f"{read_plain_file(file).decode('utf-8', 'replace').strip()}; when you have seen to it, remove {file}"
@@ -101,7 +101,7 @@ def read_fault(path: Path) -> str:
 
 
 def move_end(db: sqlite3.Connection, end: int) -> None:
-    """Let new records begin behind the lost ones."""
+    """Make new records start after the lost ones."""
     db.execute("DELETE FROM sqlite_sequence WHERE name = 'log'")
     db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('log', ?)", (end,))
 

@@ -1,7 +1,7 @@
-"""The file on the disk: one process at a time, never silently replaced, its owner's alone.
+"""The file on disk: open in one process at a time, never silently replaced, private to its owner.
 
-`journal.db` stands with `journal.db-wal` and `journal.db-shm`; the three belong together. `journal.db.lock` carries
-the lock and the process id of its holder; the file stays when the lock goes.
+`journal.db`, `journal.db-wal` and `journal.db-shm` belong together. `journal.db.lock` carries the lock and the process
+id of its holder; the file stays when the lock goes.
 """
 
 import fcntl
@@ -19,8 +19,8 @@ from gateway.errors import HomeBusy
 
 LOOKS = 2  # before a journal is set aside
 BUSY_TIMEOUT = 5.0
-# The write-ahead log goes back into the journal every so many pages, 16 MB: four times SQLite's own habit makes a
-# loaded journal a quarter faster, and a crash costs a few milliseconds more at the next start.
+# SQLite folds the write-ahead log into the journal every so many pages, 16 MB. Four times SQLite's default makes a
+# loaded journal a quarter faster, and costs a few milliseconds more at the start after a crash.
 WAL_PAGES = 4000
 COMPANION_SUFFIXES = ("-wal", "-shm", "-end")
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class FileLock:
-    """The right to write, for as long as the process lives or until it is given up."""
+    """The right to write, until it is closed or the process dies."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -50,14 +50,14 @@ class FileLock:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection without any opinion about transactions; it belongs to the calling thread."""
+    """Connect without implicit transactions; the connection belongs to the calling thread."""
     return sqlite3.connect(path, timeout=BUSY_TIMEOUT, isolation_level=None)
 
 
 def open_writer(path: Path, max_bytes: int | None, stack: ExitStack) -> tuple[sqlite3.Connection, str]:
-    """Opens the connection that writes; the lock must be held. Beside it stands what the operator should know.
+    """Open the writing connection and return it with a note for the operator; the lock must be held.
 
-    The stack closes it, whatever happens.
+    The stack closes the connection in every case.
     """
     db, note = _open_undamaged(path, stack)
     lost = journal_end.check_end(db, path)
@@ -80,9 +80,9 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 
 def _open_undamaged(path: Path, stack: ExitStack) -> tuple[sqlite3.Connection, str]:
-    """Opens a file that was checked; a damaged one is set aside, and the note says so."""
+    """Open a checked file; a damaged one is set aside, and the note says so."""
     if not path.exists():
-        Path(f"{path}-end").unlink(missing_ok=True)  # whoever took the journal away begins a new one
+        Path(f"{path}-end").unlink(missing_ok=True)  # without a journal a new one begins
         _set_aside_orphan(path)
         _create_file(path)
     elif not path.stat().st_size:
@@ -105,7 +105,7 @@ def _open_undamaged(path: Path, stack: ExitStack) -> tuple[sqlite3.Connection, s
 
 
 def set_aside(path: Path, why: str) -> Path:
-    """Rename a journal with its companions; the file goes first, since without it the others are never applied."""
+    """Rename a journal with its companions; the file goes first, since the others are never applied without it."""
     kept = find_unused_path(f"{path}.{why}")
     path.rename(kept)
     move_companions(path, kept)
@@ -120,15 +120,16 @@ def move_companions(path: Path, kept: Path) -> None:
 
 
 def find_unused_path(name: str) -> Path:
-    """A name with the time in it that no file has yet."""
+    """Return a name with the time in it that no file has yet."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     names = (Path(f"{name}-{stamp}{suffix}") for suffix in ("", *(f"-{count}" for count in range(2, 1000))))
     return next(candidate for candidate in names if not candidate.exists())
 
 
 def _set_aside_orphan(path: Path) -> None:
-    """A write-ahead log without its journal, or with an empty one: SQLite would delete it, and it may hold the only
-    copy of something."""
+    """Set aside a write-ahead log whose journal is missing or empty: SQLite would delete it, with the only copy of its
+    records.
+    """
     wal = Path(f"{path}-wal")
     if wal.exists() and wal.stat().st_size:
         kept = find_unused_path(f"{wal}.orphan")
@@ -142,7 +143,7 @@ def _create_file(path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Returns once a file, or the names in a folder, are on the disk for good."""
+    """Wait until a file, or the names in a folder, are safely on disk."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

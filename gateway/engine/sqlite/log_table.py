@@ -1,7 +1,7 @@
-"""The log itself: append, last, read, purge, and the end of a record's time.
+"""The log itself: append, last, read, purge, and the expiry of records.
 
-A record whose time is over is gone for every question. The writer removes such records before it does anything else,
-but at most so many at once; therefore every question leaves them out besides.
+An expired record is invisible to every query. The writer removes expired records before it does anything else, but only
+so many at once; therefore every query filters them out as well.
 """
 
 import math
@@ -24,8 +24,8 @@ from gateway.errors import Conflict, Duplicate, RecordDamage
 class Transaction(msgspec.Struct):
     """Operations of many callers, committed together or not at all.
 
-    What an operation remembers outside of the database it changes in `committed`, never at once: the transaction may
-    still be rolled back, and the operation be tried again in another.
+    An operation puts its changes to memory into `committed` and never makes them at once: the transaction may still be
+    rolled back, and the operation repeated in another.
     """
 
     db: sqlite3.Connection
@@ -34,38 +34,41 @@ class Transaction(msgspec.Struct):
     known: SubjectMemory = msgspec.field(default_factory=SubjectMemory)
     appended: list[Record] = msgspec.field(default_factory=list)
     removed: list[int] = msgspec.field(default_factory=list)
-    # When, by the wall clock, the time of each of the appended is over.
+    # The wall-clock time at which each appended record expires.
     expiries: dict[int, float] = msgspec.field(default_factory=dict)
-    # Consumers: those that something was taken from, those that may have something to fetch, how far they have come
-    # by now and whether that is the end of the log, those whose depth is asked for.
+    # Consumers: those that lost a record, those that may have something to fetch, their progress and if that is the end
+    # of the log, and those whose depth is wanted.
     consumers_to_recount: set[str] = msgspec.field(default_factory=set)
     consumers_to_wake: set[str] = msgspec.field(default_factory=set)
     positions: dict[str, tuple[int, bool]] = msgspec.field(default_factory=dict)
     depths_wanted: set[str] = msgspec.field(default_factory=set)
-    # What to remember once the commit stands; what was measured replaces what was reckoned, and so comes last.
+    # Changes to memory after the commit. Measured depths replace calculated ones, and so come last.
     committed: list[Callable[[], object]] = msgspec.field(default_factory=list)
     measured: list[Callable[[], None]] = msgspec.field(default_factory=list)
 
 
-# Below this many index entries under a pattern's prefix it is cheaper to sort them than to walk the log in order; and
-# where they stand on no more subjects than this, to follow each.
+# Below this many index entries under a pattern's prefix, sorting them is cheaper than walking the log in order; and on
+# at most so many subjects, following each one is.
 RARE_LIMIT = 5000
 MAX_FOLLOWED = 64
-# What nobody waits for is done in slices of so long, in seconds, each in a transaction of its own with whatever else
-# there is to write: a message between two of them waits no longer than that.
+# Work that no caller waits for is done in slices of so many seconds, each in a transaction with all other waiting
+# writes: a message between two slices waits no longer than that.
 SLICE_SECONDS = 0.01
 SLICE_RECORDS = 500
-FEWEST_REMOVED = 5  # at once, so that what is left among them is moved together,
-REACH = 100  # with what is left of so many before them
-MOST_MOVED = 4000  # bytes of a record that is
-SLICE_ROWS = 5000  # that are looked through without a match
+FEWEST_REMOVED = 5  # at once, before the records left among them are moved together,
+REACH = 100  # with the records left of so many before them
+MOST_MOVED = 4000  # bytes of a record that is moved
+SLICE_ROWS = 5000  # rows of a scan without a match
 
 
 def append(tx: Transaction, puts: Sequence[NewRecord], settled: Sequence[SettledRecords] = ()) -> list[int]:
-    """Every check comes before the first write: so a refusal leaves nothing behind for the neighbours in the batch."""
+    """Append records.
+
+    Every check comes before the first write, so a refused append has changed nothing for its batch.
+    """
     over = _find_hindrances(tx, puts)
     while over:
-        _, reached = remove(tx, over)  # all of them, however long that takes: their ids are needed now
+        _, reached = remove(tx, over)  # all of them, however long it takes: their ids are needed now
         over = [] if reached is None else over[over.index(reached) + 1 :]
     for done in settled:
         _settle(tx, done)
@@ -73,7 +76,7 @@ def append(tx: Transaction, puts: Sequence[NewRecord], settled: Sequence[Settled
 
 
 def _settle(tx: Transaction, done: SettledRecords) -> None:
-    """Give records their limit; those that have one were settled before, and so was all before them."""
+    """Limit the records. One that has a limit was settled before, as were all before it."""
     upto, known = min(done.upto, MAX_SEQ), tx.known.open.get(done.subject)
     if known is None:
         query = "SELECT seq, expires FROM log WHERE subject = ? AND seq <= ? ORDER BY seq DESC"
@@ -88,7 +91,7 @@ def _settle(tx: Transaction, done: SettledRecords) -> None:
 
 
 def _find_hindrances(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:
-    """Refuse, or tell which records whose time is over still occupy a message id."""
+    """Refuse the append, or list the expired records that still occupy its message ids."""
     over: list[int] = []
     ids: set[str] = set()
     check_new_records(puts)
@@ -135,15 +138,15 @@ def _insert(tx: Transaction, put: NewRecord) -> int:
 
 
 def checksum_of(subject: str, data: bytes) -> int:
-    """By which it is seen that the disk has changed a record."""
+    """Return the checksum that shows if the disk has changed a record."""
     return crc32(data, crc32(subject.encode()))
 
 
 def to_record(row: tuple[int, str, bytes, float, int | None]) -> Record:
-    """What was read, if it is what was written; what an older version wrote has no checksum.
+    """Make a record of a row and verify its checksum; a record of an older version has none.
 
     Raises:
-        RecordDamage: it is not.
+        RecordDamage: the checksum is wrong.
     """
     seq, subject, data, ts, checksum = row
     if checksum is not None and checksum != checksum_of(subject, data):
@@ -169,7 +172,7 @@ def read_last_seq(db: sqlite3.Connection, subject: str, wall: float) -> int:
 
 
 def read(db: sqlite3.Connection, pattern: str, after: int, limit: int, wall: float) -> list[Record]:
-    """What matches.
+    """Return the records that match.
 
     Raises:
         RecordDamage: one of them is damaged.
@@ -184,12 +187,12 @@ def read(db: sqlite3.Connection, pattern: str, after: int, limit: int, wall: flo
         damage.before = found
         raise
     finally:
-        del seqs  # an error keeps this frame, and with an open query all that is written later would not be seen
+        del seqs  # an error keeps this frame, and an open query would hide all later writes
     return found
 
 
 def list_seqs(db: sqlite3.Connection, patterns: Sequence[str], after: int, upto: int) -> list[int]:
-    """The sequences of what matches any of the patterns, in no order, perhaps of some that are over."""
+    """List the sequences that match any pattern, unordered, including some that may have expired."""
     found = chain.from_iterable(_find_seqs(db, one, after) or _walk(db, one, after) for one in patterns)
     return [seq for seq in found if seq <= upto]
 
@@ -203,7 +206,7 @@ def read_record(db: sqlite3.Connection, seq: int, wall: float) -> Record | None:
 
 
 def _find_seqs(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int] | None:
-    """Finds the sequences of what matches, in order; None where that takes a walk through the log."""
+    """Find the sequences that match, in order; None if that takes a walk through the log."""
     prefix = get_literal_prefix(pattern)
     if prefix == pattern:
         return _follow(db, pattern, after)
@@ -234,7 +237,7 @@ def _walk(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int]:
 
 
 def _subject_range_of(prefix: str) -> tuple[str, str]:
-    """Returns the bounds of all subjects with this prefix: it ends with a dot, and '/' is the next character."""
+    """Return the bounds of all subjects with this prefix: it ends with a dot, and '/' is the next character."""
     return prefix, prefix[:-1] + "/"
 
 
@@ -244,7 +247,7 @@ def _is_rare(db: sqlite3.Connection, first: str, end: str) -> bool:
 
 
 def purge(tx: Transaction, pattern: str, after: int, upto: int) -> tuple[int, int | None]:
-    """Remove the oldest of what matches, for a slice: how many were alive, and behind which one there may be more."""
+    """Remove one slice of the oldest matches; return how many were alive, and the last one if there may be more."""
     seqs = _find_seqs(tx.db, pattern, after)
     if seqs is not None:
         found = list(islice(takewhile(lambda seq: seq <= upto, seqs), SLICE_RECORDS))
@@ -259,19 +262,19 @@ def purge(tx: Transaction, pattern: str, after: int, upto: int) -> tuple[int, in
 
 
 def expire(tx: Transaction) -> None:
-    """Remove records whose time is over, for a slice."""
+    """Remove one slice of expired records."""
     query = "SELECT seq FROM log WHERE expires <= ? ORDER BY expires LIMIT ?"
     remove(tx, [seq for (seq,) in tx.db.execute(query, (tx.wall, SLICE_RECORDS))])
 
 
 def read_next_expiry(db: sqlite3.Connection) -> float:
-    """Returns when the time of the next record is over; infinity where none ends."""
+    """Return when the next record expires; infinity if none does."""
     (first,) = db.execute("SELECT min(expires) FROM log WHERE expires IS NOT NULL").fetchone()
     return math.inf if first is None else float(first)
 
 
 def remove(tx: Transaction, seqs: Sequence[int]) -> tuple[int, int | None]:
-    """Remove records, for a slice: how many of them were alive, and the last one where not all could be removed."""
+    """Remove one slice of records; return how many were alive, and the last one removed if some are left."""
     until, alive, subjects, reached = time.monotonic() + SLICE_SECONDS, 0, set[str](), None
     before = len(tx.removed)
     for seq in seqs:
@@ -294,8 +297,9 @@ def remove(tx: Transaction, seqs: Sequence[int]) -> tuple[int, int | None]:
 
 
 def _merge_rows(tx: Transaction, removed: Sequence[int]) -> None:
-    """Insert the small records again that are left between these and shortly before, if they are few: a page that is a
-    third full stays as it is, and what remains of a busy day would take three times its room for ever.
+    """Insert the small records around the removed ones again, if they are few.
+
+    Otherwise a page that is a third full stays so, and the rest of a busy day takes three times its room for ever.
     """
     if len(removed) < FEWEST_REMOVED:
         return
@@ -312,7 +316,7 @@ def _merge_rows(tx: Transaction, removed: Sequence[int]) -> None:
 def scan(
     db: sqlite3.Connection, after: int, matches: SubjectMatcher, wanted: int, limit: int
 ) -> tuple[list[int], int, bool]:
-    """Look for what matches through at most `limit` rows: what it is, the last row seen, whether that was the end."""
+    """Scan at most `limit` rows for matches; return them, the last row seen, and True at the end of the log."""
     found: list[int] = []
     seen = after
     rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))

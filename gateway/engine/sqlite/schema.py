@@ -1,9 +1,9 @@
-"""The tables, their versions, and how to tell a journal from any other file.
+"""The tables, their versions, and the check that a file is a journal.
 
-`log` is the journal. A consumer's place is two things: `floor`, up to which every record was handed out or did not
-concern it, and its rows in `pending`, those handed out and not acknowledged. So an append costs a consumer nothing,
-and a backlog of any length is one number. `ending` is described in `subject_index`; `building` has what of an older
-journal is not in it yet. A record's checksum is missing (null) where an older version wrote it.
+`log` is the journal. A consumer's position is two things: `floor`, up to which every record was delivered or did not
+match, and its rows in `pending`, the records delivered and not acknowledged. So an append costs a consumer nothing, and
+a backlog of any length is one number. `subject_index` describes `ending`; `building` tracks the records of an older
+journal that are not in it yet. Records of an older version have no checksum (null).
 
 Nothing here needs an SQLite newer than 3.27, which every supported system has.
 
@@ -21,10 +21,10 @@ from gateway.errors import EngineError, EngineTooNew
 
 APPLICATION_ID = 0x68677731
 PAGE_SIZE = 4096
-# Where the journal's clock was, among the counters: an older version leaves these alone, and has none.
+# The state of the journal's clock, among the counters, which an older version ignores.
 CLOCK_PREFIX = "clock_"
 
-# One entry a version, for ever; each is a tuple of statements. A journal of any older version becomes today's.
+# One entry a version, for ever; each is a tuple of statements. They update a journal of any older version.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """CREATE TABLE log (
@@ -55,7 +55,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "INSERT INTO counter VALUES ('epoch', 0), ('probe', 0)",
     ),
     (
-        # None of these looks at a record: they take no longer on a large journal than on an empty one.
+        # None of these reads a record: they take no longer on a large journal than on an empty one.
         "ALTER TABLE log ADD COLUMN checksum INTEGER",
         """CREATE TABLE ending (
             ending TEXT NOT NULL,
@@ -73,7 +73,7 @@ def read_pragma(db: sqlite3.Connection, name: str) -> int:
 
 
 def get_used_bytes(db: sqlite3.Connection) -> int:
-    """Returns how many bytes of the file are in use."""
+    """Return the bytes of the file that are in use."""
     return (read_pragma(db, "page_count") - read_pragma(db, "freelist_count")) * read_pragma(db, "page_size")
 
 
@@ -82,7 +82,7 @@ def is_blank(db: sqlite3.Connection) -> bool:
 
 
 def check_kind(db: sqlite3.Connection, path: object) -> None:
-    """Refuse what is not a journal, a later one than ours, or one that came out of shards."""
+    """Refuse a file that is not a journal, a journal of a later version, or one that was made of shards."""
     if read_pragma(db, "application_id") != APPLICATION_ID:
         raise EngineError(f"{path} is a database, but not a journal of hermes-gateway; name another file")
     version = read_pragma(db, "user_version")
@@ -96,13 +96,13 @@ def check_kind(db: sqlite3.Connection, path: object) -> None:
 
 
 def get_last_seq(db: sqlite3.Connection) -> int:
-    """Returns the highest sequence that there ever was."""
+    """Return the highest sequence that was ever used."""
     found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
     return found[0] if found else 0
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring a blank file or an older journal to today's version, in one transaction."""
+    """Update a blank file or an older journal to the present version, in one transaction."""
     if is_blank(db):
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
@@ -122,7 +122,7 @@ def migrate(db: sqlite3.Connection) -> None:
 
 
 def read_clock(db: sqlite3.Connection) -> tuple[ClockState | None, float | None]:
-    """Reads where the clock was, None where nobody has kept it, and the time of the newest record, if there is any."""
+    """Read the saved state of the clock, and the time of the newest record; None for each that is missing."""
     rows = db.execute(
         "SELECT name, value FROM counter WHERE name >= ? AND name < ?", (CLOCK_PREFIX, CLOCK_PREFIX + "~")
     )

@@ -1,12 +1,12 @@
-"""Which subjects end alike, so that what belongs to one conversation is found without a walk through the journal.
+"""An index of subjects by their ends, to find the records of a conversation without a walk through the journal.
 
 A pattern with a wildcard in the middle and a name at its end (`gw.out.*.*.<conv>`) has no range in the index of
-subjects. `ending` has each subject of four segments and more under its last one, once, however many records stand on
-it; shorter ones are left out, since what they could be asked for by their end is asked for by name.
+subjects. `ending` holds each subject of four or more segments under its last segment, once, however many records it
+has. Shorter subjects are left out: their readers know the whole name.
 
-A journal of an older version has the records and not the rows. They are added in slices, subject by subject in their
-order, by the writer in its pauses; `building` says up to which it has come. Until then a pattern is answered as before
-there was this index.
+A journal of an older version has the records and not the rows. The writer adds them in slices during its pauses,
+subject by subject in order; `building` holds how far it has come. Until it is done, patterns are answered without this
+index.
 """
 
 import sqlite3
@@ -25,7 +25,7 @@ def add_subject(db: sqlite3.Connection, subject: str) -> None:
 
 
 def remove_unused(db: sqlite3.Connection, subjects: Iterable[str]) -> None:
-    """Of these, those on which no record is left."""
+    """Remove the subjects that have no record left."""
     for subject in subjects:
         is_used = db.execute("SELECT 1 FROM log WHERE subject = ? LIMIT 1", (subject,)).fetchone()
         if subject.count(".") >= MIN_SEGMENTS - 1 and not is_used:
@@ -33,7 +33,7 @@ def remove_unused(db: sqlite3.Connection, subjects: Iterable[str]) -> None:
 
 
 def find_subjects(db: sqlite3.Connection, pattern: str) -> list[str] | None:
-    """The subjects that a pattern matches; None where the index does not know."""
+    """Return the subjects that match a pattern; None if the index does not know."""
     ending = _ending_of(pattern)
     if ending in ("*", ">") or pattern.count(".") < MIN_SEGMENTS - 1 or read_progress(db) is not None:
         return None
@@ -42,7 +42,7 @@ def find_subjects(db: sqlite3.Connection, pattern: str) -> list[str] | None:
 
 
 def list_subjects(db: sqlite3.Connection, first: str, end: str) -> Iterator[str]:
-    """The subjects from `first` up to `end`, each once: a look into the index for each, none for each record."""
+    """List the subjects from `first` up to `end`, each once: one index look-up per subject, none per record."""
     row = db.execute("SELECT subject FROM log WHERE subject >= ? ORDER BY subject LIMIT 1", (first,)).fetchone()
     while row is not None and row[0] < end:
         yield row[0]
@@ -50,13 +50,13 @@ def list_subjects(db: sqlite3.Connection, first: str, end: str) -> Iterator[str]
 
 
 def read_progress(db: sqlite3.Connection) -> int | None:
-    """How many subjects of an older journal are in the index by now; None when it is whole."""
+    """Count the subjects of an older journal that are indexed so far; None when the index is complete."""
     row = db.execute("SELECT done FROM building WHERE name = 'ending'").fetchone()
     return None if row is None else int(row[0])
 
 
 def build_piece(db: sqlite3.Connection, seconds: float) -> bool:
-    """Add subjects for about so long; true where there are more."""
+    """Index more subjects for about this long; return True if some are left."""
     reached, done = db.execute("SELECT reached, done FROM building WHERE name = 'ending'").fetchone()
     until = time.monotonic() + seconds
     while time.monotonic() < until:

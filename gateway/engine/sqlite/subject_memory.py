@@ -1,7 +1,7 @@
-"""The writer's memory of subjects that were written lately, so that it need not ask the database again.
+"""The writer's memory of subjects that were written recently, to save database queries.
 
-Any of it may be forgotten at any time. The writer forgets all of it where a transaction is rolled back, and what a
-removal makes untrue at once.
+Any of it may be forgotten at any time. The writer forgets all of it when a transaction is rolled back, and the affected
+subjects at once when records are removed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,10 @@ MAX_SEQ = (1 << 63) - 1
 
 
 class SubjectMemory:
-    """Facts about subjects, with those of the transaction that is under way.
+    """Facts about subjects, including those of the transaction in progress.
 
-    `last` is the last sequence of a subject, where that record has no limit; `open` are the sequences without a limit,
-    where none of them is followed by one that has; `indexed` are in the index of subjects.
+    `last` is the last sequence of a subject, if that record has no limit. `open` are the sequences without a limit, if
+    none of them is followed by one with a limit. `indexed` are the subjects in the index.
     """
 
     def __init__(self) -> None:
@@ -34,20 +34,22 @@ class SubjectMemory:
                 self.open[subject] = (*self.open[subject], seq)
 
     def note_settled(self, subject: str, upto: int) -> None:
-        """All up to there have a limit; what comes behind is known where nothing does, or was."""
+        """Note that all records up to `upto` have a limit; the later ones are known only if all were known, or none
+        follows.
+        """
         before, is_all = self.open.get(subject), upto in (self.last.get(subject), MAX_SEQ)
         self.forget_records(subject)
         if before is not None or is_all:
             self.open[subject] = tuple(seq for seq in before or () if seq > upto)
 
     def forget(self, subjects: Iterable[str]) -> None:
-        """Some of their records are gone."""
+        """Forget subjects that have lost records."""
         for subject in subjects:
             self.forget_records(subject)
             self.indexed.discard(subject)
 
     def forget_records(self, subject: str) -> None:
-        """Forget its sequences and their limits."""
+        """Forget a subject's sequences and their limits."""
         self.last.pop(subject, None)
         self.open.pop(subject, None)
 

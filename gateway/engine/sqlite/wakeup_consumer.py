@@ -1,8 +1,8 @@
-"""Consumers whose deliveries only wake a worker: none of their takings and acknowledgements is a transaction.
+"""Consumers whose deliveries only wake a worker: their fetches and acknowledgements need no transaction.
 
-The worker looks into the journal, so a delivery that comes once too often does no harm. Therefore the state of
-such a consumer is in memory, and is written down with the next append, at most once a second. After a crash it goes on
-from there: some of what was acknowledged since then comes once more, and nothing is missing.
+The worker looks into the journal, so a superfluous delivery does no harm. Therefore the state of such a consumer is in
+memory, and is saved with the next append, at most once a second. After a crash the consumer continues from the saved
+state: some acknowledged deliveries come once more, and none is missing.
 """
 
 import math
@@ -36,14 +36,14 @@ ReadRecords: TypeAlias = Callable[[Sequence[int]], Awaitable[list[Record]]]
 
 
 class ConsumerState(NamedTuple):
-    """Up to where all was handed out, and which of these were not acknowledged."""
+    """A saved state: the sequence up to which all was delivered, and the deliveries not acknowledged."""
 
     floor: int
     out: frozenset[int]
 
 
 class OpenDelivery(msgspec.Struct, eq=False):
-    """A record that a taker has and did not acknowledge."""
+    """A record that a caller has and has not acknowledged."""
 
     record: Record
     attempt: int
@@ -51,52 +51,52 @@ class OpenDelivery(msgspec.Struct, eq=False):
 
 
 class WakeupConsumer(LiveConsumer):
-    """It follows the journal from its making on; `begin` adds what waited before."""
+    """A consumer that follows the journal from its creation; `begin` adds the records that waited before."""
 
     def __init__(self, spec: ConsumerSpec, read: ReadRecords, clock: Clock) -> None:
         super().__init__(spec)
         self.is_begun = self.is_forgotten = False
-        self.is_changed = True  # by more than records of others, since it was written down
+        self.is_changed = True  # by more than other consumers' records, since the last save
         self._read = read
         self._clock = clock
         self._reached = 0
         self._out: dict[int, OpenDelivery] = {}
-        self._taking = set[int]()  # read from the disk now, to be handed out
-        self._next_due = math.inf  # none of those out is due before
+        self._taking = set[int]()  # being read from the disk, to be delivered
+        self._next_due = math.inf  # no delivery is due before
         self.change(spec)
 
     def change(self, spec: ConsumerSpec) -> None:
-        """Take other patterns; `begin` adds what of them waits."""
+        """Change the patterns; `begin` adds the matching records that wait."""
         self.spec, self.is_begun = spec, False
-        self._new = deque[int]()  # never handed out, in their order
+        self._new = deque[int]()  # never delivered, in order
         self.matches = compile_patterns(spec.patterns)
 
     def begin(self, waiting: Iterable[int], reached: int) -> None:
-        """Add these sequences, which waited when the log ended with that one."""
+        """Add these sequences, which waited when `reached` was the end of the log."""
         self._new = deque(sorted({*waiting, *self._new} - self._out.keys()))
         self._reached, self.is_begun = max(self._reached, reached), True
         self.signal.notify()
 
     def add(self, seqs: Sequence[int]) -> None:
-        """Take in what was appended that it wants."""
+        """Add appended records that match."""
         self._new.extend(seqs)
         self.is_changed = True
         self.signal.notify()
 
     def drop(self, gone: set[int]) -> None:
-        """Take in what was removed."""
+        """Drop removed records."""
         self._new = deque(seq for seq in self._new if seq not in gone)
         for seq in gone & self._out.keys():
             del self._out[seq]
 
     def find_state(self, end: int) -> ConsumerState:
-        """Return its state, where the journal ends with that sequence."""
+        """Return the state for a journal that ends with this sequence."""
         waiting = [*self._taking, *islice(self._new, 1)]
         return ConsumerState(min(waiting) - 1 if waiting else max(self._reached, end), frozenset(self._out))
 
     @property
     def waiting(self) -> list[int]:
-        """The sequences of what is not acknowledged."""
+        """The sequences that are not acknowledged."""
         return [*self._out, *self._taking, *self._new]
 
     async def take(self, n: int) -> tuple[list[Delivery], float]:
@@ -120,7 +120,7 @@ class WakeupConsumer(LiveConsumer):
         return due[:n]
 
     async def _take_new(self, n: int) -> list[Record]:
-        """Pass over what is gone meanwhile, or damaged."""
+        """Read new records; skip those that are gone or damaged."""
         seqs = [self._new.popleft() for _ in range(min(n, len(self._new)))]
         self._taking.update(seqs)
         try:
@@ -148,7 +148,7 @@ class WakeupConsumer(LiveConsumer):
 
 
 class WakeupConsumers:
-    """The consumers of one journal, by name, and how their state comes to the disk."""
+    """The consumers of one journal, by name; saves their state to disk."""
 
     def __init__(
         self,
@@ -168,7 +168,8 @@ class WakeupConsumers:
         self._clock = clock
         self._keep_at = 0.0
         self._wanting: dict[str, tuple[WakeupConsumer, ...]] = {}  # by subject
-        self._on_disk: dict[str, frozenset[int]] = {}  # what of each is handed out there; the writer's own
+        # the delivered ones in the saved state, by name; used by the writer alone
+        self._on_disk: dict[str, frozenset[int]] = {}
 
     async def open(self, spec: ConsumerSpec) -> WakeupConsumer:
         consumer = self.by_name.get(spec.name)
@@ -178,7 +179,7 @@ class WakeupConsumers:
         self.keep()
         if consumer:
             consumer.change(spec)
-        else:  # from here on it follows the journal, and hands out nothing yet
+        else:  # it follows the journal from here on, and delivers nothing yet
             consumer = self.by_name[spec.name] = WakeupConsumer(spec, self._read_records, self._clock)
         self._wanting.clear()
         state, end = await self._writing.submit(partial(self._lend, spec=spec))
@@ -212,7 +213,7 @@ class WakeupConsumers:
         return found
 
     def keep_sometimes(self) -> None:
-        """Write their state down with the append that comes now."""
+        """Save the states with the present append, at most once a second."""
         if self._clock.steady() >= self._keep_at:
             self.keep()
 
@@ -224,7 +225,7 @@ class WakeupConsumers:
                 self._writing.post(partial(self._write, name=name, state=consumer.find_state(self._recent.end)))
 
     def _lend(self, tx: Transaction, spec: ConsumerSpec) -> tuple[ConsumerState, int]:
-        """Make it as any other, and leave it to us: its state on the disk, and the end of the log."""
+        """Create the consumer on disk and take over its state; also return the end of the log."""
         self._writer.backlog.add(tx, spec)
         (floor,) = tx.db.execute("SELECT floor FROM consumer WHERE name = ?", (spec.name,)).fetchone()
         out = frozenset(seq for (seq,) in tx.db.execute("SELECT seq FROM pending WHERE consumer = ?", (spec.name,)))

@@ -1,4 +1,4 @@
-"""A journal's file, read whole and written whole, to be taken to another engine or from one; nobody has it open."""
+"""A complete read or write of a journal's file, to move it between engines. No process may have it open."""
 
 import json
 import os
@@ -21,21 +21,21 @@ PAGE = 500
 
 
 class SqliteJournal:
-    """Made by `open_journal_file` and `make_journal_file`. `ahead`: of its clock, by so much the wall clock is."""
+    """A journal file, opened by `open_journal_file` or `make_journal_file`. The wall clock is `ahead` of its clock."""
 
     def __init__(self, db: sqlite3.Connection, ahead: float) -> None:
         self._db = db
         self._ahead = ahead
 
     def read_last_seq(self) -> int:
-        """The highest that there ever was."""
+        """Return the highest sequence that was ever used."""
         return get_last_seq(self._db)
 
     def count(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM log").fetchone()[0])
 
     def read(self) -> Iterator[StoredRecord]:
-        """All records; raises RecordDamage where the disk has changed one."""
+        """Read all records; raises RecordDamage if the disk has changed one."""
         after, query = 0, "SELECT seq, subject, data, ts, checksum, msg_id, expires FROM log"
         while page := self._db.execute(f"{query} WHERE seq > ? ORDER BY seq LIMIT ?", (after, PAGE)).fetchall():
             for *row, msg_id, expires in page:
@@ -66,12 +66,12 @@ class SqliteJournal:
             self._db.execute("INSERT INTO consumer (name, patterns, floor) VALUES (?, ?, ?)", kept)
             self._db.executemany(
                 "INSERT INTO pending (seq, consumer, attempt, due)"
-                " SELECT seq, ?, ?, 0 FROM log WHERE seq = ?",  # what is gone is owed no more
+                " SELECT seq, ?, ?, 0 FROM log WHERE seq = ?",  # removed records are not pending
                 [(one.name, attempts, seq) for seq, attempts in one.owed.items()],
             )
 
     def end(self, last_seq: int) -> None:
-        """All is in it; what is appended next comes behind this sequence."""
+        """Finish the file; the next append comes after this sequence."""
         self._db.execute("DELETE FROM sqlite_sequence WHERE name = 'log'")
         self._db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('log', ?)", (last_seq,))
         self._db.execute("DELETE FROM building")
@@ -83,7 +83,7 @@ class SqliteJournal:
 
 
 async def open_journal_file(path: Path) -> SqliteJournal:
-    """A journal of whatever version, as today's; the caller holds the home.
+    """Open a journal of any version and update it; the caller holds the home.
 
     Raises:
         HomeBusy: another process has it open.
@@ -96,7 +96,7 @@ async def open_journal_file(path: Path) -> SqliteJournal:
 
 @contextmanager
 def make_journal_file(path: Path) -> Iterator[SqliteJournal]:
-    """A new journal, to be filled and ended; it is on the disk for good when it is left.
+    """Create a journal to be filled and ended; at exit it is safely on disk.
 
     Raises:
         EngineError: it cannot be written.

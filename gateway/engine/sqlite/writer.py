@@ -1,27 +1,27 @@
-"""The one thread that writes, and why there is one.
+"""The one thread that writes, and why only one does.
 
-SQLite lets one connection write at a time, and a commit that survives a power cut costs a wait for the disk: 0.1 ms
-here, several ms elsewhere. The same wait serves any number of operations. So whoever wants to write puts a job into
-the queue and awaits it; while the thread waits for the disk the queue fills; then it takes all there is, up to
-MAX_BATCH, into one transaction. One caller alone pays one wait for each append, a hundred at once share one.
-Nobody's event loop ever waits for the disk, no lock is held across an await, and since every write goes through one
-place in one order, compare-and-set needs no more than a look before the write.
+SQLite lets one connection write at a time, and a commit that survives a power cut waits for the disk: 0.1 ms here,
+several ms elsewhere. One wait serves any number of operations. So a caller puts a job into the queue and awaits it; the
+queue fills while the thread waits for the disk; then the thread takes up to MAX_BATCH jobs into one transaction. One
+caller alone pays one wait for each append, a hundred at once share one. No event loop ever waits for the disk, and no
+lock is held across an await. Since every write goes through one place in one order, compare-and-set needs no more than
+a look before the write.
 
-Callers share a commit but not each other's fate. An operation makes all its checks before its first write, so one
-that is refused (a conflict, a duplicate) has changed nothing and the others go on. If something fails after a write,
-the whole batch is rolled back and each operation is tried alone: only the culprit, or all if it is the disk, gets the
-error. A caller hears of success after COMMIT returned, never before.
+Callers share a commit but not each other's fate. An operation makes all its checks before its first write, so a refused
+one (a conflict, a duplicate) has changed nothing and the others go on. If something fails after a write, the whole
+batch is rolled back and each operation is tried alone: only the culprit gets the error, or all do if it is the disk. A
+caller learns of success after COMMIT returned, never before.
 
-Two rules follow for whatever is submitted. It may run twice, so it must be repeatable. And it may run in vain, so it
-changes nothing but the database and the Transaction: what is to be remembered in memory goes into `tx.committed`, which
-is called after COMMIT. The writer keeps to that itself: `records` and `_next_expiry` change after COMMIT alone.
+Two rules follow for every operation. It may run twice, so it must be repeatable. And it may run in vain, so it changes
+nothing but the database and the Transaction: changes to memory go into `tx.committed`, which is called after COMMIT.
+The writer keeps this rule too: `records` and `_next_expiry` change only after COMMIT.
 
-Records whose time is over are removed first in each transaction, so that a message id of theirs is free for the
-operations that follow, but only for a slice of some milliseconds, so that no caller waits behind a large removal. The
-rest goes with the next transactions or in the pauses, and every question leaves it out besides (see `log_table`).
+Each transaction first removes expired records, so that their message ids are free for the operations that follow, but
+only for a slice of some milliseconds, so that no caller waits behind a large removal. The rest goes with the next
+transactions or in the pauses, and every query filters expired records out (see `log_table`).
 
-Between its jobs the thread writes down how far consumers are, gives space back, and sees a disk recover: a full one
-fails the callers, and `health` says so until there is room again.
+Between its jobs the thread saves the progress of consumers, gives space back, and notices a disk that recovers: on a
+full disk the callers get errors, and `health` says so until there is room again.
 """
 
 import math
@@ -45,17 +45,17 @@ from gateway.engine.sqlite.subject_memory import SubjectMemory
 from gateway.errors import EngineError
 
 SWEEP_SECONDS = 60.0
-CLOCK_SECONDS = 1800.0  # between two notes of where the journal's clock is
+CLOCK_SECONDS = 1800.0  # between two saves of the journal's clock
 SHRINK_PAGES = 256
 SHRINK_SHARE = 8
 SHRINK_AFTER = 5.0
 PROBE_SECONDS = 1.0
-# So much must be free again before a full journal is called well: not to flutter with every small record.
+# So much must be free before a full journal counts as recovered; otherwise it would flutter with every small record.
 MIN_FREE_BYTES = 1 << 20
 
 
 class JournalWriter:
-    """Does the jobs of the writing thread. What has no underscore may be looked at from the loop."""
+    """The handler of the writing thread. The loop may read the public attributes."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class JournalWriter:
         self.note, self.loss = "", ""
         self.records = 0
         self._subjects = SubjectMemory()
-        self.building: int | None = None  # subjects of an older journal that are in the index by now
+        self.building: int | None = None  # subjects of an older journal that are indexed so far
         self.epoch = 0
 
     def open(self) -> None:
@@ -97,7 +97,7 @@ class JournalWriter:
             raise EngineError(f"the journal {self._path} cannot be opened: {error}") from error
 
     def _begin_epoch(self) -> None:
-        """Makes what was in flight due again, and counts a new epoch."""
+        """Make deliveries in flight due again, and start a new epoch."""
         self._db.execute("BEGIN IMMEDIATE")
         self._db.execute("UPDATE pending SET due = 0")
         self._db.execute("UPDATE counter SET value = value + 1 WHERE name = 'epoch'")
@@ -122,9 +122,9 @@ class JournalWriter:
         return partial(self._announce, done)
 
     def _commit(self, jobs: list[ThreadJob[Transaction, Any]]) -> list[Transaction]:
-        """Do the jobs in one transaction, or if that fails each in its own; the transactions that stand.
+        """Do the jobs in one transaction, or each in its own if that fails; return the committed transactions.
 
-        The recursion is one level deep: a job that fails by itself is not divided further.
+        The recursion is one level deep: a single job is not divided further.
         """
         tx = Transaction(self._db, self._clock.read(), self._steady(), self._subjects)
         before = self._db.total_changes
@@ -148,9 +148,9 @@ class JournalWriter:
                 self._end.note(tx.appended[-1].seq, tx.wall)
             self._end.is_in_log |= self._db.total_changes > before
             self._files.note_size()
-        except Exception as error:  # noqa: BLE001 - whatever one job does wrong must not end the thread
+        except Exception as error:  # noqa: BLE001 - no error of a job may end the thread
             with suppress(sqlite3.Error):
-                self._db.rollback()  # does nothing where the error has rolled back already
+                self._db.rollback()  # does nothing if the error has rolled back already
             self._subjects.clear()
             if len(jobs) > 1:
                 return [tx for job in jobs for tx in self._commit([job])]
@@ -165,7 +165,7 @@ class JournalWriter:
 
     def _begin(self) -> None:
         if self._condition.is_damaged:
-            # To go on writing into a damaged file would damage more of it.
+            # Further writes into a damaged file would damage more of it.
             raise JournalDamage("found earlier")
         if why := self._files.find_damage():
             raise JournalDamage(why)
@@ -173,14 +173,14 @@ class JournalWriter:
         self._db.execute("BEGIN IMMEDIATE")
 
     def _attempt(self, job: ThreadJob[Transaction, Any], tx: Transaction) -> None:
-        """Do one job; an error is its own affair as long as it has written nothing."""
-        # Counts every row that this connection ever changed, so it tells whether the job has written.
+        """Do one job; its error affects no other job as long as it has written nothing."""
+        # Counts every row that this connection ever changed, and so shows if the job has written.
         before = self._db.total_changes
         job.error = None  # of an earlier try, in a batch that was rolled back
         try:
             job.value = job.work(tx)
         except Exception as error:
-            # A job may raise whatever it likes; what matters is whether it has written.
+            # A job may raise anything; it only matters if it has written.
             if isinstance(error, sqlite3.Error) or self._db.total_changes != before:
                 raise
             self._condition.note_damage(error)
@@ -191,7 +191,7 @@ class JournalWriter:
             job.error = self._condition.record_error(error) if isinstance(error, sqlite3.Error) else error
 
     def rest(self) -> float:
-        """Do a small piece of what is due, and say for how long nothing else will be."""
+        """Do a small piece of due work, and return how long nothing else is due."""
         now = self._steady()
         if self._condition.is_damaged:
             return SWEEP_SECONDS
@@ -211,13 +211,13 @@ class JournalWriter:
         return max(0.0, self._sweep_at - now)
 
     def _probe(self) -> None:
-        """Recovers where there is room again and a write succeeds."""
+        """Recover if there is room again and a write succeeds."""
         with suppress(sqlite3.Error, OSError):
             if get_free_bytes(self._db, self._path) >= MIN_FREE_BYTES and self._alone(_write_probe):
                 self._condition.recover()
 
     def _shrink(self) -> bool:
-        """Gives some of a file that is empty to an eighth back to the file system; true where there is more."""
+        """Give part of a file that is an eighth empty back to the file system; return True if there is more."""
         try:
             free = read_pragma(self._db, "freelist_count")
             if free < SHRINK_PAGES or free * SHRINK_SHARE < read_pragma(self._db, "page_count"):
@@ -225,7 +225,7 @@ class JournalWriter:
             if not self._is_shrinking:
                 self._is_shrinking = True
                 self._files.unsettle()
-            # As a script: the pragma frees a page a step, and a cursor makes one step where it expects no rows.
+            # As a script: the pragma frees one page a step, and a cursor makes one step if it expects no rows.
             self._db.executescript(f"PRAGMA incremental_vacuum({SHRINK_PAGES})")
         except sqlite3.Error as error:
             self._condition.record_error(error)
@@ -233,9 +233,11 @@ class JournalWriter:
         return True
 
     def _settle(self) -> bool:
-        """Takes what was given back off the file; it stands in the write-ahead log till then. False: nothing is left.
+        """Cut the freed pages off the file; until then they are in the write-ahead log.
 
-        A reader in the middle of something holds that up; then the next look does it.
+        Always return False: nothing is left.
+
+        A reader in the middle of a query delays this; then the next look does it.
         """
         _, pages, moved = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         if pages == moved:
@@ -244,7 +246,7 @@ class JournalWriter:
         return False
 
     def _tidy(self, tx: Transaction) -> bool:
-        """Beside what each transaction removes first: write down how far the consumers are; whether more is over."""
+        """Save the consumers' progress and the clock; return True if more records have expired."""
         self.backlog.write_floors(tx)
         self._clock.look()
         if self._clock.is_changed or tx.steady >= self._clock_kept_at + CLOCK_SECONDS:
@@ -253,14 +255,14 @@ class JournalWriter:
         return tx.wall >= log_table.read_next_expiry(tx.db) and not self._clock.is_held
 
     def _build(self, tx: Transaction) -> bool:
-        """What of an older journal is not in the index yet is added, for a slice."""
+        """Index a slice of an older journal; return True if there is more."""
         has_more = subject_index.build_piece(tx.db, log_table.SLICE_SECONDS)
         done = subject_index.read_progress(tx.db)
         tx.committed.append(lambda: setattr(self, "building", done))
         return has_more
 
     def _alone(self, work: Callable[[Transaction], bool]) -> bool | None:
-        """A job of our own: what it returned, or None where it failed."""
+        """Run a job of our own; return its result, or None if it failed."""
         job: ThreadJob[Transaction, bool] = ThreadJob(work)
         self._commit([job])
         return job.value if job.error is None else None
@@ -277,7 +279,7 @@ def _write_probe(tx: Transaction) -> bool:
 
 
 class JournalReader:
-    """Does the jobs of the reading thread: it sees what is committed, and never waits for the writer (WAL)."""
+    """The handler of the reading thread: it sees committed data, and never waits for the writer (WAL)."""
 
     def __init__(self, path: Path, condition: FaultState) -> None:
         self._path = path
