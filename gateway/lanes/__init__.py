@@ -1,1 +1,4 @@
-"""Lanes: between the journal and a turn. Order within a session, parallel across, each turn committed once."""
+"""Lanes: the way from the journal to a turn.
+
+Sessions run in parallel, messages of one in order, each turn commits once.
+"""

@@ -1,15 +1,16 @@
-"""What people say instead of writing it: the words of their audio, before a turn is made of the messages.
+"""Transcribe the audio of messages before a turn starts with them.
 
-Theory of operation. A message is in the journal before anybody listens to it. Its lane then has each of its audio files
-made into words, and writes them down as a record of their own (`AudioTranscription`), under the sequence of the
-message. Only then the turn is claimed, so whatever the claim says of its messages has the words in it, and a turn that
-begins anew after a crash reads them where they are.
+Theory of operation. A message is in the journal before its audio is transcribed. Its lane then has each audio file
+transcribed, and appends the words as a record of their own (`AudioTranscription`), with the sequence of the message.
+Only then the lane claims the turn, so the claim's messages contain the words, and a turn that runs again after a crash
+reads them from the journal.
 
-- A record stands before each try. A process that is killed in the middle of it has used one up, an orderly stop gives
-  it back. After `MOST_TRIES` the message goes on without words: its text says so, and the file is named as ever.
-- All files of a turn together have `patience` seconds. Who listens for longer is not waited for, nor tried again.
-- A person who says stop meanwhile wants no answer: the turn is claimed as one that is interrupted before it begins.
-- It takes no slot of a turn, but one of as many others: audio that hangs holds up its own lane alone.
+- A record is written before each try. A process that is killed in the middle has used up a try; an orderly stop gives
+  the try back. After `MOST_TRIES` the message goes on without words: its text says so, and the file is listed as usual.
+- All files of a turn together have `patience` seconds. A transcriber that takes longer is not waited for, nor tried
+  again.
+- If the person says stop meanwhile, the turn is claimed as one that is interrupted before it starts.
+- Transcription has its own slots, as many as turns have: audio that hangs blocks only its own lane.
 """
 
 import logging
@@ -33,13 +34,16 @@ TOO_LONG = "it took more than {:.0f} s"
 CUT_OFF = "the gateway ended in the middle of it"
 NO_WORDS = "[nothing was understood in {name}]"
 FAILED = "[{name} could not be made into words: {error}]"
-TRANSCRIPTION = "transcription"  # in a message's `extra`: the words, file by file
+TRANSCRIPTION = "transcription"  # a key of a message's `extra`: the words of each file
 
 log = logging.getLogger(__name__)
 
 
 class AudioWords(msgspec.Struct, frozen=True):
-    """The words, and what is to be written with them: what they cost. `authors`: restricted hooks that changed them."""
+    """The words, with the records to write beside them: their cost.
+
+    `authors`: restricted hooks that changed the words.
+    """
 
     text: str
     puts: tuple[NewRecord, ...] = ()
@@ -47,28 +51,28 @@ class AudioWords(msgspec.Struct, frozen=True):
 
 
 class AudioListener(Protocol):
-    """Who makes words of audio, and knows whose."""
+    """A transcriber that knows which messages it serves."""
 
     @property
     def patience(self) -> float:
-        """Seconds that all files of a turn together may take."""
+        """The seconds that all files of a turn together may take."""
         ...
 
     def wants(self, message: Message) -> bool:
-        """Is it to be listened to what came with this message?"""
+        """Return True if the message's audio should be transcribed."""
         ...
 
     async def listen(self, message: Message, file: Attachment, session: Session) -> AudioWords:
-        """The words in one file of it.
+        """Transcribe one file of a message.
 
         Raises:
-            VoiceError: there are none to be had.
+            VoiceError: the file cannot be transcribed.
         """
         ...
 
 
 class AudioJob(msgspec.Struct, frozen=True):
-    """File `file` of the message at `on`, after so many tries."""
+    """File number `file` of the message at `on`, after so many tries."""
 
     on: int
     file: int
@@ -82,14 +86,14 @@ Transcriptions: TypeAlias = Mapping[tuple[int, int], records.AudioTranscription]
 
 
 async def read_transcriptions(engine: Engine, key: str, found: FoundMessages) -> Transcriptions:
-    """What is known of the audio of these messages, by sequence and file."""
+    """Return the known transcriptions of these messages, by sequence and file."""
     subject = subjects.session_subject_of("audio", key)
     kept = records.read_all(engine, subject, records.AudioTranscription, found[0][0])
     return {(one.on, one.file): one async for _, one in kept}
 
 
 def find_audio_jobs(known: Transcriptions, found: FoundMessages, listener: AudioListener | None) -> list[AudioJob]:
-    """What somebody has yet to listen to."""
+    """List the files that are still to be transcribed."""
     jobs: list[AudioJob] = []
     for on, message in found:
         files = _list_audio(message)
@@ -103,12 +107,12 @@ def find_audio_jobs(known: Transcriptions, found: FoundMessages, listener: Audio
 
 
 def find_stop(known: Transcriptions) -> int:
-    """Up to which message nobody wants an answer any more."""
+    """Return the sequence of the last message that the person stopped."""
     return max((one.on for one in known.values() if one.state == "stopped"), default=0)
 
 
 def put_words(on: int, message: Message, known: Transcriptions) -> Message:
-    """The message with the words of its audio. What is said is no command, whatever it sounds like."""
+    """Return the message with the words of its audio. Spoken words are never taken as a command."""
     texts, words = [message.text] if message.text else [], []
     for file in _list_audio(message):
         last = known.get((on, file))
@@ -124,14 +128,14 @@ def put_words(on: int, message: Message, known: Transcriptions) -> Message:
 
 
 def _list_audio(message: Message) -> list[int]:
-    """Which of its files are audio that nobody has listened to: one that is taken up again may bring its words."""
+    """List the audio files without words. A message that is taken up again may bring its words."""
     if TRANSCRIPTION in message.extra:
         return []
     return [at for at, one in enumerate(message.attachments) if one.is_audio and not one.is_quoted]
 
 
 class AudioTranscriber(msgspec.Struct, frozen=True):
-    """Has the audio of one session's messages made into words, and writes them down."""
+    """The transcription of one session's messages, which writes the words to the journal."""
 
     engine: Engine
     listener: AudioListener
@@ -140,7 +144,7 @@ class AudioTranscriber(msgspec.Struct, frozen=True):
     release: float
 
     async def transcribe(self, jobs: Sequence[AudioJob]) -> None:
-        """All of these, one after another; afterwards each has words, or the reason why there are none."""
+        """Transcribe these one after another; afterwards each has words, or the reason of the failure."""
         left = list(jobs)
         with anyio.move_on_after(self.patience) as limit:
             while left:
@@ -151,7 +155,7 @@ class AudioTranscriber(msgspec.Struct, frozen=True):
                 await self._write_failure(one, TOO_LONG.format(self.patience))
 
     async def stop(self, on: int) -> None:
-        """Nobody wants an answer to what came up to there."""
+        """Note that the person wants no answer to messages up to this sequence."""
         await self._write(records.AudioTranscription(session_key=self.session.key, on=on, file=-1, state="stopped"))
 
     async def _transcribe(self, one: AudioJob) -> None:
@@ -168,7 +172,7 @@ class AudioTranscriber(msgspec.Struct, frozen=True):
                 with anyio.move_on_after(self.release, shield=True):
                     await self._write(self._make(one, "begun", tries - 1))
                 raise
-            except Exception as error:  # hooks have their say in it, and files that others wrote
+            except Exception as error:  # hooks run in it, and foreign files are read
                 log.exception("audio of %s cannot be made into words", self.session.key)
                 why = type(error).__name__
             else:
@@ -200,5 +204,5 @@ class AudioTranscriber(msgspec.Struct, frozen=True):
         put = NewRecord(subject, records.encode(record))
         seq, *_ = await append_until_written(partial(self.engine.append, put, *more), "a transcription")
         message = await self.engine.read(subjects.session_subject_of("in", self.session.key), record.on - 1, 1)
-        if [one.seq for one in message] != [record.on]:  # while somebody listened it was taken back, or forgotten
+        if [one.seq for one in message] != [record.on]:  # meanwhile the message was deleted or forgotten
             await self.engine.purge(subject, seq, after=seq - 1)

@@ -1,4 +1,4 @@
-"""What all lanes of a node share: their settings, and the parts that they work with."""
+"""The settings and parts that all lanes of a node share."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -21,7 +21,7 @@ from gateway.turn_marks import TurnMarks
 APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."
 
 PAGE = 100
-ACK_WAIT = 10.5  # a doorbell whose node died rings again when the lease of the node is over
+ACK_WAIT = 10.5  # the doorbell of a node that died rings again when the node's lease expires
 
 BUSY = "I am busy just now: yours is number {} in line."
 
@@ -38,7 +38,7 @@ FindArrival: TypeAlias = Callable[[records.OwedReply], tuple[Sequence[NewRecord]
 
 
 def is_same_person_continuing(first: Message, second: Message) -> bool:
-    """Returns True for two waiting messages that are one text in pieces: of one author, in one place, no commands."""
+    """Return True if two waiting messages are one text in pieces: of one author, in one place, no commands."""
     return (
         first.user_id == second.user_id
         and first.address == second.address
@@ -50,25 +50,26 @@ def is_same_person_continuing(first: Message, second: Message) -> bool:
 
 
 def interrupt_on_text(message: Message) -> bool:
-    """Returns True for texts: they end the running turn; edits, if they are of what it answers.
+    """Return True for a text, which ends the running turn, and for an edit, which does so if the turn answers its
+    message.
 
-    Commands wait for it; urgent ones never come here. A message that has to wait itself ends none.
+    Commands wait for the turn; urgent ones never come here. A message that is due later ends no turn.
     """
     return message.kind in ("text", "edit") and not message.text.startswith(COMMAND_SIGNS) and not message.due
 
 
 class LaneSettings(msgspec.Struct, frozen=True):
-    """Limits, times in seconds, and manners of lanes.
+    """Limits and behaviour of lanes; times are in seconds.
 
     One turn answers at most `folded` waiting messages together: those that are one text in pieces. A message that
-    `interrupts` ends the running turn; both are in the transcript afterwards. A turn is given up after so many tries
-    that failed (`attempts`) or in whose code the process died (`deaths`), or when it is to begin anew after `longest`.
-    Who waits longer than `patience` for a slot is told once how many are before them; `find_role` says who comes first.
-    While `backlog` sessions have something to do, no further message is taken: the networks keep it. `listener` makes
-    words of the audio of a turn's messages. `note` says what durable hooks are owed of a claim, or of a turn that is
-    given up, for the append that says so. `arrive` gives the records beside a reply that arrives with its own record,
-    and a function to call then; None: the reply is sent. Before a turn is begun again since its message was edited,
-    `calm` passes: who edits once edits often.
+    `interrupts` ends the running turn; the transcript then contains both. A turn is cancelled after `attempts` failed
+    tries, after the process died in its code `deaths` times, or when it would run again after `longest`. A person who
+    waits longer than `patience` for a slot gets a message once with their place in line; `find_role` decides who comes
+    first. While `backlog` sessions have work, the gateway takes no further message and the networks keep them.
+    `listener` transcribes the audio of a turn's messages. `note` adds the pending events of durable hooks to the append
+    that claims or cancels a turn. `arrive` returns the records to write for a reply that arrives with its own record,
+    and a function to call then; None: the reply is sent. A turn whose message was edited runs again after `calm`: one
+    edit often follows another.
     """
 
     sessions: SessionSettings
@@ -76,12 +77,12 @@ class LaneSettings(msgspec.Struct, frozen=True):
     attempts: int = 3
     deaths: int = 4
     longest: float = records.TRAFFIC_TTL
-    pauses: tuple[float, ...] = (1.0, 5.0)  # after a failed try, before the next
+    pauses: tuple[float, ...] = (1.0, 5.0)  # after each failed try
     patience: float = 5.0
     backlog: int = 10_000
     calm: float = 1.0
-    grace: float = 2.0  # what an interrupted turn has left
-    release: float = 2.0  # to give a turn back at the end
+    grace: float = 2.0  # for an interrupted turn to end
+    release: float = 2.0  # to return a turn to the journal at the end
     lease: float = 10.0
     ack_wait: float = ACK_WAIT
     apology: str = APOLOGY

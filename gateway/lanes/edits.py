@@ -1,8 +1,8 @@
-"""Edits of what is not answered yet: what waits is changed by them, and a turn that runs may be corrected.
+"""Edits of messages without an answer: they change waiting messages, and may correct a running turn.
 
-An edit is a message of its own in the journal, under an id that begins with the edited one's. Which edits a turn has
-taken stands in its claim: so it has the same words when it runs again, and none of them is answered a second time. An
-edit by somebody else, or of what is not here, changes nothing; it is a message like any other.
+An edit is a message of its own in the journal, with an id that starts with the edited message's id. A turn's claim
+lists the edits that it contains: so the turn has the same words when it runs again, and no edit is answered a second
+time. An edit by another person, or of an unknown message, changes nothing; it is a message like any other.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from gateway.sessions.session import OpenTurn, Session, find_words
 
 
 class PendingMessage(NamedTuple):
-    """A message as it came at `seq`, with the words of its last edit; `edits` are those of which it has them."""
+    """A message that arrived at `seq`, with the words of its last edit; `edits` are the sequences of all applied edits."""
 
     seq: int
     message: Message
@@ -29,13 +29,13 @@ class PendingMessage(NamedTuple):
 
 
 def is_edit_of(edit: Message, said: Message) -> bool:
-    """Is it an edit of that message, by whoever wrote it?"""
+    """Return True if this edits that message and comes from the same author."""
     is_said = edit.kind == "edit" and said.kind in SAID_KINDS
     return is_said and edit.sender == said.sender and name_of(edit) == name_of(said)
 
 
 def fold_edits(found: Sequence[tuple[int, Message]]) -> list[PendingMessage]:
-    """The messages, with those that only change one before them taken into it."""
+    """Return the messages, with each edit applied to the message that it changes."""
     folded: list[PendingMessage] = []
     for seq, message in found:
         for at, one in enumerate(folded):
@@ -48,7 +48,10 @@ def fold_edits(found: Sequence[tuple[int, Message]]) -> list[PendingMessage]:
 
 
 def _put_edit(said: Message, edit: Message) -> Message:
-    """Of an album an edit brings the one file that it is about; the words of audio are those of the first."""
+    """Apply an edit.
+
+    Of an album it contains only the file that it changes; transcribed words stay those of the first.
+    """
     is_whole = len(edit.attachments) >= len(said.attachments) and not said.has_audio
     files = edit.attachments if is_whole else said.attachments
     return replace(
@@ -61,21 +64,21 @@ def _put_edit(said: Message, edit: Message) -> Message:
 
 
 def put_words_before(session: Session, message: Message) -> Message:
-    """An edit of what was answered already, with the words that stand in the conversation."""
+    """Add to an edit of an answered message the words that the conversation has for it."""
     if message.kind != "edit":
         return message
     return replace(message, text_before=find_words(session, name_of(message), message.sender))
 
 
 async def read_inbound(engine: Engine, key: str, after: int, limit: int = PAGE) -> list[tuple[int, Message]]:
-    """The messages of a session behind a sequence."""
+    """Read the messages of a session after a sequence."""
     found = await engine.read(subjects.session_subject_of("in", key), after, limit, fresh=False)
     decoded = ((one.seq, records.decode(one.data)) for one in found)
     return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.InboundMessage)]
 
 
 async def read_pending(engine: Engine, session: Session) -> list[tuple[int, Message]]:
-    """What waits, without what was taken back, and without edits that a turn has taken."""
+    """Read the waiting messages, without deleted ones and without edits that a turn contains."""
     after = session.upto
     while page := await read_inbound(engine, session.key, after):
         if found := [one for one in page if one[0] not in session.edits and name_of(one[1]) not in session.deleted]:
@@ -85,7 +88,7 @@ async def read_pending(engine: Engine, session: Session) -> list[tuple[int, Mess
 
 
 async def read_open(engine: Engine, session: Session, turn: OpenTurn) -> list[tuple[int, Message]]:
-    """The very messages of an open turn, as they were when it was begun."""
+    """Read the messages of an open turn, as they were when it started."""
     found, after, last = list[tuple[int, Message]](), session.upto, max(turn.on, *turn.edits, 0)
     while after < last and (page := await read_inbound(engine, session.key, after)):
         found += page
@@ -95,7 +98,7 @@ async def read_open(engine: Engine, session: Session, turn: OpenTurn) -> list[tu
 
 
 async def read_open_words(engine: Engine, session: Session, turn: OpenTurn) -> FoundMessages:
-    """The same, with the words of their audio, and what they were told of others."""
+    """Read them with the words of their audio and with the overheard messages of quiet chats."""
     found = await put_heard_words(engine, session, await read_open(engine, session, turn))
     if not any(message.has_audio for _, message in found):
         return found
@@ -104,21 +107,21 @@ async def read_open_words(engine: Engine, session: Session, turn: OpenTurn) -> F
 
 
 async def put_heard_words(engine: Engine, session: Session, found: FoundMessages) -> FoundMessages:
-    """The messages, with what those of quiet chats are told of others."""
+    """Add the overheard messages of quiet chats to the messages that include them."""
     is_told = any(message.has_heard for _, message in found)
     return await put_heard(engine, session, found) if is_told else found
 
 
 async def is_edit_of_open(engine: Engine, message: Message, session: Session) -> bool:
-    """Is it an edit of what is being answered in the session?"""
+    """Return True if the message edits one that the session's open turn answers."""
     said = await read_open(engine, session, session.turn) if session.turn and message.kind == "edit" else []
     return any(is_edit_of(message, one) for _, one in said)
 
 
 async def has_new_edit(context: LaneContext, session: Session, turn: OpenTurn) -> bool:
-    """Has somebody edited what this turn answers, and wants that to be answered instead?"""
+    """Return True if an author has edited a message of this turn and wants an answer to the new words."""
     said = [message for _, message in await read_open(context.engine, session, turn)]
-    found = await read_inbound(context.engine, session.key, session.upto)  # as far as one looks for what waits
+    found = await read_inbound(context.engine, session.key, session.upto)  # as far as lanes look for waiting messages
     return any(
         seq > turn.on and seq not in turn.edits and context.settings.interrupts(edit) and is_edit_of(edit, one)
         for seq, edit in found
@@ -129,7 +132,7 @@ async def has_new_edit(context: LaneContext, session: Session, turn: OpenTurn) -
 async def make_partial_end(
     context: LaneContext, session: Session, turn: OpenTurn, *, is_corrected: bool = False
 ) -> records.TurnEnded:
-    """The end of a turn that nobody runs: its person does not want it any more, or wants it begun again."""
+    """Make the end of a turn that no node runs, because its person stopped it or edited its message."""
     messages = [message for _, message in await read_open_words(context.engine, session, turn)]
     is_kept = not is_corrected or has_used_tools(turn)
     return records.TurnEnded(
@@ -143,5 +146,5 @@ async def make_partial_end(
 
 
 def has_used_tools(turn: OpenTurn) -> bool:
-    """Has it done anything that whoever begins it again has to know of?"""
+    """Return True if the turn has used tools, so that the turn that replaces it must know about them."""
     return any(isinstance(step, records.ToolStarted | records.ToolFinished) for step in turn.steps)

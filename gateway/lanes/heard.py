@@ -1,10 +1,10 @@
-"""What was said to others in a quiet chat, beside the messages that are told it.
+"""The overheard messages of a quiet chat, which accompany the next message to the agent.
 
-It comes into the journal in the append of the message, and behind it: one record for each thing that was said, so that
-each can be exported, and can go, with whoever said it. A turn that begins anew has the same words. What its author has
-taken back since is not among them, nor what the turn before, which had not ended then, was told as well.
+They are appended together with that message, after it: one record for each overheard message, so that each can be
+exported or deleted with its author. A turn that runs again has the same words. Messages that their author has deleted
+since are left out, and so are those that the previous turn, still running then, also contained.
 
-A message says that it is told something (`has_heard`); for all others nothing is looked up.
+`has_heard` marks a message that has such records; for all others no lookup is made.
 """
 
 from collections.abc import Collection
@@ -20,14 +20,14 @@ from gateway.sessions.session import Session
 
 
 def make_heard_put(heard: Message, session_key: str, message: Message) -> NewRecord:
-    """The record by which a message is told this; it goes when messages do."""
+    """Make the record of an overheard message; it expires like messages do."""
     kept = records.HeardMessage(message=heard, session_key=session_key, before=message.id)
     subject = subjects.session_subject_of("heard", session_key)
     return NewRecord(subject, records.encode(kept), ttl=records.TRAFFIC_TTL)
 
 
 async def put_heard(engine: Engine, session: Session, found: FoundMessages) -> FoundMessages:
-    """The messages, each with what it was told."""
+    """Return the messages, each with its overheard messages."""
     told = await _read_heard(engine, session, {message.id for _, message in found}, found[0][0])
     return [(seq, replace(message, heard=tuple(told.get(message.id, {}).values()))) for seq, message in found]
 
@@ -35,7 +35,7 @@ async def put_heard(engine: Engine, session: Session, found: FoundMessages) -> F
 async def _read_heard(
     engine: Engine, session: Session, messages: Collection[str], after: int
 ) -> dict[str, dict[str, HeardWords]]:
-    """By the message, and by its own id: what a network delivers twice is told it twice, and has it once."""
+    """Group the overheard messages by message and by their own id: a network's duplicate delivery counts once."""
     told: dict[str, dict[str, HeardWords]] = {}
     known = list_shown_messages(chain(*session.pieces)) | {*session.deleted}
     subject = subjects.session_subject_of("heard", session.key)

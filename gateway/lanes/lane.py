@@ -1,33 +1,33 @@
 """One session's lane: it looks at the journal, does the next thing that is due, and looks again.
 
-Theory of operation. A session has two subjects in the journal: what came `in`, and its chain, `turn`. Both are only
-ever appended to. The fold of the chain (`Session`) says how far the incoming messages were answered (`upto`) and
-whether a turn is open. So `find_next_job` can tell from the journal alone what is due, and this is all that a lane
-ever goes by; a wakeup only says "look again", and one too many does no harm:
+Theory of operation. A session has two subjects in the journal: its incoming messages, `in`, and its chain, `turn`. Both
+are append-only. The fold of the chain (`Session`) says how far the incoming messages are answered (`upto`) and if a
+turn is open. So `find_next_job` can tell from the journal alone what is due, and a lane acts on nothing else; a wakeup
+only says "look again", and one too many does no harm:
 
-- no turn is open: the messages behind `upto` wait; the first of them, and those that go on with it, become a turn.
-  If their sender writes more than one person may, the lane waits until the first of them is due.
-- a turn is open and its node is alive elsewhere: nothing to do but to look again later. That node reads what came, too,
-  before its own lane ends; only of what wants the turn to end it is told.
-- a turn is open, and what it answers has been edited by somebody whose words interrupt: it ends without an answer, and
-  the messages are answered anew as they are now.
-- a turn waits for a person's answers: nothing to do until they come, or the time for them is over (answer: None).
-- a turn is open and nobody runs it (its process has crashed, its questions are answered, it was given back): it is run
-  again, under the same id, with the very messages and the finished steps that it had.
+- No turn is open: the messages behind `upto` wait; the first of them, and those that continue it, become a turn. If
+  their sender has exceeded the rate limit of a person, the lane waits until the first message is due.
+- A turn is open and its node is alive elsewhere: look again later. That node also reads new messages before its own
+  lane ends; this node only notifies it of messages that end the turn.
+- A turn is open, and its person has edited a message of it: it ends without an answer, and a new turn answers the
+  edited messages.
+- A turn waits for a person's answers: wait until they come or their time is over (answer: None).
+- A turn is open and no node runs it (its process has crashed, its questions are answered, it was returned): run it
+  again under the same id, with the same messages and the finished steps.
 
-Whatever is to be done is first claimed in the chain (see `turn_claim`), so two lanes of one session cannot both do it,
-in whichever process they are: one of them gets a `Conflict` and looks again.
+Every job is first claimed in the chain (see `turn_claim`), so two lanes of one session cannot both do it, in any
+process: one of them gets a `Conflict` and looks again.
 
-A claim counts as a try when it is made. How many there were says nothing: a process that is killed cuts off dozens of
-turns, and at most one of them is to blame. That one is known by its mark (see `turn_marks`), which stood when the
-process died. So a turn is given up after `attempts` tries that failed with an error, or after the process died
-`deaths` times in its code: the person gets an apology, the messages become dead letters, and the session goes on
-behind them. All others have as many tries as it takes. One that has asked a person counts anew.
+A claim counts as a try when it is made. The number of tries proves nothing: a process that is killed cuts off dozens of
+turns, and at most one of them is to blame. That one is known by its mark (see `turn_marks`), which was set when the
+process died. So a turn is cancelled after `attempts` tries that failed with an error, or after the process died
+`deaths` times in its code: the person gets an apology, the messages become dead letters, and the session continues
+behind them. All others have as many tries as it takes. A turn that has asked a person counts from zero again.
 
-Turns that were marked, or that were cut off several times, run one at a time, in this process and the next: so no two
-of them are marked at once.
+Turns that were marked, or cut off several times, run one at a time, in this process and the next: so no two of them are
+marked at once.
 
-A lane waits for a slot before it claims, and looks again if it had to wait, since the world has gone on meanwhile.
+A lane waits for a slot before it claims, and looks again if it had to wait, since the journal may have changed.
 """
 
 import asyncio
@@ -87,15 +87,15 @@ from gateway.sessions.transitions import begin_session, get_reset_reason
 from gateway.turn_marks import watch_steps
 from gateway.yaml_source.units import format_count
 
-LANE_REASONS = frozenset({"first", "idle", "daily"})  # why a lane itself begins a session
+LANE_REASONS = frozenset({"first", "idle", "daily"})  # why a lane itself starts a session
 LONGEST_WAIT = 600.0
 
 
 async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJob | float | None]:
-    """The session, and what its lane is to do: a job, or to wait for so many seconds; None: nothing is left.
+    """Return the session and what its lane must do: a job, or wait so many seconds; None: nothing is left.
 
     Raises:
-        Conflict: the chain went on in this moment; look again.
+        Conflict: the chain has just changed; look again.
     """
     session = await context.sessions.open(key)
     turn = session.turn
@@ -118,12 +118,12 @@ async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJo
 
 
 def _is_doubted(context: LaneContext, job: TurnJob) -> bool:
-    """Asks whether it was cut off so often that its mark is to stand also while it waits for its tools."""
+    """Return True if a turn was cut off so often that its mark must stay set even while it waits for its tools."""
     return job.attempt - job.failures >= max(2, context.settings.attempts)
 
 
 async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | float | None:
-    """The first messages that wait, as many as one turn may answer, as their authors have left them."""
+    """Find the first waiting messages, as many as one turn may answer, with their edits."""
     waiting = await read_pending(context.engine, session)
     if not waiting:
         return None
@@ -143,7 +143,7 @@ async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | flo
 
 
 def _count_continuing(found: FoundMessages, stop: int = 0) -> int:
-    """How many of the first of these are one text in pieces; none goes on beyond where somebody said stop."""
+    """Count the first messages that are one text in pieces; a stop by the person ends the text."""
     last = 1
     while last < len(found) and is_same_person_continuing(found[last - 1][1], found[last][1]):
         if found[last - 1][0] <= stop < found[last][0]:
@@ -153,7 +153,7 @@ def _count_continuing(found: FoundMessages, stop: int = 0) -> int:
 
 
 async def _find_spoken(context: LaneContext, session: Session, found: FoundMessages) -> TurnJob:
-    """The first messages that wait, with the words of their audio, and what has yet to be made into words."""
+    """Make a job of the first waiting messages, with the words of their audio and the files to be transcribed."""
     known = await read_transcriptions(context.engine, session.key, found)
     stop = find_stop(known)
     found, is_stopped = found[: _count_continuing(found, stop)], found[0][0] <= stop
@@ -163,7 +163,7 @@ async def _find_spoken(context: LaneContext, session: Session, found: FoundMessa
 
 
 async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> tuple[Session, TurnJob | float | None]:
-    """The open turn once more, with the very messages that it was begun with."""
+    """Make the job that runs an open turn again, with the same messages."""
     found = await read_open_words(context.engine, session, turn)
     if found:
         deaths = turn.deaths + (turn.turn_id in context.marks.cut_off)
@@ -190,33 +190,33 @@ BACKOFF = Backoff(1.0, 30.0)
 
 
 class Lane:
-    """A session's lane; it lives while there is something to do or to wait for."""
+    """A session's lane; it exists while the session has work or waits."""
 
     def __init__(self, key: str, context: LaneContext) -> None:
         self.key = key
         self.scope = anyio.CancelScope()
         self.claim: TurnClaim | None = None
-        self.job: TurnJob | None = None  # what is done, or waits for it
+        self.job: TurnJob | None = None  # running, or waiting to run
         self.wakeup = Wakeup()
         self.is_begun = False
         self.is_over = False
-        self.damage = ""  # of the journal, for which the session cannot go on
+        self.damage = ""  # the damage of the journal that blocks the session
         self._is_leaving = False
         self._context = context
         self._interrupting = InterruptRequests()
         self._is_corrected = False
         self._error = ""
-        self._is_told = False  # that it has to wait
-        self._listening: anyio.CancelScope | None = None  # while audio is made into words
+        self._is_told = False  # that it must wait
+        self._listening: anyio.CancelScope | None = None  # while audio is transcribed
 
     def interrupt_by(self, seq: int, message: Message) -> None:
-        """It wants to be answered now: a turn that does not cover it ends, or begins again if it edits its message."""
+        """End a turn that does not cover this message, or restart it if the message edits one of its messages."""
         self._interrupting.note(seq, message)
         if self.claim:
             self._interrupting.stop(self.claim)
 
     async def look_for_messages(self) -> bool:
-        """Another node has been told of messages that may want our turn to end; whether there is one."""
+        """Look for messages that may end our turn, because another node asked; return False if no turn runs here."""
         if not self.job:
             return False
         for seq, message in await read_inbound(self._context.engine, self.key, self.job.on):
@@ -225,7 +225,7 @@ class Lane:
         return True
 
     def stop(self) -> bool:
-        """End the running turn; whether there was one."""
+        """End the running turn; return False if there was none."""
         if self.claim:
             self.claim.stop()
         if self._listening:
@@ -233,13 +233,15 @@ class Lane:
         return bool(self.claim or self._listening)
 
     def finish(self) -> None:
-        """End after the turn that runs now, or at once when none runs."""
+        """End after the running turn, or at once if none runs."""
         self._is_leaving = True
         if not self.claim:
             self.scope.cancel()
 
     async def run(self) -> None:
-        """Until nothing is left to do. A fault in the journal or in ourselves is logged and tried again, slower.
+        """Run until nothing is left to do.
+
+        Errors of the journal or of our code are logged and retried with growing pauses.
 
         Raises:
             EngineTooNew: a later version of the gateway works on the session.
@@ -252,7 +254,7 @@ class Lane:
                     attempts.reset()
                     self.damage = ""
                     if not self.is_over:
-                        await asyncio.sleep(0)  # a flood holds up nobody else, even where nothing is waited for
+                        await asyncio.sleep(0)  # a flood must not block other tasks, even if nothing is awaited
                 except Conflict:
                     continue
                 except EngineTooNew:
@@ -262,7 +264,7 @@ class Lane:
                         self.damage = str(damage)
                         await _tell_damage(self._context, self.key, damage)
                     await self.wakeup.wait(attempts.pause())
-                except Exception:  # whatever it is, the messages are in the journal and must not be given up
+                except Exception:  # in any case: the messages are in the journal and must not be dropped
                     pause = attempts.pause()
                     log.exception("the lane of %s failed; it goes on in %.0f s", self.key, pause)
                     self.wakeup.rest()
@@ -272,7 +274,7 @@ class Lane:
         self.wakeup.listen()
         session, todo = await find_next_job(self._context, self.key)
         self.job = todo if isinstance(todo, TurnJob) else None
-        match todo:  # what rings between `listen` and here is not lost: `has_news` and `wait` see it
+        match todo:  # a ring between `listen` and here is not lost: `has_news` and `wait` see it
             case None:
                 self.is_over = not self.wakeup.has_news
             case float():
@@ -292,7 +294,7 @@ class Lane:
 
     @asynccontextmanager
     async def _wait_for_slot(self, job: TurnJob) -> AsyncIterator[bool]:
-        """A slot, and for a suspect the place of the one that may run; yields whether one had to wait."""
+        """Take a slot, and for a suspect also the only suspect's place; yield True if the lane had to wait."""
         if not (job.deaths or _is_doubted(self._context, job)):
             async with self._slot(job) as waited:
                 yield waited
@@ -301,7 +303,7 @@ class Lane:
                 yield True
 
     async def _listen(self, session: Session, job: TurnJob) -> None:
-        """Have words made of what came as audio; then one looks again, and the turn is made of them."""
+        """Have audio transcribed; the next look then makes the turn of the words."""
         settings = self._context.settings
         assert settings.listener
         told = partial(self.say_busy, job.messages[-1], job.seqs[0])
@@ -317,7 +319,7 @@ class Lane:
                     told,
                 ):
                     await transcriber.transcribe(job.audio)
-            if self._listening.cancel_called:  # by whoever said stop, be it as the last word came
+            if self._listening.cancel_called:  # the person said stop, perhaps as the last word came
                 await transcriber.stop(job.on)
         finally:
             self._listening = None
@@ -331,7 +333,7 @@ class Lane:
         )
 
     async def say_busy(self, last: Message, seq: int, position: int) -> None:
-        """Whose answer takes long to begin is told why, once. Work of our own making has nobody to tell."""
+        """Send the person their place in line once. Internal work has no person to notify."""
         if last.kind in ("internal", "call") or self._is_told:
             return
         self._is_told = True
@@ -359,7 +361,7 @@ class Lane:
                 claim.stop()
             await self._run(claim)
         except anyio.get_cancelled_exc_class():
-            await claim.release()  # the process stops: whoever goes on is not to count this as a failed try
+            await claim.release()  # the process stops: the next node must not count this as a failed try
             raise
         finally:
             self.claim = None
@@ -392,7 +394,7 @@ class Lane:
         )
         claimed = await self._context.sessions.append(session, *written, claim, extra=puts)
         owed.forget(events)
-        self._context.marks.cut_off.discard(job.turn_id)  # from here on it is in the journal
+        self._context.marks.cut_off.discard(job.turn_id)  # from here on the journal has it
         return TurnClaim(self._context, claimed, job, owed)
 
     async def _run(self, claim: TurnClaim) -> None:
@@ -402,7 +404,7 @@ class Lane:
             log.info("turn %s of %s went to somebody else", claim.job.turn_id, self.key)
             await claim.take_back()
             return
-        except Exception as error:  # the work is the dispatcher's, and in it hooks, tools and models
+        except Exception as error:  # the work is the dispatcher's, with hooks, tools and models
             log.exception("turn %s of %s failed, try %d", claim.job.turn_id, self.key, claim.job.attempt)
             self._error = f"{type(error).__name__}: {error}"
             result = None
@@ -420,7 +422,7 @@ class Lane:
             await claim.commit(result)
 
     async def _work(self, claim: TurnClaim) -> LaneResult | None:
-        """What the work says; an interrupted turn that said nothing in time leaves what it had finished."""
+        """Run the turn and return its result; an interrupted turn without a result in time keeps what it had finished."""
         turn = _lane_turn(claim)
         marks, job = self._context.marks, claim.job
         with claim.hard, marks.use(job.turn_id, is_doubted=_is_doubted(self._context, job)):
@@ -432,7 +434,7 @@ class Lane:
         return _interrupted(claim)
 
     async def _give_up(self, session: Session, job: TurnJob, reason: str, tries: int) -> None:
-        """Enough tries: an apology, a dead letter for each message, and the conversation goes on."""
+        """Cancel the turn: send an apology, make each message a dead letter, and let the conversation continue."""
         last, now = job.messages[-1], self._context.sessions.now()
         log.error(
             "turn %s of %s is given up after %s: %s", job.turn_id, self.key, format_count(tries, "try", "tries"), reason
@@ -457,7 +459,7 @@ class Lane:
 
 
 async def _pause(context: LaneContext, claim: TurnClaim) -> LaneResult | None:
-    """Breathe before the next try; a person who says stop meanwhile does not want it any more."""
+    """Pause before the next try; return an interrupted result if the person says stop meanwhile."""
     pauses = context.settings.pauses
     with anyio.move_on_after(pauses[min(claim.job.failures + 1, len(pauses)) - 1] if pauses else 0):
         await claim.stopped.wait()
@@ -465,7 +467,7 @@ async def _pause(context: LaneContext, claim: TurnClaim) -> LaneResult | None:
 
 
 async def _tell_damage(context: LaneContext, key: str, damage: RecordDamage) -> None:
-    """The person who waits there, once, and whoever reads the log."""
+    """Report the damage, to the waiting person once and to the log."""
     log.error("%s cannot go on: %s; to let it begin anew: hermes-gateway sessions delete %s", key, damage, key)
     try:
         found = await records.read_readable(context.engine, subjects.session_subject_of("in", key), 0, PAGE)
@@ -474,12 +476,12 @@ async def _tell_damage(context: LaneContext, key: str, damage: RecordDamage) -> 
             reply = Reply(f"damaged:{damage.seq}", kept.message.address, DAMAGED)
             put = records.make_reply_put(reply, key, "", context.clock())
             await context.engine.append(NewRecord(put.subject, put.data, reply.id))
-    except EngineError as error:  # a duplicate: they were told before the last start
+    except EngineError as error:  # a duplicate: the person got it before the last start
         log.info("who waits in %s is not told: %s", key, error)
 
 
 def _find_rank(context: LaneContext, job: TurnJob, *, is_backlog: bool) -> int:
-    """How early it comes: by the role of the person who waits for it now."""
+    """Return a job's rank: the role of the person who waits for it."""
     asked = job.messages[0]
     if asked.kind == "internal" or is_backlog:
         return UNAWAITED
@@ -506,7 +508,7 @@ def _lane_turn(claim: TurnClaim) -> LaneTurn:
 
 
 def _begins_session(session: Session) -> bool:
-    """Did the lane itself begin the session, for this very turn?"""
+    """Return True if the lane itself started the session for this turn."""
     return bool(session.turn and session.opened == session.turn.first - 1 and session.reason in LANE_REASONS)
 
 
@@ -518,7 +520,10 @@ def _interrupted(claim: TurnClaim) -> LaneResult:
 
 
 def _leave_corrected(claim: TurnClaim, result: LaneResult) -> LaneResult:
-    """What is left of a turn that is begun again: what it has said and done. One that ended in time is no such turn."""
+    """Return what to keep of a turn that runs again: its replies and tool calls.
+
+    A turn that ended in time stays whole.
+    """
     if result.status != "interrupted":
         return result
     turn = claim.session.turn

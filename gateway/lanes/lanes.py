@@ -1,7 +1,7 @@
-"""The lanes of this node: doorbells in, a lane for each session that has something to do, turns under limits.
+"""The lanes of this node: doorbells in, a lane for each session that has work, turns within limits.
 
-A node says that it lives by one lease, `worker.<node>`; whoever finds a claim of a node whose lease is over goes on
-with that turn. The lease only saves work: what a node may write is decided by the chain alone.
+A node shows that it is alive by one lease, `worker.<node>`. A node that finds the claim of a node whose lease has
+expired continues that turn. The lease only saves work: the chain alone decides what a node may write.
 """
 
 import logging
@@ -33,13 +33,13 @@ from gateway.turn_marks import TurnMarks
 log = logging.getLogger(__name__)
 
 CONSUMER = "turns"
-TELL_PAUSE = 0.05  # between two of a backlog who are told their place: answers go first
-GLANCE = 0.25  # between two looks at who runs a turn that is to be stopped
-MAX_INFLIGHT = 20_000  # lanes that hold a doorbell, those that wait for an answer included
+TELL_PAUSE = 0.05  # between two notices to a backlog: answers go first
+GLANCE = 0.25  # between two looks at the node of a turn that is to be stopped
+MAX_INFLIGHT = 20_000  # lanes that hold a doorbell, including those that wait for an answer
 
 
 class QueuePosition(msgspec.Struct, frozen=True):
-    """Where a new message would stand: messages before it in its session, and lanes that wait for a slot."""
+    """The place of a new message: messages before it in its session, and lanes that wait for a slot."""
 
     is_running: bool
     is_waiting: bool
@@ -48,7 +48,7 @@ class QueuePosition(msgspec.Struct, frozen=True):
 
 
 class Lanes:
-    """Runs the turns of this node. `run` until cancelled; `drain` lets running turns end first."""
+    """The turns of this node. `run` serves until cancelled; `drain` lets running turns end first."""
 
     def __init__(
         self,
@@ -75,37 +75,36 @@ class Lanes:
 
     @property
     def running(self) -> int:
-        """How many turns run on this node now."""
+        """The number of turns that run on this node."""
         return self._context.slots.running
 
     @property
     def waiting(self) -> int:
-        """How many lanes wait for a slot."""
+        """The number of lanes that wait for a slot."""
         return self._context.slots.waiting + self._workers.waiting
 
     def list_waiting(self) -> list[Message]:
-        """The messages whose answers are being made here, or wait for it."""
+        """List the messages whose answers run or wait here."""
         jobs = (lane.job for lane in self._workers.list_live())
         return [job.messages[-1] for job in jobs if job and job.messages[-1].kind != "internal"]
 
     def list_live(self) -> dict[str, str]:
-        """The sessions whose lanes are here; each with what of it is damaged, if it is.
+        """Return the sessions whose lanes are here, each with the damage of its journal records, or "".
 
-        What is damaged is in the journal, and the session cannot go on since then.
+        A session with damage cannot continue.
         """
         return {lane.key: lane.damage for lane in self._workers.list_live()}
 
     async def accept(
         self, message: Message, key: str, *extra: NewRecord, bot: str = "", told: Sequence[NewRecord] = ()
     ) -> int | None:
-        """Journal a message; its sequence, or None for a duplicate. Only then may the network be told that we have it.
+        """Append a message and return its sequence, None for a duplicate. Confirm it to the network only afterwards.
 
-        `extra` (a network's cursor) is written in the same append, and for a duplicate all the same. What it is `told`
-        of others is written with it.
+        The same append writes `extra` (a network's cursor), even for a duplicate, and the overheard messages `told`.
 
         Raises:
-            Conflict: the cursor was moved by somebody else. If the message is there all the same, then once.
-            EngineError: the journal takes nothing now; nothing was written, and the network must keep the message.
+            Conflict: another process moved the cursor. If the message is in the journal all the same, then once.
+            EngineError: the journal takes no appends; nothing was written, and the network must keep the message.
         """
         if await self.is_full():
             raise EngineError("too many conversations wait for an answer already; the network keeps this message")
@@ -113,13 +112,13 @@ class Lanes:
         return seq
 
     async def depth(self) -> int:
-        """How many doorbells there are: at least one for each session that has something to do."""
+        """Count the doorbells: at least one for each session that has work."""
         return await self._context.engine.depth(CONSUMER)
 
     async def is_full(self) -> bool:
-        """Returns True when so much waits that the networks should keep what else there is.
+        """Return True if so much waits that the networks should keep further messages.
 
-        The journal is asked only where so many may wait as were there when it was last asked, and came since.
+        The journal is asked only if the last known count and the messages since then reach the limit.
         """
         if self._most_waiting > self._context.settings.backlog:
             self._most_waiting = await self.depth()
@@ -132,7 +131,7 @@ class Lanes:
         bot: str = "",
         told: Sequence[NewRecord] = (),
     ) -> list[int | None]:
-        """Journal several messages with their keys in one append, as `accept` does one."""
+        """Append several messages with their keys at once, as `accept` does one."""
         puts = [make_inbound_put(message, key, bot, self._context.clock()) for message, key in arrived]
         self._most_waiting += len(puts)
         try:
@@ -154,10 +153,10 @@ class Lanes:
         msg_id: str | None = None,
         digest: str = "",
     ) -> bool:
-        """A person's answer to an open question; False when nothing of that name is asked, and nothing was written.
+        """Append a person's answer to an open question; return False, and write nothing, if no such question is open.
 
-        `msg_id` is that of the message which brought the answer, so that it counts once; `extra` as in `accept`. With
-        a `digest` it counts for the very question that has it.
+        `msg_id` is the id of the message with the answer, so that it counts once; `extra` as in `accept`. With a
+        `digest` the answer counts only for the question that has it.
         """
         wakeup = make_wakeup_put(key, msg_id)
         while (turn := (session := await self._context.sessions.open(key)).turn) and turn.asks(name, digest):
@@ -176,7 +175,7 @@ class Lanes:
         return False
 
     async def interrupt(self, key: str) -> Literal["running", "waiting", "nothing"]:
-        """Stop what the session is doing: its running turn, on whichever node, or the turn that waits for answers."""
+        """Stop a session's running turn, on any node, or the turn that waits for answers."""
         if (lane := self._workers.worker(key)) and lane.stop():
             return "running"
         peers = self._context.peers
@@ -194,7 +193,7 @@ class Lanes:
             except Conflict:
                 continue
             if lane := self._workers.worker(key):
-                lane.stop()  # it had claimed the turn in that moment, and would go on with it until its next record
+                lane.stop()  # it had just claimed the turn, and would run it until its next record
             return "waiting"
         if any(message.has_audio for _, message in await read_pending(self._context.engine, session)):
             await self._context.engine.publish(subjects.control_subject_of(key), key.encode())
@@ -202,14 +201,14 @@ class Lanes:
         return "nothing"
 
     async def queue_position(self, key: str) -> QueuePosition:
-        """Returns what is before a message that would come now."""
+        """Return what is before a message that would come now."""
         session = await self._context.sessions.open(key)
         waiting = await self._context.engine.read(subjects.session_subject_of("in", key), session.upto, PAGE)
         is_running = bool(session.turn and session.turn.by)
         return QueuePosition(is_running, session.is_waiting, len(waiting), self.waiting)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled or drained. Turns that run then are given back to the journal, and go on elsewhere."""
+        """Serve until cancelled or drained. Turns that run then return to the journal, and continue elsewhere."""
         consumer = await open_turns_consumer(self._context.engine, self._context.settings.ack_wait)
         lease = await take_lease(self._context)
         self._workers, self._ended = self._make_workers(), anyio.Event()
@@ -234,9 +233,10 @@ class Lanes:
             self._ended.set()
 
     async def drain(self, limit: float) -> bool:
-        """Begin nothing new, let what runs end, and stop `run`; whether everything ended within `limit` seconds.
+        """Start nothing new, let running turns end, and stop `run`; return False if some did not end within `limit`
+        seconds.
 
-        What did not end is given back to the journal when this returns.
+        Those are back in the journal when this returns.
         """
         with anyio.move_on_after(limit) as timer:
             await self._workers.close()
@@ -251,20 +251,20 @@ class Lanes:
         return workers
 
     def _look_at(self, lane: Lane, record: Record) -> None:
-        """A message may want the running turn to end."""
+        """Interrupt the running turn if the message requires it."""
         kept = records.decode(record.data)
         if isinstance(kept, records.InboundMessage) and self._context.settings.interrupts(kept.message):
             lane.interrupt_by(record.seq, kept.message)
 
     async def _obey_control(self, asked: Tail) -> None:
-        """Somebody asks that what is done for a session be stopped, and does not know which node does it."""
+        """Stop turns on request of processes that do not know which node runs them."""
         async for record in asked:
             if lane := self._workers.worker(record.data.decode()):
                 lane.stop()
 
     async def _stay_alive(self, lease: Lease | None) -> None:
-        """Renew the lease of this node, and say of the doorbells that lanes hold that they are in good hands."""
-        settings, is_told = self._context.settings, False  # of an outage: that it lasts is no news
+        """Renew the lease of this node and the acknowledgement wait of the doorbells that lanes hold."""
+        settings, is_told = self._context.settings, False  # that an outage lasts is no news
         while True:
             await anyio.sleep(find_pause(min(settings.lease, settings.ack_wait) / 3))
             try:
@@ -280,15 +280,15 @@ class Lanes:
 
 
 async def open_turns_consumer(engine: Engine, ack_wait: float = ACK_WAIT) -> Consumer:
-    """A node that runs no turns makes their consumer too: what waits for one that does is counted."""
+    """Open the consumer of turns. A node that runs no turns does so too, to count the waiting work."""
     patterns = (subjects.IN_SUBJECTS, subjects.WAKEUP_SUBJECTS)
     return await engine.consumer(ConsumerSpec(CONSUMER, patterns, ack_wait, MAX_INFLIGHT, only_wakes=True))
 
 
 async def list_open_sessions(engine: Engine) -> list[str]:
-    """The keys of those that have something to do or wait for an answer, on whichever node: each has a doorbell.
+    """List the sessions that have work or wait for an answer, on any node: each has a doorbell.
 
-    Those come first that have waited longest.
+    Those that have waited longest come first.
     """
     found, after = dict[str, None](), 0
     while page := await engine.list_owed(CONSUMER, math.inf, after, records.PAGE):
@@ -303,7 +303,7 @@ def _session_key(record: Record) -> str | None:
 
 
 def _find_person(record: Record) -> str:
-    """Whose it is; what somebody answered is their session's."""
+    """Return the author of a message; any other record belongs to its session."""
     kept = records.decode(record.data)
     if isinstance(kept, records.InboundMessage):
         return kept.message.sender
@@ -311,7 +311,7 @@ def _find_person(record: Record) -> str:
 
 
 async def _tell_backlog(workers: KeyedWorkers[Lane], context: LaneContext) -> None:
-    """Of what waited from before a start, those whose lanes have not begun are told their place as well, bit by bit."""
+    """Send the people of the backlog from before the start their place in line, bit by bit."""
     await anyio.sleep(context.settings.patience)
     before = workers.list_waiting()
     for place, lane in enumerate(before, start=1):
@@ -324,7 +324,7 @@ async def _tell_backlog(workers: KeyedWorkers[Lane], context: LaneContext) -> No
 
 
 async def answer_peer(workers: KeyedWorkers[Lane], data: bytes) -> bytes:
-    """Another node asks something of a turn that it takes to be ours; whether it is."""
+    """Answer another node about a turn; the answer is False if this node does not run it."""
     asked = msgspec.json.decode(data, type=LaneRequest)
     lane = workers.worker(asked.session_key)
     is_here = lane is not None and (lane.stop() if asked.wish == "stop" else await lane.look_for_messages())
@@ -332,12 +332,12 @@ async def answer_peer(workers: KeyedWorkers[Lane], data: bytes) -> bytes:
 
 
 async def take_lease(context: LaneContext) -> Lease | None:
-    """Take the lease that says that this node lives; None while somebody else of this name holds it."""
+    """Take the lease that shows that this node is alive; None while another process has a node of this name."""
     return await context.engine.lease(lease_key_of(context.node), context.node, context.settings.lease)
 
 
 def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRecord:
-    """The record of a message, under the network's own id for it; it has no limit until it is answered."""
+    """Make the record of a message, with the network's id; it has no expiry until it is answered."""
     inbound = records.InboundMessage(session_key=key, message=message, at=now)
     return NewRecord(
         subjects.session_subject_of("in", key),
@@ -347,12 +347,12 @@ def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRec
 
 
 def make_wakeup_put(key: str, msg_id: str | None = None) -> NewRecord:
-    """The record that has a session's lane look again."""
+    """Make the record that wakes a session's lane."""
     wakeup = records.encode(records.LaneWakeup(session_key=key))
     return NewRecord(subjects.session_subject_of("bell", key), wakeup, msg_id)
 
 
 def message_id_of(message: Message, bot: str = "") -> str:
-    """Returns what makes a message the same one when a network delivers it again."""
+    """Return the id by which a message counts once when a network delivers it again."""
     at = message.address
     return f"in:{at.platform}:{bot}:{at.chat_id}:{message.id}"

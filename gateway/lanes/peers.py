@@ -1,8 +1,9 @@
-"""The other nodes, as lanes see them: whether one lives, and what is asked of the one that runs a turn.
+"""The other nodes, as lanes see them: if one is alive, and requests to the one that runs a turn.
 
-Each node answers under a subject of its own. Whoever does not answer is dead, or stands still: by and by its lease is
-over, and then its turn is anybody's. So who asks looks again, and needs nobody's answer for ever. One that answers that
-it knows nothing of a turn that it had claimed was begun anew since then: its turn is anybody's at once.
+Each node answers under a subject of its own. A node that does not answer is dead or hangs: eventually its lease
+expires, and then any node may take its turn. So the asking node looks again, and does not depend on an answer. A node
+that answers that it does not know a turn that it had claimed was restarted since then: any node may take its turn at
+once.
 """
 
 import time
@@ -17,33 +18,35 @@ from gateway.records import subjects
 from gateway.sessions.session import OpenTurn
 
 ANSWER_SECONDS = 1.0
-LOOK_AGAIN = 0.5  # whether the node lives that runs the turn
-ASK_AGAIN = 2.0  # whether it still runs it; a node has longer leases
+LOOK_AGAIN = 0.5  # at the lease of the node that runs the turn
+ASK_AGAIN = 2.0  # if that node still runs it; its lease is longer
 
 Wish: TypeAlias = Literal["stop", "look"]
 
 
 class LaneRequest(msgspec.Struct, frozen=True):
-    """To stop the turn of a session, or to look for messages that want it to end."""
+    """A request to stop a session's turn, or to look for messages that end it."""
 
     session_key: str
     wish: Wish
 
 
 class Peers:
-    """All nodes but this one. That one lives is believed for a moment, so that thousands who wait ask once."""
+    """All nodes but this one. A live node is cached for a moment, so that thousands of waiting lanes ask once."""
 
     def __init__(self, engine: Engine, node: str) -> None:
         self._engine = engine
         self._node = node
-        self._seen: dict[str, float] = {}  # until when we take it that this node lives
+        self._seen: dict[str, float] = {}  # until when a node counts as alive
 
     async def run(self, turn: OpenTurn) -> bool:
-        """Asks whether one of them has claimed this turn, and lives."""
+        """Return True if another node has claimed this turn and is alive."""
         return bool(turn.by) and turn.by != self._node and await self._is_alive(turn.by)
 
     async def find_pause(self, turn: OpenTurn, key: str) -> float:
-        """How long the turn is left to the node that runs it, which looks for new messages now; 0 where none does."""
+        """Return how long to leave the turn to the node that runs it, and have that node look for messages; 0 if none
+        does.
+        """
         if not await self.run(turn):
             return 0.0
         has_it = await self.ask(turn.by, key, "look")
@@ -59,7 +62,7 @@ class Peers:
         return True
 
     async def ask(self, node: str, key: str, wish: Wish) -> bool | None:
-        """Whether it had a turn of the session to do it with; None where it does not answer."""
+        """Send a request; return True if the node runs a turn of the session, None if it does not answer."""
         request = msgspec.json.encode(LaneRequest(key, wish))
         with suppress(TimeoutError, EngineError):
             answer = await self._engine.request(subjects.node_subject_of(node), request, ANSWER_SECONDS)
@@ -68,5 +71,5 @@ class Peers:
 
 
 def lease_key_of(node: str) -> str:
-    """Returns the key of the lease that says that a node lives."""
+    """Return the key of the lease that shows that a node is alive."""
     return f"worker.{node}"

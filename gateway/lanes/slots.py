@@ -1,6 +1,6 @@
-"""How many turns may run at once: in all, for one person, and for a role. Owners come first, and everybody comes.
+"""Limits on running turns: in all, per person and per role. Owners come first, and no one waits for ever.
 
-A lane takes a slot for one turn and then stands at the end again, so a conversation with thousands of waiting messages
+A lane takes a slot for one turn and then queues again at the end, so a conversation with thousands of waiting messages
 gets one turn in each round like every other.
 """
 
@@ -31,12 +31,12 @@ class Ticket(msgspec.Struct, eq=False):
 
 
 class Slots:
-    """Slots for turns, by the rank of those who wait for them: a person's role, or `UNAWAITED`.
+    """Slots for turns, by rank: the role of the waiting person, or `UNAWAITED`.
 
-    A higher role comes first, and each fourth slot goes to the one who waits longest. A person gets a second slot when
-    no other person could take it. Guests have at most half of the slots, and what no person waits for (schedules,
-    hooks, webhooks, what is left from before a start) has at most a quarter; the last quarter (at least one, where
-    there are two) is for others.
+    A higher role comes first, and every fourth slot goes to the longest wait. A person gets a second slot only if no
+    other person could take it. Guests have at most half of the slots. Work without a waiting person (schedules, hooks,
+    webhooks, a backlog from before the start) has at most a quarter. Both together leave the last quarter (at least one
+    slot of two or more) to others.
     """
 
     def __init__(self, total: int, per_person: int) -> None:
@@ -59,9 +59,9 @@ class Slots:
 
     @asynccontextmanager
     async def slot(self, person: str, rank: int, patience: float, tell: TellWait) -> AsyncIterator[bool]:
-        """One slot for this person; yields whether one had to wait for it.
+        """Hold one slot for this person; yield True if it had to be waited for.
 
-        Who still waits after `patience` seconds is told, once, which place in the line it is.
+        A person who still waits after `patience` seconds is notified once of their place in line.
         """
         self._numbered += 1
         ticket, queue = Ticket(self._numbered, person, rank), self._queues[rank]
@@ -92,7 +92,7 @@ class Slots:
         self._serve()
 
     def _serve(self) -> None:
-        """Call those who may come."""
+        """Call the next tickets while slots are free."""
         while self._free and (ticket := self._find_next()):
             self._queues[ticket.rank].remove(ticket)
             self._free -= 1
@@ -115,5 +115,5 @@ class Slots:
         return self._taken[rank] < self._most[rank] and not (is_low and low >= self._most_of_low)
 
     def _find_first(self, rank: int, most: int) -> Ticket | None:
-        """The first in this line whose person would have no more than so many."""
+        """Find the first ticket of this queue whose person has fewer than `most` turns running."""
         return next((one for one in self._queues[rank] if self._running[one.person] < most), None)

@@ -1,4 +1,4 @@
-"""What a lane runs, and what comes of it: `RunTurn` is one callable from a `LaneTurn` to a `LaneResult`."""
+"""The input and output of a turn: `RunTurn` is one callable from a `LaneTurn` to a `LaneResult`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeGuard
@@ -21,12 +21,12 @@ ANSWER_WAIT = 3600.0
 
 
 class LaneResult(msgspec.Struct, frozen=True):
-    """How a turn (or a command) ended, all of it written in one append: the end, the replies, and the events owed.
+    """The outcome of a turn (or a command). One append writes all of it: the end, the replies, and the pending events.
 
-    With `questions` (name -> prompt) it has not ended: it waits up to `wait` seconds for the answers, then it runs
-    again; entries are not kept then, `replies` carry the prompts, `calls` those that an approval lets run, and
-    `requests` ask for it where it can be given. `changes` are records of the session's own that come before the end: a
-    new session, a setting, an undo. `bag` replaces the session's when it is not None.
+    With `questions` (name -> prompt) the turn has not ended: it waits up to `wait` seconds for the answers, then it
+    runs again. Entries are not stored then, `replies` carry the prompts, `calls` are the tool calls that an approval
+    would allow, and `requests` ask the approvers. `changes` are records of the session itself that come before the end:
+    a new session, a setting, an undo. `bag` replaces the session's unless it is None.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -41,34 +41,33 @@ class LaneResult(msgspec.Struct, frozen=True):
     changes: tuple[records.TurnRecord, ...] = ()
     requests: tuple[records.ApprovalRequest, ...] = ()
     over_budget: bool = False
-    pieces: tuple[MessagePiece, ...] = ()  # what of the entries came from which message
-    is_corrected: bool = False  # its messages have been edited meanwhile, and are answered by another turn
+    pieces: tuple[MessagePiece, ...] = ()  # maps the entries to their messages
+    is_corrected: bool = False  # its messages were edited meanwhile, and another turn answers them
 
 
 class RecordStep(Protocol):
-    """Writes a finished step of a turn, and in the same append what is to be said with it.
+    """Write a finished step of a turn, with its replies in the same append.
 
     Raises:
-        Conflict: the turn is no longer ours; do nothing more. The turn is cancelled besides.
+        Conflict: the turn is no longer ours, and is cancelled; do nothing more.
     """
 
     async def __call__(self, step: records.Step, *replies: Reply) -> None: ...
 
 
 class LaneTurn(msgspec.Struct, frozen=True):
-    """One turn, as it is given to the work.
+    """One turn, as the work receives it.
 
     `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
-    under the same id: `open` has the steps already done, what people answered (None: nobody did in time) to what they
-    were asked, and the number of tries since the last answer; `resumed` says that this is not the first run.
-    `begins_session`: it is the first one of its session. The next record of the turn takes along `owed`, its events for
-    durable hooks, `usage`, which counts its calls of models, and the steps that were given to `hold`. `say` says
-    something in the middle of the turn: once, however often the turn runs (by the reply's id). `show` says as which
-    reply something may stand in the chat already: a turn that ends without it owes it all the same, empty, and so takes
-    away what was shown.
+    under the same id: `open` has the finished steps, the questions with their answers (None: no answer in time), and
+    the number of tries since the last answer; `resumed` marks a further run. `begins_session` marks the first turn of a
+    session. The next record of the turn takes along `owed`, its events for durable hooks, `usage`, which counts its
+    model calls, and the steps passed to `hold`. `say` sends a reply during the turn: once, however often the turn runs
+    (by the reply's id). `show` names a reply that the chat may already display: a turn that ends without that reply
+    sends it empty, and so removes it from the chat.
 
-    Whoever wants a word when the turn is interrupted runs what may be cut in `with turn.scope:` and looks at
-    `turn.scope.cancelled_caught` afterwards; the rest has `grace` seconds left before it is cancelled from outside.
+    To have a last word after an interrupt, run the work in `with turn.scope:` and look at `turn.scope.cancelled_caught`
+    afterwards; the rest has `grace` seconds before it is cancelled from outside.
     """
 
     session: Session
@@ -90,22 +89,22 @@ class LaneTurn(msgspec.Struct, frozen=True):
 
 
 def reply_id_of(turn_id: str, part: int = 0) -> str:
-    """The id of a turn's own answer; what was said before its tools are parts of it, each under an id of its own."""
+    """Return the id of a turn's answer. Each part before a tool call has an id of its own."""
     return f"{turn_id}:reply:{part}" if part else f"{turn_id}:reply"
 
 
 def count_parts(turn_id: str, steps: Sequence[records.Step]) -> int:
-    """How many answers of the turn's own model went on with tools."""
+    """Count the answers of the turn's own model that continued with tools."""
     return sum(isinstance(step, records.LlmStep) and has_own_calls(step, turn_id) for step in steps)
 
 
 def is_last_answer(step: records.Step, turn_id: str) -> TypeGuard[records.LlmStep]:
-    """Is it an answer of the turn itself, with which that ends?"""
+    """Return True if the step is the answer that ends the turn."""
     return isinstance(step, records.LlmStep) and step.turn_id == turn_id and not step.entry.tool_calls
 
 
 def has_own_calls(step: records.LlmStep, turn_id: str) -> bool:
-    """Does the turn's own model want tools with this answer, and say more behind them?"""
+    """Return True if the turn's own model calls tools in this answer, and continues after them."""
     return step.turn_id == turn_id and bool(step.entry.tool_calls)
 
 
@@ -115,7 +114,7 @@ RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]
 class TurnStart(msgspec.Struct, frozen=True):
     """A turn that is about to be claimed, with the session as it will be then.
 
-    With an `error` it is given up for that instead, and its person is told the `apology`.
+    With an `error` the turn is cancelled instead, and its person gets the `apology`.
     """
 
     turn_id: str
@@ -132,13 +131,13 @@ NoteClaim: TypeAlias = Callable[[TurnStart], Awaitable[None]]
 
 
 async def ignore_claim(_claimed: TurnStart) -> None:
-    """For lanes whose turns have no events."""
+    """Do nothing, for lanes whose turns have no events."""
 
 
 def build_partial_entries(messages: Sequence[Message], steps: Sequence[records.Step]) -> tuple[Entry, ...]:
-    """Returns what an interrupted turn leaves in the transcript: the words of the person, and what was finished.
+    """Return the transcript entries of an interrupted turn: the person's words, and the finished steps.
 
-    A tool call without a result gets one that says so: a transcript with a hole is refused by models.
+    A tool call without a result gets one that says so: models refuse a transcript with a gap.
     """
     results = {step.call_id: step.entry for step in steps if isinstance(step, records.ToolFinished)}
     entries = [Entry("user", message.text) for message in messages]
@@ -154,6 +153,6 @@ def build_partial_entries(messages: Sequence[Message], steps: Sequence[records.S
 
 
 def build_partial_pieces(messages: Sequence[Message]) -> tuple[MessagePiece, ...]:
-    """Each message is an entry of its own there."""
+    """Find the pieces of messages that are an entry each."""
     found = ((at, find_pieces([message], message.text)) for at, message in enumerate(messages))
     return tuple(replace(piece, entry=at) for at, pieces in found for piece in pieces)

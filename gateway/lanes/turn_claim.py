@@ -1,27 +1,28 @@
-"""A turn in the hands of this node, for as long as its claim is the last one in the session's chain.
+"""A turn that this node runs, for as long as its claim is the last one in the session's chain.
 
-Theory of operation. A claim is a record of the chain: this node runs this turn, as try number so-and-so. No lock is
-held and no lease protects it: every record of the turn is appended on the condition that the chain still ends where
-this node last saw it, so a claim holds exactly until somebody else appends something that ends it.
+Theory of operation. A claim is a record of the chain: this node runs this turn, as try number so-and-so. No lock and no
+lease protects it: every record of the turn is appended on the condition that the chain still ends where this node last
+saw it, so a claim holds exactly until another process appends a record that ends it.
 
-- Who may take it: anybody who finds the turn open and nobody alive running it (`find_next_job`). The lease of a node
-  only spares others the try; were it wrong, the append would decide all the same.
-- Somebody appends while the turn runs: the append meets a `Conflict`, and the chain is read on. What leaves the claim
-  standing (a setting, a title) is taken in, and the append is made again. A newer claim, the session's
-  reset or its removal make the claim lost: the work is cancelled before its next side effect, and writes nothing more.
-- A crash: the claim stays in the chain, and nobody renews the lease. The next process (here it has the same node name,
-  so at once) claims the turn anew, with its finished steps.
-- A stop of the process: the work is cancelled and the claim released, which takes the try back; a moment is left for
-  it, and if that is not enough, it is as after a crash.
-- An interrupt (`stop`): `soft` is cancelled, so that work which wants a last word can say it; after `grace` seconds
-  `hard` is. What comes of it is an end of the turn, not a failed try.
-- Events of the turn that durable hooks are owed wait in `owed` until the next record, and are appended with it. So
-  each stands in the journal if and only if what it tells does. What waits when the turn is cut off is dropped: whoever
-  goes on with it fires the same events again, under the same ids, and those that were written already are passed over.
-- A step that is `held` waits for the next record in the same way: the answer with which a turn ends is in its end.
-- What its calls of models used waits in `usage` in the same way; of a claim that is lost it is written by itself.
-- A journal that takes nothing (a full disk): waited for, since what was done must be written. Till then no further
-  step begins.
+- A node may take the claim if it finds the turn open and no live node running it (`find_next_job`). The lease of a node
+  only spares others the try; if it were wrong, the append would still decide.
+- Another append while the turn runs: our append meets a `Conflict`, and this node reads the chain on. A record that
+  leaves the claim valid (a setting, a title) is taken in, and the append is repeated. After a newer claim, or the
+  session's reset or removal, the claim is lost: the work is cancelled before its next side effect, and writes nothing
+  more.
+- A crash: the claim stays in the chain, and the lease expires. The next process (here it has the same node name, so at
+  once) claims the turn again, with its finished steps.
+- A stop of the process: the work is cancelled and the claim released, which takes the try back. The release has a
+  moment; if that is not enough, the result is that of a crash.
+- An interrupt (`stop`): `soft` is cancelled, so that the work can have a last word; after `grace` seconds `hard` is
+  cancelled. The turn ends, and this counts as no failed try.
+- Pending events for durable hooks wait in `owed` until the next record, and are appended with it. So the journal has an
+  event if and only if it has the fact. Events that wait when the turn is cut off are dropped: the next run fires the
+  same events again, under the same ids, and skips those that are already written.
+- A step that is `held` waits for the next record in the same way: the turn's end contains its last answer.
+- `usage` of model calls waits in the same way; after a lost claim it is written on its own.
+- A journal that takes no appends (a full disk) is waited for, since finished work must be recorded. Until then no
+  further step starts.
 """
 
 import asyncio
@@ -54,12 +55,11 @@ log = logging.getLogger(__name__)
 
 
 class TurnJob(msgspec.Struct, frozen=True):
-    """What a lane is about to run: these messages, up to the inbound sequence `on`, as try number `attempt`.
+    """A turn that a lane is about to run: these messages, up to the inbound sequence `on`, as try number `attempt`.
 
-    `failures`: tries before that ended with an error. `deaths`: tries in whose very code the process died. `waited`:
-    the seconds since the first of the messages came, of a turn that runs again. `edits`: the sequences of those that
-    are taken into the messages. `audio`: what has to be made into words first; `is_stopped`: nobody wants an
-    answer any more.
+    `failures` counts earlier tries that ended with an error, and `deaths` those in whose code the process died.
+    `waited` is the seconds since the first message came, if the turn runs again. `edits` are the sequences of the edits
+    in the messages. `audio` lists the files to transcribe first; `is_stopped`: the person wants no answer any more.
     """
 
     turn_id: str
@@ -84,13 +84,13 @@ class TurnJob(msgspec.Struct, frozen=True):
         return self.messages[-1].address
 
     def is_changed_by(self, seq: int, edit: Message) -> bool:
-        """Is this an edit, of its messages, that it does not know?"""
+        """Return True if this edits one of its messages and is not yet part of it."""
         is_new = seq > self.on and seq not in self.edits
         return is_new and any(is_edit_of(edit, one) for one in self.messages)
 
 
 class TurnClaim:
-    """The claim on one turn, and all that is written under it."""
+    """The claim on one turn, and everything that is written under it."""
 
     def __init__(self, context: LaneContext, session: Session, job: TurnJob, owed: OwedEvents) -> None:
         assert session.turn
@@ -98,26 +98,26 @@ class TurnClaim:
         self.job = job
         self.owed = owed
         self.usage = TurnUsage(origin_of(job.messages[0], session.session_id))
-        self.soft = anyio.CancelScope()  # what the work itself watches, to end with a last word
+        self.soft = anyio.CancelScope()  # the work may watch this one, to end with a last word
         self.hard = anyio.CancelScope()  # around the whole work
         self.is_lost = False
         self.is_corrected = False
-        self.shown: dict[str, Reply] = {}  # what may stand in the chat already, by its id: replies without a text
+        self.shown: dict[str, Reply] = {}  # replies that the chat may already display, by id, without their text
         self.held: list[records.Step] = []
         self.stopped = asyncio.Event()
         self._context = context
         self._claimed = session.turn.claimed
-        self._owed: set[str] = set()  # the ids of what was said with steps
+        self._owed: set[str] = set()  # the ids of replies that were sent with steps
         self._one_at_a_time = asyncio.Lock()  # tools run side by side, and each record needs the sequence of the last
 
     def stop(self) -> None:
-        """Interrupt: the work has a moment to end by itself, then it is cancelled."""
+        """Interrupt the work: it has a moment to end, then it is cancelled."""
         self.stopped.set()
         self.soft.cancel()
         self.hard.deadline = min(self.hard.deadline, anyio.current_time() + self._context.settings.grace)
 
     def correct(self) -> None:
-        """Interrupt, for what it answers has been edited."""
+        """Interrupt the work because one of its messages was edited."""
         self.is_corrected = True
         self.stop()
 
@@ -137,7 +137,7 @@ class TurnClaim:
         await self._write(records.InterimReply(turn_id=self.job.turn_id, reply_id=reply.id), replies=[reply])
 
     async def commit(self, result: LaneResult) -> None:
-        """The end of the turn, or the questions that it waits for, with all that belongs to it, in one append."""
+        """Append the end of the turn, or its open questions, with everything that belongs to it, at once."""
         extra, replies = [*map(make_request_put, result.requests)], [*result.replies]
         if not result.questions:
             owed = {reply.id for reply in result.replies}
@@ -153,7 +153,10 @@ class TurnClaim:
         self.owed.end()
 
     async def release(self) -> None:
-        """Give the turn back, so that whoever goes on starts no new try. At the process's end, hence bounded."""
+        """Return the turn, so that the next node counts no new try.
+
+        Bounded in time, since the process may be ending.
+        """
         self.owed.end()
         with anyio.move_on_after(self._context.settings.release, shield=True):
             try:
@@ -162,18 +165,18 @@ class TurnClaim:
                 log.debug("turn %s was taken over before it was given back", self.job.turn_id)
 
     async def take_back(self) -> None:
-        """What was shown of a turn that is no more, since its conversation was begun anew or removed."""
+        """Remove displayed replies of a turn that no longer exists, since its conversation was reset or removed."""
         turn = self.session.turn
         if self.shown and not (turn and turn.turn_id == self.job.turn_id):
-            with suppress(EngineError):  # then it stands there, and says no more than it did
+            with suppress(EngineError):  # then the reply stays as it is
                 await self._context.engine.append(*self._outbound([*self.shown.values()])[0])
 
     async def fail(self) -> None:
-        """Give the turn back after a try that ended with an error."""
+        """Return the turn after a try that ended with an error."""
         await self._write(records.ClaimReleased(turn_id=self.job.turn_id, failed=True))
 
     async def write_usage(self) -> None:
-        """What no further record of the turn has taken along: it was used all the same."""
+        """Write the usage that no further record of the turn has taken along."""
         if self.usage.waiting:
             with anyio.move_on_after(self._context.settings.release, shield=True):
                 await self.usage.write(self._context.engine)
@@ -194,7 +197,7 @@ class TurnClaim:
         )
 
     def _outbound(self, replies: Sequence[Reply]) -> tuple[list[NewRecord], list[Callable[[], None]]]:
-        """The records of replies, and functions to call afterwards, if all have arrived with that."""
+        """Make the records of replies, and the functions to call afterwards if all replies arrived with them."""
         job, at, cause = self.job, self._context.clock(), cause_of(self.job.messages)
         owed = [
             records.OwedReply(
@@ -211,14 +214,14 @@ class TurnClaim:
     async def _write(
         self, *kept: records.TurnRecord, replies: Sequence[Reply] = (), extra: Sequence[NewRecord] = ()
     ) -> None:
-        """Append these, with the events that wait for it: a wait for the journal gathers no more of them."""
+        """Append these with the waiting events: a wait for the journal collects no further events."""
         async with self._one_at_a_time:
             await self._write_ahead()
             events, decisions, counted = self.owed.waiting, self.owed.decisions, self.usage.waiting
             held = () if any(isinstance(one, records.TurnEnded) and one.answer for one in kept) else self.held
             kept = (*held, *make_decision_records(self.job.turn_id, decisions), *kept)
             outbound, arrived = self._outbound(replies)
-            # The requests first: whoever looks for what was shown for one reads on from there.
+            # Requests first: a reader that looks for the message of a request reads on from there.
             extra = [*extra, *make_owed_puts(events, self.session.key), *outbound]
             while True:
                 if self.is_lost:
@@ -236,19 +239,19 @@ class TurnClaim:
                     return
                 except Conflict:
                     await self._look_again()
-                except Duplicate:  # an append that was cut off, or met a conflict, has written some of it after all
+                except Duplicate:  # an append that was cut off, or met a conflict, has been written in part
                     await self.usage.write(self._context.engine)
                     counted = ()
 
     async def _write_ahead(self) -> None:
-        """Of more events than go with a record, the first go before it: a turn that runs again knows those."""
+        """Append the first events ahead if too many wait for one record: a turn that runs again knows them."""
         while not self.is_lost and len(events := self.owed.waiting) > MOST_EVENTS:
             puts = make_owed_puts(events[:MOST_EVENTS], self.session.key)
             await append_until_written(partial(append_in_parts, self._context.engine, puts), "what hooks are owed")
             self.owed.forget(events[:MOST_EVENTS])
 
     async def _look_again(self) -> None:
-        """Take in what others appended; the claim is lost if it is no longer the chain's last, or cannot be read."""
+        """Take in other appends; the claim is lost if it is no longer the chain's last, or if the chain cannot be read."""
         turn = None
         with suppress(EngineTooNew):
             self.session = await self._context.sessions.open(self.session.key)
@@ -259,7 +262,7 @@ class TurnClaim:
 
 
 def find_last_answer(held: Sequence[records.Step], result: LaneResult) -> records.LastAnswer | None:
-    """Find the answer that belongs into the end of its turn; None unless it is the only step that is held."""
+    """Return the answer that belongs into the end of its turn; None unless it is the only held step."""
     match held:
         case [records.LlmStep() as step]:
             return records.LastAnswer(step.hop, step.stop, None if step.usage == result.usage else step.usage)
@@ -267,10 +270,10 @@ def find_last_answer(held: Sequence[records.Step], result: LaneResult) -> record
 
 
 class InterruptRequests:
-    """What came to a lane and wants the running turn to end: new words, and edits."""
+    """The messages to a lane that end its running turn: new words, and edits."""
 
     def __init__(self) -> None:
-        self._newest = 0  # inbound sequence of what is to be answered now
+        self._newest = 0  # inbound sequence of the message to answer now
         self._edits: list[tuple[int, Message]] = []
 
     def note(self, seq: int, message: Message) -> None:
@@ -280,19 +283,19 @@ class InterruptRequests:
             self._newest = max(self._newest, seq)
 
     def stop(self, claim: TurnClaim) -> None:
-        """End a turn that does not cover them, or have it begin again where they edit its message."""
+        """End a turn that does not cover the messages, or restart it if they edit one of its messages."""
         if any(claim.job.is_changed_by(seq, edit) for seq, edit in self._edits):
             claim.correct()
         elif self._newest > claim.job.on:
             claim.stop()
 
     def forget_edits(self) -> None:
-        """The turn is over."""
+        """Forget the edits when the turn is over."""
         self._edits.clear()
 
 
 async def gather_owed_events(context: LaneContext, session: Session, job: TurnJob) -> OwedEvents:
-    """For the events of a turn that is about to be claimed; what an earlier run of it has written down is known."""
+    """Collect the events of a turn that is about to be claimed; those that an earlier run wrote are known."""
     if not job.resumed or not session.turn:
         return OwedEvents()
     decided = [(one.event_id, one.hook, one.decision) for one in session.turn.decisions]
@@ -302,7 +305,7 @@ async def gather_owed_events(context: LaneContext, session: Session, job: TurnJo
 
 
 def make_decision_records(turn_id: str, decisions: Sequence[HookDecision]) -> Iterator[records.DecisionRecord]:
-    """What hooks decided, for the chain; of long words the beginning."""
+    """Make the chain's records of hook decisions; long texts are cut."""
     for one in decisions:
         fields = one._asdict() | {"reason": one.reason[:LONGEST_REASON], "hook": one.hook[:LONGEST_NAME]}
         yield records.DecisionRecord(turn_id=turn_id, **fields)
@@ -311,24 +314,24 @@ def make_decision_records(turn_id: str, decisions: Sequence[HookDecision]) -> It
 async def write_decisions(
     engine: Engine, sessions: SessionRepository, key: str, turn_id: str, owed: OwedEvents
 ) -> None:
-    """What hooks decided about a reply of a turn that may be over, with the events that others are owed of it."""
+    """Append the decisions of hooks about a reply, with the pending events; the turn may be over."""
     puts, decided = make_owed_puts(owed.waiting, key), tuple(make_decision_records(turn_id, owed.decisions))
     while decided and (session := await sessions.open(key)).session_id:
         try:
             await append_until_written(partial(sessions.append, session, *decided, extra=puts), "what hooks decided")
             return
         except Conflict:
-            continue  # the conversation goes on meanwhile
+            continue  # the conversation continued meanwhile
     if puts:
         await append_until_written(partial(engine.append, *puts), "what hooks are owed")
 
 
 def make_owed_puts(events: Iterable[OwedEvent], session_key: str) -> list[NewRecord]:
-    """The records of events that wait."""
+    """Make the records of waiting events."""
     return [records.make_owed_event_put(event.name, event.data, session_key) for event in events]
 
 
 def make_request_put(request: records.ApprovalRequest) -> NewRecord:
-    """The record by which an approval is asked for where it can be given."""
+    """Make the record that asks approvers for an approval."""
     subject = subjects.approval_subject_of(request.mark, request.session_key)
     return NewRecord(subject, records.encode(request), ttl=records.TRAFFIC_TTL)
