@@ -36,7 +36,7 @@ import sys
 from pathlib import Path
 import anyio
 from gateway.daemon.received_files import move_received_files
-from gateway.engine import open_sqlite
+from gateway.engine.sqlite.engine import open_sqlite
 
 async def move(home):
     async with await open_sqlite(home / "hermes-gateway" / "journal.db") as engine:

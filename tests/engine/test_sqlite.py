@@ -47,7 +47,7 @@ class TestOpening:
         program = f"""
 import asyncio
 from pathlib import Path
-from gateway.engine import open_sqlite
+from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import HomeBusy
 
 async def main():

@@ -135,7 +135,7 @@ class FolderHooks:
 
         Before they are told of anything, also of what durable ones are owed, `check` may look at them, and fail. Unless
         it `is_told` here, what durable ones are owed is written all the same, for another gateway to tell them.
-        `find_places` is called when a folder appears that may hold hooks: it names all places anew (`follow`).
+        `find_places` is called when a folder appears that may hold hooks: it names all places again (`follow`).
         """
         registry, fork_server, engine, settings, environment = self._parts
         async with anyio.create_task_group() as self._tasks:
