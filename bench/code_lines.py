@@ -2,6 +2,7 @@
 
     python -m bench.code_lines            # each room of gateway/, and the sum
     python -m bench.code_lines FOLDER     # of another tree
+    python -m bench.code_lines --budgets  # write what is there now to tests/budgets.toml
 
 Lines are those that hold a token; a longer name makes more of them, and denser formatting fewer. Statements (lines as
 Python counts them) and tokens do not change with the formatting.
@@ -12,8 +13,11 @@ import io
 import sys
 import tokenize
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
+HOUSE = Path(__file__).parent.parent / "gateway"
+BUDGETS = HOUSE.parent / "tests" / "budgets.toml"
 SILENT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -49,16 +53,32 @@ def lines_passed_over(tree: ast.Module) -> set[int]:
     return skipped
 
 
-def main(top: Path) -> None:
+def count_rooms(top: Path) -> dict[str, Counter[str]]:
+    """The counts of each folder directly below `top`; "." has the modules beside them."""
     rooms: dict[str, Counter[str]] = {}
     for path in sorted(top.rglob("*.py")):
         inside = path.relative_to(top)
         room = inside.parts[0] if len(inside.parts) > 1 else "."
         rooms.setdefault(room, Counter()).update(count_code(path.read_text("utf-8")))
-    rooms = dict(sorted(rooms.items(), key=lambda one: -one[1]["tokens"]))
+    return rooms
+
+
+def write_budgets(rooms: Mapping[str, Counter[str]]) -> None:
+    lines = [
+        f'"{room}" = {{ files = {count["files"]}, lines = {count["lines"]} }}' for room, count in sorted(rooms.items())
+    ]
+    head = BUDGETS.read_text("utf-8").partition("\n\n")[0]
+    BUDGETS.write_text("\n".join([head, "", *lines, ""]), "utf-8")
+
+
+def main(top: Path) -> None:
+    rooms = dict(sorted(count_rooms(top).items(), key=lambda one: -one[1]["tokens"]))
     for room, count in {**rooms, "all": sum(rooms.values(), Counter())}.items():
         print(f"{room:<14}" + "".join(f"{count[what]:>8} {what}" for what in COUNTED))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "gateway")
+    if sys.argv[1:] == ["--budgets"]:
+        write_budgets(count_rooms(HOUSE))
+    else:
+        main(Path(sys.argv[1]) if len(sys.argv) > 1 else HOUSE)
