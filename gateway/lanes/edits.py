@@ -21,7 +21,7 @@ from gateway.sessions.session import OpenTurn, Session, find_words
 
 
 class PendingMessage(NamedTuple):
-    """A message that arrived at `seq`, with the words of its last edit; `edits` has the sequences of all edits."""
+    """A message that arrived at `seq`, with the words of its last edit; `edits` lists the sequences of all edits."""
 
     seq: int
     message: Message

@@ -422,7 +422,7 @@ class Lane:
             await claim.commit(result)
 
     async def _work(self, claim: TurnClaim) -> LaneResult | None:
-        """Run the turn and return its result; an interrupted turn keeps what it had finished in time."""
+        """Run the turn and return its result; an interrupted turn without a result keeps what it had finished."""
         turn = _lane_turn(claim)
         marks, job = self._context.marks, claim.job
         with claim.hard, marks.use(job.turn_id, is_doubted=_is_doubted(self._context, job)):

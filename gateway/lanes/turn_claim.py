@@ -251,7 +251,7 @@ class TurnClaim:
             self.owed.forget(events[:MOST_EVENTS])
 
     async def _look_again(self) -> None:
-        """Take in other appends; the claim is lost if it is no longer the chain's last, or if the chain cannot be read."""
+        """Take in other appends; the claim is lost if it is no longer the last one, or the chain cannot be read."""
         turn = None
         with suppress(EngineTooNew):
             self.session = await self._context.sessions.open(self.session.key)

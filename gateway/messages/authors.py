@@ -1,26 +1,26 @@
 """The author of a text, beside its role: the role says what a turn may do, the author whose words these are.
 
-A person is called by their role, `owner` to `guest`; their words alone are commands. All others have a name:
+A person is known by their role, `owner` to `guest`; only a person's words are commands. All other authors have a name:
 `hook:NAME`, `webhook:NAME`, `api:KEY` (a program), `job` (a reminder), `mcp:SERVER` and `agent:NAME`. Their words are a
-text for the agent, whatever the role of the turn is: it runs no command, approves and answers nothing, and pairs no
-person. Two exceptions: a program types commands for itself, and a hook with `uses: [send]` sends where it likes.
+text for the agent, whatever the role of the turn: such a text runs no command, approves and answers nothing, and pairs
+no person. Two exceptions: a program types commands for itself, and a hook with `uses: [send]` may send to any chat.
 """
 
 from collections.abc import Collection
 
-HOOK = "hook:"  # begins the ids of those who speak for a hook
+HOOK = "hook:"  # starts the ids of senders that speak for a hook
 WEBHOOK = "webhook:"
 PROGRAM = "api:"
 JOB = "job"
 
 
 def find_hook(author: str) -> str:
-    """Return the name of the hook that is this author; empty: the author is no hook."""
+    """Return the hook's name if the author is a hook, else ""."""
     return author.removeprefix(HOOK) if author.startswith(HOOK) else ""
 
 
 def find_author(sender: str) -> str:
-    """Return the author of what this sender wrote, as `telegram:1002`; empty: a person."""
+    """Return the author of a sender's texts (`telegram:1002`); "" for a person."""
     platform, _, user = sender.partition(":")
     if f"{platform}:" == PROGRAM:
         return f"{PROGRAM}{user.partition(':')[0]}"
@@ -28,15 +28,15 @@ def find_author(sender: str) -> str:
 
 
 def can_command(author: str) -> bool:
-    """Is a command in a text of this author one? A person's text has no author here."""
+    """Return True if a command by this author runs. A person's text has no author here."""
     return not author or author.startswith(PROGRAM)
 
 
 def can_send(author: str, uses: Collection[str]) -> bool:
-    """May a turn that this author began send to other chats than its own? `uses` are those of the hook's manifest."""
+    """Return True if a turn by this author may send to other chats. `uses` is from the hook's manifest."""
     return not author or (bool(find_hook(author)) and "send" in uses)
 
 
 def describe_hook(name: str) -> str:
-    """Return how the record of activity calls a hook."""
+    """Return the hook's name for the activity log."""
     return f"the hook {name}"

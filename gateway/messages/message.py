@@ -1,4 +1,4 @@
-"""What crosses the border between a chat network and the gateway: `Message` in, `Reply` out, both plain values."""
+"""The values between a chat network and the gateway: `Message` in, `Reply` out."""
 
 import mimetypes
 from collections.abc import Sequence
@@ -14,48 +14,48 @@ from gateway.roles import Role
 
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
 MessageKind = Literal["text", "edit", "button", "command", "reaction", "internal", "call"]
-"""A `call` is a text whose sender waits for the answer to just this one: it neither joins another nor ends a turn."""
+"""The sender of a `call` waits for the answer to this one text: it neither joins another text nor ends a turn."""
 
 AttachmentKind: TypeAlias = Literal["image", "audio", "voice", "video", "document"]
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a conversation takes place, and so where its replies go."""
+    """The place of a conversation, to which its replies go."""
 
     platform: str
     chat_id: str
     chat_type: ChatType = "dm"
     thread_id: str = ""
-    account: str = ""  # which of several bots of the platform; empty: the one without a name
+    account: str = ""  # one of several bots of the platform; "" is the one without a name
 
     @property
     def served_as(self) -> str:
-        """The name of the bot that serves it: `telegram`, or `telegram:work`."""
+        """The name of its bot: `telegram`, or `telegram:work`."""
         return name_of_account(self.platform, self.account)
 
     def find_folder(self, files: Path, user_id: str) -> Path:
-        """Where the files lie of the conversation that somebody has here."""
+        """Return the file folder of a user's conversation at this address."""
         at = {"chat_type": self.chat_type, "chat_id": self.chat_id, "thread_id": self.thread_id}
         return find_file_folder(files, self.served_as, user_id, **at)
 
 
 def name_of_account(platform: str, account: str) -> str:
-    """How the bot is called everywhere: `telegram:work`, or `telegram` where it has no name of its own."""
+    """Return the bot's name: `telegram:work`, or `telegram` without an account name."""
     return f"{platform}:{account}" if account else platform
 
 
 def address_of(served_as: str, chat_id: str, thread_id: str = "") -> Address:
-    """A chat of the bot of this name."""
+    """Return the address of a chat of the bot with this name."""
     platform, _, account = served_as.partition(":")
     return Address(platform, chat_id, thread_id=thread_id, account=account)
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file beside a text; `path` lies in the gateway's own store, never where a sender could choose.
+    """A file beside a text; `path` is in the gateway's own store, and no sender can choose it.
 
-    `is_quoted`: it came with the message that this one answers.
+    `is_quoted`: it came with the message that this one replies to.
     """
 
     kind: AttachmentKind
@@ -71,20 +71,20 @@ class Attachment:
 
 
 def kind_of(media_type: str) -> AttachmentKind:
-    """The kind of a file of which no more is known."""
+    """Return the kind of a file by its media type alone."""
     kinds: dict[str, AttachmentKind] = {"image": "image", "audio": "audio", "video": "video"}
     return kinds.get(media_type.partition("/")[0], "document")
 
 
 def attachment_from(path: Path) -> Attachment:
-    """A file that lies here, as what its name says it is. Raises OSError: it is not there."""
+    """Make an attachment of a local file, by its name. Raises OSError if the file is missing."""
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     return Attachment(kind_of(media_type), str(path), path.name, media_type, path.stat().st_size)
 
 
 @dataclass(frozen=True, slots=True)
 class HeardWords:
-    """What somebody said to others, in the chat of the message that is told it; `id` is that of what they said."""
+    """Words to others in the chat of the message that includes them; `id` is the id of the overheard message."""
 
     id: str
     user_id: str
@@ -94,7 +94,7 @@ class HeardWords:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing that a person did in a chat. `id` is the network's own, and makes it unique on its platform."""
+    """One act of a person in a chat. `id` comes from the network and is unique on its platform."""
 
     id: str
     address: Address
@@ -104,53 +104,53 @@ class Message:
     kind: MessageKind = "text"
     attachments: tuple[Attachment, ...] = ()
     reply_to: str = ""
-    session: str = ""  # a session named by the sender (terminal, page); empty: the one that the address implies
+    session: str = ""  # a session named by the sender (terminal, page); "" is the session of the address
     sent_at: float = 0.0
     extra: dict[str, Any] = field(default_factory=dict)
-    cause: tuple[str, int] | None = None  # the event for which a hook said it, and how many came before that one
-    role: Role | Literal[""] = ""  # of what a hook or a webhook said: with whose rights
-    agent: str = ""  # who answers, where the configuration says so of what brought it
-    is_job: bool = False  # a tool made it for this time: no person has typed it
-    person: str = ""  # whose doing it is, as `platform:id`, where that is not who wrote it
-    parts: tuple[MessagePart, ...] = ()  # what is neither text nor file; the text has words for it
-    text_before: str = ""  # what was said before an edit, where that is known; set when it is answered
+    cause: tuple[str, int] | None = None  # the event for which a hook said it, and the number of events before that one
+    role: Role | Literal[""] = ""  # the rights of a text by a hook or a webhook
+    agent: str = ""  # the agent that answers, if the configuration names one for this source
+    is_job: bool = False  # a tool scheduled it for this time: no person has typed it
+    person: str = ""  # the person responsible, as `platform:id`, if it is not the author
+    parts: tuple[MessagePart, ...] = ()  # parts other than text and files; the text has words for them
+    text_before: str = ""  # the words before an edit, if known; set when it is answered
     is_overheard: bool = False  # it was said to others in a quiet chat: remembered for a while, and not answered
-    has_heard: bool = False  # what was said to others before it stands beside it in the journal
-    heard: tuple[HeardWords, ...] = ()  # that; set when it is answered
-    due: float = 0.0  # not answered before, by the journal's clock: its sender writes more than one person may
+    has_heard: bool = False  # the journal has overheard messages beside it
+    heard: tuple[HeardWords, ...] = ()  # those messages; set when it is answered
+    due: float = 0.0  # not answered earlier, by the journal's clock, because of its sender's rate limit
 
     @property
     def author(self) -> str:
-        """The author of the text, as in `gateway.messages.authors`; empty: a person."""
+        """The author of the text, as in `gateway.messages.authors`; "" for a person."""
         if self.is_job or self.kind == "internal":
             return JOB if self.is_job else self.user_id
         return find_author(self.sender)
 
     @property
     def payer(self) -> str:
-        """Who is charged with what comes of it, as `platform:id`; a hook or a webhook is named without a platform."""
+        """The person whose budget pays for the answer, as `platform:id`; a hook or a webhook has no platform."""
         if self.person or self.kind == "internal":
             return self.person or self.user_id
         return self.sender
 
     @property
     def has_audio(self) -> bool:
-        """Did files come with it that somebody may listen to?"""
+        """True if audio files came with it."""
         return any(one.is_audio for one in self.attachments)
 
     @property
     def sender(self) -> str:
-        """Who wrote it, as `telegram:1002`."""
+        """The author, as `telegram:1002`."""
         return f"{self.address.platform}:{self.user_id}"
 
 
 def cause_of(messages: Sequence[Message]) -> tuple[str, int] | None:
-    """What a turn that answers them came of: the longest chain of events; None where a person began it."""
+    """Return the longest chain of events that caused these messages; None if a person started them."""
     return max((one.cause for one in messages if one.cause), key=itemgetter(1), default=None)
 
 
 def people_of(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Who wrote them, each once."""
+    """List the authors of the messages, each once."""
     return tuple(dict.fromkeys(message.sender for message in messages))
 
 
@@ -164,9 +164,9 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class LiteralText:
-    """Words of ours, and below them a text of somebody else's that a network shows as it is: nothing in it acts.
+    """Our own words, followed by a foreign text that a network shows literally, so that no markup or link in it works.
 
-    The words hold nothing that could act anywhere. The text has lost what cannot be seen (see `question_text`).
+    The words contain no markup. Invisible characters are removed from the text (see `question_text`).
     """
 
     words: str
@@ -175,10 +175,11 @@ class LiteralText:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One thing to say. `id` is ours and stays the same over every attempt to send it.
+    """One reply. `id` is ours and stays the same over every attempt to send it.
 
-    A question says the same twice: in `literals`, for networks that can show text as it is, and for all else in `text`,
-    as Markdown. Its literals are shown whole, or it is not shown: a hook that changes the text does not change them.
+    A question has its text twice: in `literals`, for networks that can show literal text, and as Markdown in `text` for
+    all others. The literals are shown complete, or the question is not shown: a hook that changes the text does not
+    change them.
     """
 
     id: str
@@ -189,15 +190,15 @@ class Reply:
     reply_to: str = ""
     silent: bool = False
     literals: tuple[LiteralText, ...] = ()
-    parts: tuple[MessagePart, ...] = ()  # the text ends with words for them, in place of which a network may show them
-    is_streamed: bool = False  # its text stood in the chat while it was written
-    role: Role | Literal[""] = ""  # of whoever it was made for, where that is known
-    codes: tuple[str, ...] = ()  # those in its text that authorize somebody; hooks get it without them
-    is_spoken: bool = False  # once it has arrived it is read aloud too
+    parts: tuple[MessagePart, ...] = ()  # the text ends with words for them, which a network may replace by the parts
+    is_streamed: bool = False  # the chat displayed its text while it was written
+    role: Role | Literal[""] = ""  # the role of the reader, if known
+    codes: tuple[str, ...] = ()  # the pairing codes in its text; hooks get the text without them
+    is_spoken: bool = False  # it is also read aloud once it has arrived
 
     @property
     def is_empty(self) -> bool:
-        """There is nothing to say: its delivery takes away what was shown of it while it was made."""
+        """True if there is nothing to send: its delivery then removes what the chat displayed while it was made."""
         return not (self.text or self.attachments or self.buttons or self.literals)
 
 
@@ -206,15 +207,15 @@ Decision = Literal["stranger", "forbidden", "too_fast", "settled", "queued"]
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was decided about a message.
+    """The decision about a message.
 
-    - `stranger`: its sender may not speak here; nothing of it was kept.
-    - `forbidden`: it answers a question that was put to somebody else, and does nothing.
-    - `too_fast`: its sender writes more than one person may, and what may wait of that does; it was not accepted.
-    - `settled`: it was dealt with at once; `settled` is what was said to it.
+    - `stranger`: its sender is not authorized here; nothing of it was kept.
+    - `forbidden`: it answers another person's question, and has no effect.
+    - `too_fast`: its sender exceeded the rate limit and has enough messages waiting; it was not accepted.
+    - `settled`: it was handled at once; `settled` is the answer.
     - `queued`: it is in the journal, as `seq`, or was there already (0).
 
-    `is_closed`: it answered a question whose buttons the gateway takes away itself, wherever they are.
+    `is_closed`: it answered a question whose buttons the gateway itself removes in every chat.
     """
 
     session_key: str

@@ -1,7 +1,7 @@
-"""What people send that is neither text nor file: stickers, places, contacts, polls; as data, and in words for a model.
+"""Message parts other than text and files: stickers, places, contacts, polls; as data, and in words for a model.
 
-A network says of them whatever it wants, so they are made here, from what can be believed: finite numbers, and texts of
-one line without brackets, which pass for nothing but what they are.
+A network may send anything in them, so they are made here from values that can be trusted: finite numbers, and texts of
+one line without brackets, so that no text passes for another part.
 """
 
 from collections.abc import Iterable
@@ -11,18 +11,18 @@ from msgspec import Struct
 
 LONGEST_NAME, LONGEST_LINE = 100, 300  # characters
 MOST_OPTIONS = 20
-FEWEST_OPTIONS, MOST_SENT = 2, 10  # of a poll that we send
+FEWEST_OPTIONS, MOST_SENT = 2, 10  # options of a poll that we send
 
 
 class Sticker(Struct, frozen=True, kw_only=True, tag_field="kind", tag="sticker"):
-    """A small picture that stands for a feeling."""
+    """A small picture that expresses a feeling."""
 
     emoji: str = ""
     name: str = ""
 
 
 class Location(Struct, frozen=True, kw_only=True, tag_field="kind", tag="location"):
-    """A place on earth, in degrees; with a title and an address where it has any."""
+    """A place on earth, in degrees; with a title and an address if it has them."""
 
     latitude: float
     longitude: float
@@ -31,7 +31,7 @@ class Location(Struct, frozen=True, kw_only=True, tag_field="kind", tag="locatio
 
 
 class Contact(Struct, frozen=True, kw_only=True, tag_field="kind", tag="contact"):
-    """How somebody can be called."""
+    """A person's name and phone number."""
 
     name: str
     phone: str = ""
@@ -52,7 +52,7 @@ def make_sticker(emoji: object, name: object = "") -> Sticker:
 
 
 def make_location(latitude: object, longitude: object, title: object = "", address: object = "") -> Location | None:
-    """None: there is no such place."""
+    """Make a location; None if the coordinates are invalid."""
     if not (_is_within(latitude, 90) and _is_within(longitude, 180)):
         return None
     return Location(
@@ -68,29 +68,29 @@ def make_contact(name: object, phone: object = "") -> Contact:
 
 
 def make_poll(question: object, options: Iterable[object]) -> Poll:
-    """Of more options than networks let people give, the first."""
+    """Make a poll of the first options, up to the limit of the networks."""
     found = [to_one_line(one, LONGEST_NAME) for one, _ in zip(options, range(MOST_OPTIONS), strict=False)]
     return Poll(question=to_one_line(question, LONGEST_LINE), options=tuple(found))
 
 
 def describe_parts(parts: Iterable[MessagePart]) -> str:
-    """In words."""
+    """Describe the parts for a model."""
     return " ".join(f"[{_describe_part(one)}]" for one in parts)
 
 
 def add_words(text: str, parts: Iterable[MessagePart]) -> str:
-    """A text for people, with words for these behind it: where a network cannot show them, they stand."""
+    """Append words for these parts to a text for people, for networks that cannot show the parts."""
     return "\n\n".join(filter(None, [text, *map(show_part, parts)]))
 
 
 def take_words(text: str, part: MessagePart) -> str | None:
-    """The text without the words for what it ends with; None: it does not end so (any more)."""
+    """Return the text without the words for this part at its end; None if it does not end with them."""
     words = show_part(part)
     return text.removesuffix(words).rstrip("\n") if text.endswith(words) else None
 
 
 def show_part(part: MessagePart) -> str:
-    """In words for people."""
+    """Describe the part for people."""
     match part:
         case Poll():
             return "\n".join([part.question, *(f"{at}. {one}" for at, one in enumerate(part.options, 1))])
@@ -113,15 +113,15 @@ def _describe_part(part: MessagePart) -> str:
 
 
 def _is_within(degrees: object, most: float) -> TypeGuard[float]:
-    """No number that is none (NaN) is within anything."""
+    """Return True for a number in range; NaN is never in range."""
     return isinstance(degrees, int | float) and -most <= degrees <= most
 
 
 def check_part(part: Poll | Location) -> Poll | Location:
-    """What somebody wants to send, as networks take it.
+    """Return the part if networks accept it.
 
     Raises:
-        ValueError: it is no such thing, and why.
+        ValueError: the part is invalid; the message says why.
     """
     if isinstance(part, Location):
         if place := make_location(part.latitude, part.longitude, part.title, part.address):
@@ -139,7 +139,7 @@ def check_part(part: Poll | Location) -> Poll | Location:
 
 
 def to_one_line(text: object, longest: int) -> str:
-    """A text as others chose it: no brackets, no lines, nothing that cannot be seen."""
+    """Return a foreign text on one line, without brackets and invisible characters."""
     said = text[: 4 * longest] if isinstance(text, str) else ""
     plain = "".join(sign if sign.isprintable() else " " for sign in said if sign not in "[]")
     return " ".join(plain.split())[:longest]

@@ -1,6 +1,6 @@
-"""The steps of a turn: what it has done so far, written down as it happens, so that it can go on after a crash.
+"""The steps of a turn, written down as they finish, so that the turn can continue after a crash.
 
-A turn makes them and knows no journal; `gateway.records.records` counts them among the records of a session's chain.
+A turn makes them and knows no journal; `gateway.records.records` makes them records of a session's chain.
 """
 
 from typing import Any, Literal, TypeAlias
@@ -10,7 +10,7 @@ import msgspec
 from gateway.messages.pieces import MessageName
 from gateway.messages.transcript import Entry, Usage
 
-VERSION = 1  # the highest that is read here
+VERSION = 1  # the highest version that is read here
 
 TurnStatus: TypeAlias = Literal[
     "ok", "ended", "denied", "interrupted", "failed", "paused", "command", "forgotten", "expired", "shortened"
@@ -18,10 +18,10 @@ TurnStatus: TypeAlias = Literal[
 
 
 class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """What every record has: the version that can read it, and when it was written by the writer's wall clock.
+    """The base of every record: the version needed to read it, and the time by the writer's wall clock.
 
-    Gateways of two versions work beside each other. So a kind that is new, or that an older one would misread, has the
-    new version as its own `v`; all others keep theirs, and a field more that may be passed over needs none.
+    Gateways of two versions work side by side. So a kind that is new, or that an older gateway would misread, has the
+    new version as its own `v`; all others keep theirs, and a new field that may be ignored needs none.
     """
 
     v: int = 1
@@ -29,13 +29,13 @@ class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind")
 
 
 class TurnRecord(JournalRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """What all records of a session's chain are. `ahead`: by so many seconds that clock was ahead of the journal's."""
+    """The base of all records of a session's chain. The wall clock was `ahead` of the journal's by so many seconds."""
 
     ahead: float = 0.0
 
 
 class MessageDeleted(TurnRecord, tag="deleted", frozen=True, kw_only=True):
-    """Its author took a message back: wherever it was taken into this chain, nothing shows its words from now on."""
+    """An author deleted a message: from now on, no entry of this chain shows its words."""
 
     session_key: str
     name: MessageName
@@ -43,13 +43,13 @@ class MessageDeleted(TurnRecord, tag="deleted", frozen=True, kw_only=True):
 
 
 class OpenTurnRecord(TurnRecord, frozen=True, kw_only=True):
-    """What is written of one turn until its end."""
+    """The base of all records of one turn until its end."""
 
     turn_id: str
 
 
 class LlmStep(OpenTurnRecord, tag="llm", frozen=True, kw_only=True):
-    """A model's finished answer. `authors`: the restricted hooks that had a say in the turn by then."""
+    """A model's finished answer. `authors`: the restricted hooks that influenced the turn so far."""
 
     hop: int
     entry: Entry
@@ -59,9 +59,9 @@ class LlmStep(OpenTurnRecord, tag="llm", frozen=True, kw_only=True):
 
 
 class LastAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The step of the answer with which a turn ended, without its words: these are in the turn's entries.
+    """The step of the answer that ended a turn, without its words: these are in the turn's entries.
 
-    `usage` is there where the turn used more than that.
+    `usage` is set if the turn used more than this step.
     """
 
     hop: int
@@ -70,7 +70,7 @@ class LastAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ToolStarted(OpenTurnRecord, tag="tool_started", frozen=True, kw_only=True):
-    """Written before a tool runs, so that after a crash one knows that it may have run."""
+    """A record before a tool runs, so that after a crash the gateway knows that the tool may have run."""
 
     call_id: str
     name: str
@@ -79,7 +79,7 @@ class ToolStarted(OpenTurnRecord, tag="tool_started", frozen=True, kw_only=True)
 
 
 class ToolFinished(OpenTurnRecord, tag="tool_finished", frozen=True, kw_only=True):
-    """A tool's result, as the interceptors left it; not `judged`, while one of them waits for a person's answer."""
+    """A tool's result after the interceptors; not `judged` while one of them waits for a person's answer."""
 
     call_id: str
     entry: Entry
@@ -90,5 +90,5 @@ Step = LlmStep | ToolStarted | ToolFinished
 
 
 def turn_of(turn_id: str) -> str:
-    """The turn that a step belongs to: a sub-agent's steps carry the turn's id with the ids of the calls behind it."""
+    """Return the turn of a step: a sub-agent's steps carry the turn's id, followed by the ids of the calls."""
     return turn_id.partition("/")[0]

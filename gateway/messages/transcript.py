@@ -7,13 +7,13 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-SUMMARY_KEY = "summary"  # in a session's bag: what stands for the first so many entries before a model
+SUMMARY_KEY = "summary"  # in a session's bag: the text that replaces the first entries for a model
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that the model wants run. Arguments are what the model wrote, already parsed."""
+    """A tool call by the model. The arguments are the model's, already parsed."""
 
     id: str
     name: str
@@ -22,7 +22,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture beside the text of an entry: a file here, known by its SHA-256, so that no other takes its place."""
+    """A picture beside the text of an entry: a local file with its SHA-256, so that no other file takes its place."""
 
     kind: Literal["image"]
     path: str
@@ -33,9 +33,9 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message of a transcript. `name` and `call_id` belong to tool results alone.
+    """One message of a transcript. Only tool results have `name` and `call_id`.
 
-    `authors` are the restricted hooks that had a say in what a person is said to have written here.
+    `authors` are the restricted hooks that changed the person's words in this entry.
     """
 
     role: Role
@@ -49,11 +49,12 @@ class Entry:
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What model calls cost; sums over a turn. `model` is the one that answered last, by its provider's name for it.
+    """The usage of model calls; sums over a turn. `model` is the one that answered last, by its provider's name.
 
-    Of the tokens that went in some came out of the provider's cache (`cached_tokens`) or were written into it
-    (`cache_written_tokens`); of those that came out some were thoughts (`reasoning_tokens`). So many calls have no
-    known price (`unpriced`), and so many were counted by their length, since nobody said their tokens (`estimated`).
+    Input tokens include those read from the provider's cache (`cached_tokens`) or written into it
+    (`cache_written_tokens`); output tokens include those of thoughts (`reasoning_tokens`). `unpriced` counts the calls
+    without a known price, and `estimated` those whose tokens were estimated by length, since the provider did not
+    report them.
     """
 
     input_tokens: int = 0
@@ -87,7 +88,7 @@ _counts_of = operator.attrgetter(*_COUNTS)
 
 
 def as_message(entry: Entry) -> dict[str, Any]:
-    """Returns the entry as hooks see it: a plain dict, without what is empty."""
+    """Return the entry as hooks see it: a plain dict without empty fields."""
     message: dict[str, Any] = {"role": entry.role, "content": entry.content}
     if entry.tool_calls:
         message["tool_calls"] = [as_call(call) for call in entry.tool_calls]
@@ -105,10 +106,10 @@ def as_call(call: ToolCall) -> dict[str, Any]:
 
 
 def entry_from(message: Any) -> Entry:
-    """Reads the entry that a hook left behind.
+    """Read an entry that a hook returned.
 
     Raises:
-        ValueError: it is no message; the text says what is wrong with it.
+        ValueError: it is not a valid message; the text says why.
     """
     if isinstance(message, str):
         return Entry("user", message)
@@ -118,9 +119,9 @@ def entry_from(message: Any) -> Entry:
 
 
 def call_from(call: Any) -> ToolCall:
-    """Reads the tool call that a hook left behind.
+    """Read a tool call that a hook returned.
 
     Raises:
-        ValueError: it is no call; the text says what is wrong with it.
+        ValueError: it is not a valid call; the text says why.
     """
     return msgspec.convert(call, ToolCall)

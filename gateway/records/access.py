@@ -1,4 +1,4 @@
-"""The journal's records of who is let in: people by a code or an invitation, programs by a key, browsers by a link."""
+"""Records of access: people by a code or an invitation, programs by a key, browsers by a link."""
 
 from typing import Literal
 
@@ -10,10 +10,10 @@ from gateway.roles import Role
 
 
 class PairingUser(msgspec.Struct, frozen=True):
-    """A person who asked to be let in, or was, with their role; `mark` tells the code that they were given.
+    """A person who asked for access, or has it, with their role; `mark` is derived from their code.
 
-    Who asks has a number, which nobody had before or gets after them (0: asked before there were any), and is `told`
-    their code, unless that could not be sent.
+    A request has a number, which is never used again (0: from before there were numbers). `told` is False if the code
+    could not be sent.
     """
 
     platform: str
@@ -25,7 +25,7 @@ class PairingUser(msgspec.Struct, frozen=True):
     role: Role = "user"
     number: int = 0
     told: bool = True
-    account: str = ""  # the bot to which they wrote: what they are there, they are with no other
+    account: str = ""  # the bot to which they wrote: their access applies to no other bot
 
     @property
     def served_as(self) -> str:
@@ -33,9 +33,11 @@ class PairingUser(msgspec.Struct, frozen=True):
 
 
 class PairingInvitation(msgspec.Struct, frozen=True, kw_only=True):
-    """Whoever comes first with the code that `mark` tells is let in with this role, until then by the journal's clock.
+    """An invitation for the first person with its code, until a time by the journal's clock; `mark` is derived from the
+    code.
 
-    `by` made it: `telegram:1002`, or whoever runs the gateway. Its number is of the same row as those of who asks.
+    `by` created it: `telegram:1002`, or the gateway's operator. Its number is from the same series as those of
+    requests.
     """
 
     number: int
@@ -46,10 +48,10 @@ class PairingInvitation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PairingState(JournalRecord, tag="paired", frozen=True, kw_only=True):
-    """Who was let in by a code, who has asked, and who is invited; the last one counts.
+    """The people with access by a code, the requests, and the invitations; the last record counts.
 
-    owners: who is the owner where no rule says it. wrong: when somebody tried codes that nobody has. numbered: the last
-    number that was given to anybody who asked.
+    owners: the owners where no rule names one. wrong: the times at which people tried unknown codes. numbered: the last
+    number of a request.
     """
 
     people: tuple[PairingUser, ...] = ()
@@ -61,25 +63,25 @@ class PairingState(JournalRecord, tag="paired", frozen=True, kw_only=True):
 
 
 class ProgramKey(msgspec.Struct, frozen=True):
-    """A key that a program shows at the port; `mark` tells it again, and nothing that is kept tells the key."""
+    """A key of a program for the port; `mark` verifies it, and nothing stored reveals the key."""
 
     name: str
     mark: str
     role: Literal["user", "operator"] = "user"
     at: float = 0.0
-    agent: str = ""  # whom it may speak to; empty: to nobody
+    agent: str = ""  # the agent that it may use; "": none
 
 
 class ProgramKeyState(JournalRecord, tag="keys", frozen=True, kw_only=True):
-    """The keys that there are; the last one counts."""
+    """All keys of programs; the last record counts."""
 
     keys: tuple[ProgramKey, ...] = ()
 
 
 class Login(msgspec.Struct, frozen=True):
-    """Somebody who is let in to the page; `mark` tells their secret again, and nothing that is kept tells it.
+    """A login to the web page; `mark` verifies its secret, and nothing stored reveals the secret.
 
-    `person` is who they are on the platform `web`.
+    `person` is the user's name on the platform `web`.
     """
 
     mark: str
@@ -90,7 +92,7 @@ class Login(msgspec.Struct, frozen=True):
 
 
 class LoginLink(msgspec.Struct, frozen=True):
-    """A link that lets in whoever comes first with the code that `mark` tells again, until then."""
+    """A link that logs in the first browser with its code, until a time; `mark` verifies the code."""
 
     mark: str
     until: float
@@ -99,7 +101,7 @@ class LoginLink(msgspec.Struct, frozen=True):
 
 
 class LoginState(JournalRecord, tag="logins", frozen=True, kw_only=True):
-    """Who is let in, and which links are open; the last one counts."""
+    """The logins and the open links; the last record counts."""
 
     logins: tuple[Login, ...] = ()
     links: tuple[LoginLink, ...] = ()

@@ -1,8 +1,8 @@
-"""The record of activity: what those who steer the gateway did, from where and on what, and what was refused to them.
+"""The activity log: the acts of the people and programs that steer the gateway, and the acts that were denied.
 
-It is only ever appended to: neither retention nor the removal of a session reaches it, and nothing switches it off. It
-names hooks, people and sessions, and holds no secret and no word of a conversation. Who looks at one thing again and
-again, or is refused it, is recorded once a minute, so that nobody fills the journal with it.
+It is append-only: neither retention nor the removal of a session reaches it, and it cannot be switched off. It names
+hooks, people and sessions, and contains no secret and no word of a conversation. Repeated looks at one thing, or
+repeated denials, are recorded once a minute, so that they cannot fill the journal.
 """
 
 import logging
@@ -30,7 +30,7 @@ LONGEST_NAME = 200
 
 
 class Caller(NamedTuple):
-    """Who acts, from where, and with which role."""
+    """A caller's name, place and role."""
 
     name: str
     place: str
@@ -38,13 +38,13 @@ class Caller(NamedTuple):
 
 
 HOOK_PLACE = "control socket"  # of processes that the gateway has started itself
-OWNER = Caller("owner", "terminal", "owner")  # whoever asks, where nobody looked who it is
+OWNER = Caller("owner", "terminal", "owner")  # the caller where no check identified one
 CALLER: ContextVar[Caller] = ContextVar("caller")
-"""Who asks for what is being answered; set where requests come in: at the control socket and at the port."""
+"""The caller of the present request; set at the control socket and at the port."""
 
 
 class Activity:
-    """Writes and reads the record."""
+    """The activity log: it writes and reads the records."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine
@@ -52,7 +52,7 @@ class Activity:
         self._recent: OrderedDict[ActivityRecord, float] = OrderedDict()
 
     async def write(self, done: ActivityRecord, *, is_look: bool = False) -> None:
-        """Of whoever is named in it, else of whoever asks now. What was done stays so where this cannot be written."""
+        """Record an act of the person in it, or of the present caller. A failure to write does not undo the act."""
         who, place = (done.who, done.place) if done.who else CALLER.get(OWNER)[:2]
         names = {"who": who, "place": place, "on": done.on}
         named = msgspec.structs.replace(done, **{field: name[:LONGEST_NAME] for field, name in names.items()})
@@ -66,23 +66,23 @@ class Activity:
             log.error("not in the record of activity: %s (%s): %s", what, named.outcome, error)
 
     async def rename(self, person: str, pseudonym: str) -> None:
-        """Put a pseudonym in the place of somebody who is forgotten. What is written anew has its old time."""
+        """Replace a person who is forgotten by a pseudonym. A rewritten record keeps its time."""
         name = re.compile(rf"(?<![^\s]){re.escape(person)}(?![^\s])")
         async for record, kept in records.read_all(self._engine, subjects.ACTIVITY_SUBJECT, ActivityRecord):
             fields = {field: name.sub(pseudonym, getattr(kept, field)) for field in ("who", "place", "on")}
             if (renamed := msgspec.structs.replace(kept, **fields)) != kept:
-                again = f"{record.subject}:{record.seq}"  # once, also where a crash comes before the old one goes
+                again = f"{record.subject}:{record.seq}"  # once, even after a crash before the old one is removed
                 with suppress(Duplicate):
                     await self._engine.append(NewRecord(record.subject, records.encode(renamed), msg_id=again))
                 await self._engine.purge(record.subject, record.seq, after=record.seq - 1)
 
     async def read(self, after: int, since: float) -> tuple[list[dict[str, Any]], int]:
-        """The next ones after a sequence, the oldest first, and the sequence to go on from; 0: there are no more."""
+        """Return the next records after a sequence, oldest first, and the sequence to continue from; 0 at the end."""
         page = await records.read_readable(self._engine, subjects.ACTIVITY_SUBJECT, after, records.PAGE)
         return _as_rows(page, since), page[-1].seq if page else 0
 
     async def read_last(self, before: int, most: int, since: float) -> tuple[list[dict[str, Any]], int]:
-        """The last ones before a sequence, the oldest first, and the sequence to go on from; 0: there are no more."""
+        """Return the last records before a sequence, oldest first, and the sequence to continue from; 0 at the end."""
         newest = await self._engine.last(subjects.ACTIVITY_SUBJECT)
         end, reach = min(before, newest.seq + 1) if newest else 0, most
         found: list[Record] = []
@@ -117,6 +117,6 @@ class Activity:
 def _as_rows(found: Iterable[Record], since: float) -> list[dict[str, Any]]:
     kept = (records.decode_readable(one.data) for one in found)
     done = [one for one in kept if isinstance(one, ActivityRecord) and one.at >= since]
-    done.sort(key=lambda one: one.at)  # some were written anew
+    done.sort(key=lambda one: one.at)  # some were rewritten
     fields = ("at", "who", "place", "what", "on", "outcome")
     return [{name: getattr(one, name) for name in fields} for one in done]

@@ -1,8 +1,8 @@
-"""What the gateway knows of the journal without asking it: copies in memory, which follow what any gateway appends.
+"""Copies of journal records in memory, which follow the appends of every gateway.
 
-One tail brings the records of all copies, in the order of the journal, our own among them; a copy knows what it has
-seen, so that nothing counts twice. What cannot be followed record by record, because too much came at once or the
-journal was not there, is loaded anew.
+One tail brings the records of all copies, in the order of the journal, including our own; a copy knows what it has
+seen, so that nothing counts twice. If too many records came at once, or the journal was unavailable, the copy is loaded
+again.
 """
 
 import logging
@@ -24,20 +24,20 @@ log = logging.getLogger(__name__)
 
 
 class RecordCopy(Protocol):
-    """What is known of the records under some patterns."""
+    """A copy of the records under some patterns."""
 
     @property
     def patterns(self) -> Sequence[str]: ...
 
     async def load(self) -> None:
-        """Know what the journal holds now, whatever was known before."""
+        """Load the present records, whatever was known before."""
 
     async def take(self, record: Record) -> None:
-        """Know this too, which was appended by somebody; it may be known already."""
+        """Take in an appended record; it may be known already."""
 
 
 class JournalFollower:
-    """Has copies follow the journal: `load` first, then `run`."""
+    """A task that keeps copies up to date: call `load` first, then `run`."""
 
     def __init__(self, engine: Engine, *copies: RecordCopy) -> None:
         self._engine = engine
@@ -47,12 +47,12 @@ class JournalFollower:
         self._tail: Tail | None = None
 
     async def load(self) -> None:
-        """Bring all copies up to what is there, and hear from now on what comes."""
+        """Load all copies, and start to listen to new records."""
         self._tail = await self._engine.tail(*(pattern for copy, _ in self._copies for pattern in copy.patterns))
         await self._catch_up()
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled, or the journal is closed."""
+        """Follow the journal until cancelled, or until the journal is closed."""
         if self._tail is None:
             await self.load()
         assert self._tail is not None
@@ -91,9 +91,9 @@ class JournalFollower:
 
 
 class LastRecord(Generic[RecordT]):
-    """The record of a subject of which only the last one counts; changed by compare-and-set.
+    """The last record of a subject, if only that one counts; changed by compare-and-set.
 
-    `on_change` hears what it was and what it is, once for each change, whoever made it.
+    `on_change` gets the old and the new value, once for each change by any gateway.
     """
 
     def __init__(
@@ -121,10 +121,10 @@ class LastRecord(Generic[RecordT]):
         self._note(record.seq, kept if isinstance(kept, type(self.value)) else None)
 
     async def replace(self, value: RecordT) -> None:
-        """This counts from now on.
+        """Write a new value.
 
         Raises:
-            Conflict: somebody else has changed it; their change is known now.
+            Conflict: another process has changed it; the copy now has that change.
         """
         try:
             seq = await records.replace_last(self._engine, self._subject, value, self._seq)
@@ -134,7 +134,7 @@ class LastRecord(Generic[RecordT]):
         self._note(seq, value)
 
     def _note(self, seq: int, value: RecordT | None) -> None:
-        if seq > self._seq:  # else it is known: the tail may have brought it before the append was answered
+        if seq > self._seq:  # otherwise known: the tail may bring it before the append is answered
             self._seq = seq
             if value is not None:
                 before, self.value = self.value, value

@@ -1,6 +1,7 @@
-"""Records of hooks: what they keep and are owed, what people decided about them, and which gateway has which.
+"""Records of hooks: their stored values and pending events, people's decisions about them, and the hooks of each
+gateway.
 
-They stand in the journal with all others, which `gateway.records.records` reads and writes.
+`gateway.records.records` reads and writes them with all others.
 """
 
 from typing import Any
@@ -11,14 +12,14 @@ from gateway.messages.steps import JournalRecord
 
 
 class HookDecisionState(JournalRecord, tag="switches", frozen=True, kw_only=True):
-    """Which hooks people have switched on or off, and which content they have trusted; the last one counts."""
+    """The hooks that people switched on or off, and the content that they trusted; the last record counts."""
 
     enabled: dict[str, bool] = msgspec.field(default_factory=dict)
     trusted: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class OwedHook(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A durable hook, and which events it is owed. `token` is the name of its consumer."""
+    """A durable hook and the events that it subscribes to. `token` is the name of its consumer."""
 
     hook: str
     token: str
@@ -28,15 +29,17 @@ class OwedHook(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class HookFolder(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What tells apart two folders of one name."""
+    """The content of a hook's folder, to compare folders of the same name."""
 
     digest: str
     version: str = ""
 
 
 class HookGuard(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is denied where a hook cannot answer. `stored_as`: under which name it is switched, where that is another
-    one."""
+    """The events that are denied if a hook cannot answer.
+
+    `stored_as`: the name under which it is switched, if different.
+    """
 
     intercepts: tuple[str, ...]
     when: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -45,8 +48,10 @@ class HookGuard(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class NodeHooks(JournalRecord, tag="hooks", frozen=True, kw_only=True):
-    """Which hooks a gateway has in folders, by their names, which of them guard something, and what those that are
-    durable are owed; the last one of each gateway counts."""
+    """The hook folders of a gateway by name, with their guards and the subscriptions of durable hooks.
+
+    The last record of each gateway counts.
+    """
 
     node: str
     folders: dict[str, HookFolder] = msgspec.field(default_factory=dict)
@@ -55,7 +60,7 @@ class NodeHooks(JournalRecord, tag="hooks", frozen=True, kw_only=True):
 
 
 class StoredValue(JournalRecord, tag="stored", frozen=True, kw_only=True):
-    """What a hook keeps under a key; the last one counts."""
+    """A value that a hook stored under a key; the last record counts."""
 
     hook: str
     key: str
@@ -63,8 +68,8 @@ class StoredValue(JournalRecord, tag="stored", frozen=True, kw_only=True):
 
 
 class EmittedEvent(JournalRecord, tag="event", frozen=True, kw_only=True):
-    """An event that a durable hook is owed."""
+    """An event that is pending for durable hooks."""
 
     name: str
     fields: dict[str, Any]
-    depth: int = 0  # how many events came before it, each caused by a hook
+    depth: int = 0  # the number of events before it, each caused by a hook

@@ -1,21 +1,24 @@
-"""Which of what the journal tells was done on this node, where several share it: a turn by who has claimed it last.
+"""Decide which records belong to this node's work if several nodes share a journal: the last claim of a turn decides.
 
-Each node hears all of it. What each would say of it elsewhere (to a collector of traces, in figures) one of them is to
-say.
+Every node receives all records. Only one of them should report each record elsewhere (to a trace collector, or in
+metrics).
 """
 
-MOST_ELSEWHERE = 10_000  # sessions and replies; of the oldest it is forgotten that they are not ours
+MOST_ELSEWHERE = 10_000  # sessions and replies of other nodes that are remembered
 
 
 class OwnTurns:
-    """`node` is the name of this one; without it all is ours."""
+    """The turns of the node with this name; without a name all turns are ours."""
 
     def __init__(self, node: str = "") -> None:
         self._node = node
         self._others: dict[str, None] = {}
 
     def has(self, chain: str, kind: str, by: str = "", reply_id: str = "") -> bool:
-        """Tell if a record of this chain is of our work. `by` has claimed the turn, and `reply_id` is what is sent."""
+        """Return True if a record of this chain is our work.
+
+        `by` has claimed the turn, and `reply_id` is the reply sent.
+        """
         if not self._node:
             return True
         if kind == "claim":

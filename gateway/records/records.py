@@ -1,10 +1,10 @@
 """The journal's records, versioned.
 
-One chain a session key stands on `gw.turn.<conv>`, each record appended with the sequence of the one before: claims,
-steps and ends of turns, and what changes the session itself. Folding the chain from its start gives the session; a
-`SessionSnapshot` beside it (on `gw.sum.<conv>`) only shortens the way. An event that a durable hook is owed stands in
-the append of what it tells. A record is one JSON object with its kind and its version; an older version stays readable
-for ever, a newer one is refused.
+`gw.turn.<conv>` holds one chain for each session key: claims, steps and ends of turns, and changes to the session
+itself, each record appended with the sequence of the one before. Folding the chain from its start gives the session; a
+`SessionSnapshot` (on `gw.sum.<conv>`) is only a shortcut. The pending event of a durable hook is in the same append as
+the fact. A record is one JSON object with its kind and its version; an older version stays readable for ever, a newer
+one is refused.
 """
 
 from collections.abc import AsyncIterator
@@ -55,24 +55,24 @@ RecordT = TypeVar("RecordT", bound=JournalRecord)
 
 
 DAY = 86400.0
-TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent, from when they are settled
+TRAFFIC_TTL = 14 * DAY  # messages in, replies out and their delivery, from when they are settled
 NEWEST = (1 << 63) - 1  # no sequence is higher
-SENT_TTL = 21 * DAY  # how the last reply of a place was sent: longer than the reply, which would be sent again
+SENT_TTL = 21 * DAY  # the delivery of a place's last reply: longer than the reply, which would be sent again
 EVENT_TTL = 7 * DAY
-PAGE_TTL = 90 * DAY  # what the page's chat shows
-VOICE_MARK = ":voice"  # the end of the id of a reply that is another one's text, spoken
-PAGE = 500  # records that are read at once
+PAGE_TTL = 90 * DAY  # messages in the page's chat
+VOICE_MARK = ":voice"  # the end of the id of a spoken reply, after the id of the reply with its text
+PAGE = 500  # records in one read
 
 
 class InboundMessage(JournalRecord, tag="in", frozen=True, kw_only=True):
-    """A message, accepted: from here on it is ours to answer."""
+    """An accepted message: from here on the gateway must answer it."""
 
     session_key: str
     message: Message
 
 
 class LaneWakeup(JournalRecord, tag="bell", frozen=True, kw_only=True):
-    """Something other than a message happened that a session's lane must look at: an answer came."""
+    """A wakeup of a session's lane for anything but a message: an answer arrived."""
 
     session_key: str
 
@@ -80,9 +80,8 @@ class LaneWakeup(JournalRecord, tag="bell", frozen=True, kw_only=True):
 class Claim(OpenTurnRecord, tag="claim", frozen=True, kw_only=True):
     """A node takes the messages after the last end, up to the inbound sequence `on`; `attempt` counts tries.
 
-    `deaths`: how often the process had died of this turn until then, as far as the marks of its steps tell. `edits`:
-    what it has taken into those messages, wherever that stands. `address`: where the last one came from, if the session
-    did not know that.
+    `deaths`: how often the process had died in this turn, by the marks of its steps. `edits`: the edits that the
+    messages contain, wherever they are. `address`: the source of the last message, if the session did not know it.
     """
 
     by: str
@@ -94,21 +93,21 @@ class Claim(OpenTurnRecord, tag="claim", frozen=True, kw_only=True):
 
 
 class InterimReply(OpenTurnRecord, tag="said", frozen=True, kw_only=True):
-    """A reply was appended in the middle of the turn; when the turn runs again, it is not sent again."""
+    """A reply was appended during the turn; when the turn runs again, the reply is not sent again."""
 
     reply_id: str
 
 
 class ClaimReleased(OpenTurnRecord, tag="released", frozen=True, kw_only=True):
-    """The claim is given back in good order: by a restart, then who goes on starts no new try, or as `failed`."""
+    """The claim is returned in good order: by a restart, and then the next run counts no new try, or as `failed`."""
 
     failed: bool = False
 
 
 class QuestionsAsked(OpenTurnRecord, tag="asked", frozen=True, kw_only=True):
-    """The turn waits for a person: questions by name. Its claim is given up until the answers are there.
+    """The turn waits for a person: questions by name. Its claim ends until the answers arrive.
 
-    `calls`, by the question's name: those that an approval lets run; a question without any is none.
+    `calls`, by the question's name: the tool calls that an approval allows; a question without any is no approval.
     """
 
     questions: dict[str, str]
@@ -117,7 +116,7 @@ class QuestionsAsked(OpenTurnRecord, tag="asked", frozen=True, kw_only=True):
 
 
 class QuestionAnswered(OpenTurnRecord, tag="answered", frozen=True, kw_only=True):
-    """A person's answer to one question (None: nobody answered in time); `by_name` is how they are called there."""
+    """A person's answer to one question (None: no answer in time); `by_name` is the person's name there."""
 
     name: str
     answer: Any
@@ -126,7 +125,7 @@ class QuestionAnswered(OpenTurnRecord, tag="answered", frozen=True, kw_only=True
 
 
 class DecisionRecord(OpenTurnRecord, tag="decided", frozen=True, kw_only=True):
-    """What a hook made of an event of the turn: denied, ended, tried again, changed, or asked; and its words for it."""
+    """A hook's decision about an event of the turn: denied, ended, retried, changed, or asked; with its reason."""
 
     event_id: str
     event: str
@@ -138,10 +137,10 @@ class DecisionRecord(OpenTurnRecord, tag="decided", frozen=True, kw_only=True):
 
 
 class ApprovalRequest(JournalRecord, tag="approval", frozen=True, kw_only=True):
-    """The question `name` of a turn is an approval, and stands open; the record goes once what was shown is closed.
+    """The question `name` of a turn is an open approval; the record goes once its message in the chat is closed.
 
-    `mark` is what the buttons under it carry. Where `is_own` is false, others than the person who asks decide; what
-    nobody waits for is not `is_attended`.
+    `mark` is the value of its buttons. `is_own` is False if other people than the one who asks decide; `is_attended` is
+    False if no person waits for the result.
     """
 
     mark: str
@@ -159,13 +158,13 @@ class ApprovalRequest(JournalRecord, tag="approval", frozen=True, kw_only=True):
 class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
     """The end of a turn or command: everything up to the inbound sequence `upto` is answered.
 
-    `entries` are what the turn adds to the transcript, `people` those whose messages it answers, `pieces` what of the
-    entries came from which message (older versions did not write these two); `bag` is the session's bag when it
-    changed. `over_budget`: it went no further for that. `answer` is there where no record of its own has it.
+    `entries` are what the turn adds to the transcript, `people` the authors of the messages it answers, `pieces` map
+    the entries to messages (older versions did not write these two); `bag` is the session's bag if it changed.
+    `over_budget`: the budget stopped the turn. `answer` is set if no record of its own has it.
 
-    Two are ends of the chain as it was: `forgotten`, and `shortened`, behind which all that is to stay is written anew.
-    `is_partial`: what is forgotten is some turns of it, and its messages and replies stay; `edits`: of these, those
-    behind `upto` that turns have taken.
+    Two statuses end the chain as it was: `forgotten`, and `shortened`, after which everything that stays is written
+    again. `is_partial`: only some turns are forgotten, and the session's messages and replies stay; `edits`: the edits
+    behind `upto` that those turns contain.
     """
 
     upto: int
@@ -184,21 +183,21 @@ class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
 
 
 class InitialState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session brings along when it does not begin empty: resumed, branched or compressed."""
+    """The state that a session starts with, if it is resumed, branched or compressed."""
 
     entries: tuple[Entry, ...] = ()
-    turns: tuple[int, ...] = ()  # how many entries each turn added
-    speakers: tuple[tuple[str, ...], ...] = ()  # whose messages each turn answered
-    pieces: tuple[tuple[MessagePiece, ...], ...] = ()  # what of each turn came from which message
+    turns: tuple[int, ...] = ()  # the number of entries of each turn
+    speakers: tuple[tuple[str, ...], ...] = ()  # the authors of the messages that each turn answered
+    pieces: tuple[tuple[MessagePiece, ...], ...] = ()  # the pieces of each turn by message
     bag: dict[str, Any] = {}
     settings: dict[str, Any] = {}
     usage: Usage = Usage()
 
 
 class SessionOpened(TurnRecord, tag="opened", frozen=True, kw_only=True):
-    """A session begins under this key: the first one, or a new one after a reset; or an old one is resumed.
+    """A session starts under this key: the first one, a new one after a reset, or an old one that is resumed.
 
-    It stands for itself: what it starts with is in `carried`, never behind a reference that could be forgotten.
+    The record is complete: `carried` holds the state it starts with, never a reference that could be forgotten.
     """
 
     session_id: str
@@ -207,14 +206,14 @@ class SessionOpened(TurnRecord, tag="opened", frozen=True, kw_only=True):
     previous: str = ""
     platform: str = ""
     user_id: str = ""
-    address: Address | None = None  # where its last message came from, where it is older than this record
-    origin: str = ""  # the session that `carried` was taken from
-    began: float = 0.0  # where it is older than this record
+    address: Address | None = None  # the source of its last message, if older than this record
+    origin: str = ""  # the session of `carried`
+    began: float = 0.0  # the session's start, if older than this record
     carried: InitialState | None = None
 
 
 class SettingChanged(TurnRecord, tag="changed", frozen=True, kw_only=True):
-    """A setting of the session (`model`, `title`, ...); None puts the default back."""
+    """A setting of the session (`model`, `title`, ...); None restores the default."""
 
     name: str
     value: Any
@@ -227,9 +226,9 @@ class TurnsUndone(TurnRecord, tag="undone", frozen=True, kw_only=True):
 
 
 class SessionSnapshot(JournalRecord, tag="summary", frozen=True, kw_only=True):
-    """The session as it was folded up to the sequence `upto`: reading may go on behind it. Always dispensable.
+    """The session as folded up to the sequence `upto`, a start for further reading. Always dispensable.
 
-    `shape` is that of the state; a reader that has another one passes the summary over.
+    `shape` is the version of the state; a reader with another one ignores the snapshot.
     """
 
     upto: int
@@ -238,28 +237,28 @@ class SessionSnapshot(JournalRecord, tag="summary", frozen=True, kw_only=True):
 
 
 class OwedReply(JournalRecord, tag="out", frozen=True, kw_only=True):
-    """A reply that is owed; appended together with the end (or the step) that it belongs to."""
+    """A pending reply, appended together with the end (or the step) that it belongs to."""
 
     reply: Reply
     session_key: str
     turn_id: str = ""
-    cause: tuple[str, int] | None = None  # as of the message that it answers
-    person: str = ""  # whom it answers, as `telegram:1002`, where it belongs to a turn
+    cause: tuple[str, int] | None = None  # the cause of the message that it answers
+    person: str = ""  # the person it answers, as `telegram:1002`, if it belongs to a turn
 
 
 class ShownMessage(JournalRecord, tag="page", frozen=True, kw_only=True):
-    """What the page's chat shows: what a person wrote, or a reply, of which the last one of an id counts."""
+    """A message or a reply in the page's chat; the last record of an id counts."""
 
     message: Message | None = None
     reply: Reply | None = None
 
 
 class SendRecord(JournalRecord, frozen=True, kw_only=True):
-    """What all records of a send journal are: about part `part` of the reply with the sequence `out`.
+    """The base of all records of a send journal: part `part` of the reply with the sequence `out`.
 
-    `out` is 0 for a stream, whose reply is not written yet. The last record of a place's send journal is enough to go
-    on: everything below `out` is settled, and `message_ids` has the network's own ids of each part so far. `settled`
-    stands in a journal of 0.1.0 that had several shards; who finds it does not go on.
+    `out` is 0 for a stream, whose reply is not written yet. The last record of a place's send journal is enough to
+    continue: everything below `out` is settled, and `message_ids` has the network's own ids of each part so far.
+    `settled` occurs in a journal of 0.1.0 with several shards; a reader that finds it stops.
     """
 
     out: int
@@ -270,7 +269,7 @@ class SendRecord(JournalRecord, frozen=True, kw_only=True):
 
 
 class SendIntent(SendRecord, tag="intent", frozen=True, kw_only=True):
-    """Written before the call that sends a part: if no `SendSucceeded` follows, the outcome is unknown."""
+    """A record before the call that sends a part: if no `SendSucceeded` follows, the outcome is unknown."""
 
     attempt: int = 1
 
@@ -284,7 +283,10 @@ class SendSucceeded(SendRecord, tag="sent", frozen=True, kw_only=True):
 
 
 class SendFailed(SendRecord, tag="failed", frozen=True, kw_only=True):
-    """Given up, or (`permanent` false) to be tried again at `retry_at`. `strikes`: replies refused in a row."""
+    """A part failed for good, or (`permanent` False) will be retried at `retry_at`.
+
+    `strikes`: failed replies in a row.
+    """
 
     error: str
     attempts: int = 1
@@ -295,7 +297,7 @@ class SendFailed(SendRecord, tag="failed", frozen=True, kw_only=True):
 
 
 class DeadLetterRecord(JournalRecord, tag="dead", frozen=True, kw_only=True):
-    """What could not be done: a turn, or an event owed to a hook; kept until somebody clears it."""
+    """A dead letter: a turn, or a hook's event, that failed for good; kept until a person clears it."""
 
     what: str
     reason: str
@@ -306,14 +308,14 @@ class DeadLetterRecord(JournalRecord, tag="dead", frozen=True, kw_only=True):
 
 
 class CursorRecord(JournalRecord, tag="cursor", frozen=True, kw_only=True):
-    """How far a network has been read."""
+    """The position up to which a network has been read."""
 
     platform: str
     value: dict[str, Any]
 
 
 class PendingUpdate(JournalRecord, tag="update", frozen=True, kw_only=True):
-    """What a network called us with, as it wrote it: acknowledged, and not read yet. `person` wrote it, if anybody."""
+    """A network's webhook call as received: confirmed, and not processed yet. `person` wrote it, if a person did."""
 
     platform: str
     update: dict[str, Any]
@@ -321,7 +323,10 @@ class PendingUpdate(JournalRecord, tag="update", frozen=True, kw_only=True):
 
 
 class ChatRuleRecord(JournalRecord, tag="chat", frozen=True, kw_only=True):
-    """What an admin set in a chat or thread, by rule; the last one counts. `person`: whose direct chat it is."""
+    """An admin's settings for a chat or thread, by rule; the last record counts.
+
+    `person`: the person of a direct chat.
+    """
 
     chat: str
     values: dict[str, str]
@@ -329,7 +334,7 @@ class ChatRuleRecord(JournalRecord, tag="chat", frozen=True, kw_only=True):
 
 
 class ActivityRecord(JournalRecord, tag="activity", frozen=True, kw_only=True):
-    """Somebody steered the gateway by a verb or command, looked into a conversation, or was refused it. It stays."""
+    """An entry of the activity log: a verb or command, a look into a conversation, or a denial. It is never removed."""
 
     what: str
     on: str = ""
@@ -339,10 +344,10 @@ class ActivityRecord(JournalRecord, tag="activity", frozen=True, kw_only=True):
 
 
 class ProgramCall(JournalRecord, tag="call", frozen=True, kw_only=True):
-    """A program called the agent of a key; it stands right behind the message that it became, in the same append.
+    """A program's call of a key's agent, in the same append as its message and right after it.
 
-    `digest` is that of what was sent, so that the same call is known when it comes again. Without a `user` the session
-    is this call's own, and goes with it. What the program does not want `stored` is not handed out by the call's id.
+    `digest` is the hash of the request, to recognize the same call again. Without a `user` the session belongs to this
+    call, and is removed with it. A call that is not `stored` cannot be read later by its id.
     """
 
     id: str
@@ -355,14 +360,14 @@ class ProgramCall(JournalRecord, tag="call", frozen=True, kw_only=True):
 
 
 class ShownReply(JournalRecord, tag="shown", frozen=True, kw_only=True):
-    """The text of a reply as the hooks left it, for a program that is given it as often as it asks."""
+    """The text of a reply after the hooks, for a program that may read it several times."""
 
     reply_id: str
     text: str
 
 
 class UsageRow(msgspec.Struct, frozen=True):
-    """What calls of one model used for a person; a hook that caused them, and the session, where there is one."""
+    """The usage of one model by a person; with the hook that caused it, and the session, if any."""
 
     person: str
     usage: Usage
@@ -371,16 +376,16 @@ class UsageRow(msgspec.Struct, frozen=True):
 
 
 class RecordedCall(JournalRecord, tag="counted", frozen=True, kw_only=True):
-    """One call of a model, as part of the sums of its day; with it somebody was warned of a budget (`warned`)."""
+    """One model call, as part of the sums of its day; `warned` names the people who got a budget warning with it."""
 
     day: str
     row: UsageRow
     warned: tuple[str, ...] = ()
-    id: str = ""  # tells whoever counted it that it is theirs
+    id: str = ""  # tells its writer that it is theirs
 
 
 class DayUsage(JournalRecord, tag="day", frozen=True, kw_only=True):
-    """The sums of a day, of all calls that were folded into them; the last record of a day counts. It stays."""
+    """The sums of a day, of all calls folded into them; the last record of a day counts. It is never removed."""
 
     day: str
     rows: tuple[UsageRow, ...]
@@ -388,53 +393,53 @@ class DayUsage(JournalRecord, tag="day", frozen=True, kw_only=True):
 
 
 class UsageCursor(JournalRecord, tag="folded", frozen=True, kw_only=True):
-    """The sums hold all calls up to this sequence."""
+    """The sums contain all calls up to this sequence."""
 
     upto: int
 
 
 class PseudonymSalt(JournalRecord, tag="salt", frozen=True, kw_only=True):
-    """From what the pseudonyms of those who are forgotten are made; the first one counts for ever."""
+    """The salt of the pseudonyms of forgotten people; the first record counts for ever."""
 
     salt: str
 
 
 class PersonForgotten(JournalRecord, tag="forgotten", frozen=True, kw_only=True):
-    """Nothing is here any more of whoever has this pseudonym."""
+    """The person with this pseudonym was forgotten."""
 
     pseudonym: str
 
 
 class MemoryJournal(JournalRecord, tag="memory", frozen=True, kw_only=True):
-    """How this journal is called by those who have its notes as files; the first one counts for ever."""
+    """The id of this journal for gateways that have its notes as files; the first record counts for ever."""
 
     id: str
 
 
 class MemoryNote(JournalRecord, tag="note", frozen=True, kw_only=True):
-    """Somebody had the agent remember this; `memory` is a digest of who."""
+    """A note that a person asked the agent to remember; `memory` is a digest of the person."""
 
     memory: str
     text: str
 
 
 class NotesForgotten(JournalRecord, tag="unremembered", frozen=True, kw_only=True):
-    """What this memory held before is to be forgotten, wherever it lies."""
+    """The earlier notes of this memory must be forgotten on every gateway."""
 
     memory: str
 
 
 class FileRemoval(JournalRecord, tag="removed", frozen=True, kw_only=True):
-    """Of these files of conversations nothing is to lie anywhere, nor of what was made of them; each is a digest."""
+    """These files of conversations, and everything made of them, must be removed everywhere; each name is a digest."""
 
     files: tuple[str, ...]
 
 
 class FolderFile(JournalRecord, tag="file", frozen=True, kw_only=True):
-    """What lies in a folder that all gateways have, under a path below it; the last one counts.
+    """A file of a folder that all gateways share, at a path below it; the last record counts.
 
-    Without a SHA-256 it was removed. `stored` is what it is called among those that are kept of the folder, `changed`
-    when it was changed, by the clock of whoever did it.
+    Without a SHA-256 the file was removed. `stored` is its key in the file store, `changed` the time of the change, by
+    the clock of the gateway that made it.
     """
 
     folder: str
@@ -446,7 +451,7 @@ class FolderFile(JournalRecord, tag="file", frozen=True, kw_only=True):
 
 
 def _find_kinds(record: type[JournalRecord]) -> tuple[type[JournalRecord], ...]:
-    """The kinds of record that there are: those that no other is made of."""
+    """Return the kinds of record, without those that are only a base."""
     below = record.__subclasses__()
     return tuple(kind for one in below for kind in _find_kinds(one)) if below else (record,)
 
@@ -467,7 +472,7 @@ def encode(record: JournalRecord) -> bytes:
 
 
 def decode(data: bytes) -> JournalRecord:
-    """Reads the record in these bytes.
+    """Decode a record.
 
     Raises:
         EngineTooNew: a later version of the gateway wrote it.
@@ -480,7 +485,7 @@ def decode(data: bytes) -> JournalRecord:
 
 
 def decode_readable(data: bytes) -> JournalRecord | None:
-    """The same for who listens or shows; None: a later version of the gateway wrote it, and others see to it."""
+    """Decode a record for a reader that may skip it; None if a later version of the gateway wrote it."""
     try:
         return decode(data)
     except EngineTooNew:
@@ -488,7 +493,7 @@ def decode_readable(data: bytes) -> JournalRecord | None:
 
 
 async def read_readable(engine: Engine, pattern: str, after: int, limit: int, *, fresh: bool = True) -> list[Record]:
-    """As the engine reads, but past what is damaged, which the engine's health names."""
+    """Read as the engine does, but skip damaged records; the engine's health lists those."""
     while True:
         try:
             return await engine.read(pattern, after, limit, fresh=fresh)
@@ -501,7 +506,7 @@ async def read_readable(engine: Engine, pattern: str, after: int, limit: int, *,
 async def read_all(
     engine: Engine, pattern: str, kind: type[RecordT], after: int = 0, *, fresh: bool = True
 ) -> AsyncIterator[tuple[Record, RecordT]]:
-    """Every record of this kind, in order, with what it holds."""
+    """Yield every record of this kind, in order, decoded."""
     while page := await read_readable(engine, pattern, after, PAGE, fresh=fresh):
         for found in page:
             if isinstance(kept := decode(found.data), kind):
@@ -510,7 +515,7 @@ async def read_all(
 
 
 async def read_events(engine: Engine) -> AsyncIterator[tuple[Record, EmittedEvent]]:
-    """Every event that durable hooks are owed or were, in order: those of conversations, and all others."""
+    """Yield every event for durable hooks, pending or not, in order: those of conversations, and all others."""
     patterns = (subjects.EVENT_SUBJECTS, subjects.OWED_EVENT_SUBJECTS)
     kinds = [read_all(engine, pattern, EmittedEvent) for pattern in patterns]
     heads = [await anext(kind, None) for kind in kinds]
@@ -522,17 +527,17 @@ async def read_events(engine: Engine) -> AsyncIterator[tuple[Record, EmittedEven
 
 
 async def read_last(engine: Engine, subject: str, kind: type[RecordT]) -> tuple[int, RecordT | None]:
-    """The last record, if it is of this kind, and its sequence; 0 where there is none."""
+    """Return the last record's sequence (0 if none) and its value, if it is of this kind."""
     last = await engine.last(subject)
     kept = decode(last.data) if last else None
     return last.seq if last else 0, kept if isinstance(kept, kind) else None
 
 
 async def replace_last(engine: Engine, subject: str, record: JournalRecord, seq: int) -> int:
-    """Make it the only record of its subject, whose last one was `seq`; returns its own.
+    """Write the only record of a subject, whose last one was `seq`; return the new sequence.
 
     Raises:
-        Conflict: somebody else was faster.
+        Conflict: another process was faster.
     """
     (written,) = await engine.append(NewRecord(subject, encode(record), expect=seq))
     await engine.purge(subject, written - 1)
@@ -542,22 +547,22 @@ async def replace_last(engine: Engine, subject: str, record: JournalRecord, seq:
 def make_reply_put(
     reply: Reply, session_key: str, turn_id: str, at: float, cause: tuple[str, int] | None = None, person: str = ""
 ) -> NewRecord:
-    """The append that owes somebody a reply, without a limit: it has one when it is sent or given up."""
+    """Make a pending reply, without an expiry: it gets one when it is sent or cancelled."""
     outbound = OwedReply(reply=reply, session_key=session_key, turn_id=turn_id, cause=cause, at=at, person=person)
     return put_reply(outbound)
 
 
 def put_reply(outbound: OwedReply, *, has_arrived: bool = False) -> NewRecord:
-    """The append of a reply; one that `has_arrived` with it is not sent."""
+    """Make the append of a reply; one that `has_arrived` is not sent."""
     subject = subjects.reply_subject_of(outbound.reply.address, outbound.session_key, has_arrived=has_arrived)
     return NewRecord(subject, encode(outbound), ttl=TRAFFIC_TTL if has_arrived else None)
 
 
 def make_event_put(event: EmittedEvent, msg_id: str | None = None) -> NewRecord:
-    """The append that owes durable hooks an event."""
+    """Make the append of an event for durable hooks."""
     return NewRecord(subjects.event_subject_of(event.name), encode(event), msg_id=msg_id)
 
 
 def make_owed_event_put(name: str, data: bytes, session_key: str) -> NewRecord:
-    """The append that owes durable hooks an event of a conversation, of which these are the bytes."""
+    """Make the append of a conversation's event for durable hooks, of its encoded bytes."""
     return NewRecord(subjects.owed_event_subject_of(name, session_key), data)

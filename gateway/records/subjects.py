@@ -1,15 +1,19 @@
-"""The subjects under which the journal's records stand.
+"""The subjects of the journal's records.
 
-Inbound messages stand on `gw.in.<conv>`, the chain of a session's turns on `gw.turn.<conv>`, replies on
-`gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be forgotten.
-A reply that arrived with its record, as its network is the journal, is on `gw.out.<platform>+.<place>.<conv>`.
-The words of a message's audio stand on `gw.audio.<conv>`, answers that are to be spoken on `gw.voice.<conv>`.
-What was said to others in a quiet chat stands on `gw.quiet.<chat>`, what of it a conversation was told on
-`gw.heard.<conv>`.
-What the page's chat shows of a conversation stands on `gw.page.<conv>`.
-What lies in folders that all gateways have stands on `gw.folder.<path>.<folder>`.
-Events that durable hooks are owed stand with the conversation that they are of, on `gw.owed.<conv>.<name>`; those that
-are of none on `gw.ev.<name>`.
+Replies are on `gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be
+forgotten. A reply that arrived with its record, because its network is the journal, is on
+`gw.out.<platform>+.<place>.<conv>`. The others:
+
+- `gw.in.<conv>`: inbound messages
+- `gw.turn.<conv>`: the chain of a session's turns
+- `gw.audio.<conv>`: the words of a message's audio
+- `gw.voice.<conv>`: answers that are to be spoken
+- `gw.quiet.<chat>`: overheard messages of a quiet chat
+- `gw.heard.<conv>`: the ones that a conversation received
+- `gw.page.<conv>`: a conversation in the page's chat
+- `gw.folder.<path>.<folder>`: files of folders that all gateways share
+- `gw.owed.<conv>.<name>`: events of a conversation for durable hooks
+- `gw.ev.<name>`: all other events for durable hooks
 """
 
 import hashlib
@@ -33,7 +37,7 @@ PAGE_SUBJECTS = "gw.page.*"
 WAKEUP_SUBJECTS = "gw.bell.*"
 OUT_SUBJECTS = "gw.out.>"
 SEND_SUBJECTS = "gw.sent.>"
-MESSAGE_SUBJECTS = (IN_SUBJECTS, TURN_SUBJECTS, OUT_SUBJECTS, SEND_SUBJECTS)  # all that becomes of a message
+MESSAGE_SUBJECTS = (IN_SUBJECTS, TURN_SUBJECTS, OUT_SUBJECTS, SEND_SUBJECTS)  # everything that follows from a message
 EVENT_SUBJECTS = "gw.ev.>"
 CURSOR_SUBJECTS = "gw.cur.>"
 OWED_EVENT_SUBJECTS = "gw.owed.>"
@@ -64,12 +68,12 @@ PRESENCE_SUBJECTS = "rt.presence.*"
 EVENT_REQUEST_SUBJECT = "rt.wish"
 APPROVAL_SUBJECTS = "gw.ask.*.*"
 is_plain = re.compile(r"[a-z0-9_-]+").fullmatch
-ARRIVED = "+"  # behind the platform of a reply; no platform has it in its name here
+ARRIVED = "+"  # follows the platform of a reply; no platform's name contains it here
 
 
 @lru_cache(4096)
 def token_of(text: str) -> str:
-    """One segment of a subject that stands for a text, whatever the text contains."""
+    """Return one subject segment for any text."""
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
@@ -79,12 +83,12 @@ def session_subject_of(kind: SessionSubject, session_key: str) -> str:
 
 
 def session_subject_of_token(kind: SessionSubject, token: str) -> str:
-    """Does the same where only the token is known: a subject has the token in it, and no longer the key."""
+    """Return the subject for a token instead of a key: a subject contains the token, not the key."""
     return f"gw.{kind}.{token}"
 
 
 def token_of_subject(subject: str) -> str:
-    """The session token that a subject of a session's records, or of its replies, ends with."""
+    """Return the session token at the end of a subject of a session's records or replies."""
     return subject.rpartition(".")[2]
 
 
@@ -93,54 +97,54 @@ def platform_token_of(platform: str) -> str:
 
 
 def place_of(address: Address) -> str:
-    """`<platform>.<token>`: where replies have one order. An account of a platform is one of its own here."""
+    """Return `<platform>.<token>`, the place in which replies have one order. Each account is a platform here."""
     at = f"{address.chat_id}\0{address.thread_id}"
     return f"{platform_token_of(address.served_as)}.{token_of(at)}"
 
 
 def reply_subject_of(address: Address, session_key: str, *, has_arrived: bool = False) -> str:
-    """The subject of a reply; one that `has_arrived` with its record is on none of its platform's."""
+    """Return the subject of a reply; one that `has_arrived` is outside its platform's subjects."""
     platform, _, at = place_of(address).partition(".")
     return f"gw.out.{platform}{ARRIVED if has_arrived else ''}.{at}.{token_of(session_key)}"
 
 
 def is_sent(reply_subject: str) -> bool:
-    """Tell if the reply on this subject has arrived with its record."""
+    """Return True if the reply on this subject arrived with its record."""
     return reply_subject.split(".")[2].endswith(ARRIVED)
 
 
 def owed_event_subject_of(name: str, session_key: str) -> str:
-    """Where an event of a conversation stands: under the conversation, like the records that it is appended with."""
+    """Return the subject of a conversation's event: under the conversation, like the records beside it."""
     return f"gw.owed.{token_of(session_key)}.{_event_path_of(name)}"
 
 
 def owed_event_pattern_of(name: str) -> str:
-    """The pattern of what conversations have of an event, or of all that a pattern of events meets."""
+    """Return the pattern of a conversation event, or of a pattern of events."""
     return f"gw.owed.*.{_event_path_of(name)}"
 
 
 def owed_event_pattern_of_token(token: str) -> str:
-    """The pattern of the events that belong to the session key with this token."""
+    """Return the pattern of the events of a session token."""
     return f"gw.owed.{token}.>"
 
 
 def place_of_reply_subject(subject: str) -> str:
-    """The place that a reply goes to, from the subject that it stands on."""
+    """Return the place of a reply, by its subject."""
     return subject.removeprefix("gw.out.").rpartition(".")[0]
 
 
 def reply_pattern_of_session(session_key: str) -> str:
-    """The pattern of all replies that belong to a session key."""
+    """Return the pattern of all replies of a session key."""
     return reply_pattern_of_token(token_of(session_key))
 
 
 def reply_pattern_of_token(token: str) -> str:
-    """The pattern of all replies that belong to the session key with this token."""
+    """Return the pattern of all replies of a session token."""
     return f"gw.out.*.*.{token}"
 
 
 def reply_pattern_of_place(where: str) -> str:
-    """The pattern of all replies that go to a place."""
+    """Return the pattern of all replies to a place."""
     return f"gw.out.{where}.*"
 
 
@@ -149,103 +153,103 @@ def reply_pattern_of_platform(platform: str) -> str:
 
 
 def stream_subject_of(bot: str) -> str:
-    """Live only: what is written of answers for this bot of a network, for the node that serves it."""
+    """Return the live subject of growing answers, for the node that serves this bot."""
     return f"rt.stream.{platform_token_of(bot)}"
 
 
 def send_subject_of(where: str, stream: str = "") -> str:
-    """The send journal of a place, or of one streamed reply in it."""
+    """Return the send journal's subject of a place, or of one streamed reply in it."""
     return f"gw.sent.{where}.{token_of(stream)}" if stream else f"gw.sent.{where}"
 
 
 def chat_subject_of(chat: str) -> str:
-    """Returns where it stands what was set in a chat."""
+    """Return the subject of a chat's settings."""
     return f"gw.chat.{token_of(chat)}"
 
 
 def quiet_subject_of(chat: str) -> str:
-    """Returns where it stands what was said to others in a quiet chat."""
+    """Return the subject of a quiet chat's overheard messages."""
     return f"gw.quiet.{token_of(chat)}"
 
 
 def note_subject_of(memory: str) -> str:
-    """Returns where the notes of a memory stand, by the digest of whose it is."""
+    """Return the subject of a memory's notes, by the digest of its person."""
     return f"gw.notes.{memory}"
 
 
 def folder_subject_of(folder: str, path: str | None = None) -> str:
-    """Returns where it stands what lies in a folder that all gateways have; without a path, the pattern of it all."""
+    """Return the subject of a shared folder's file; without a path, the pattern of all its files."""
     return f"gw.folder.{'*' if path is None else token_of(path)}.{token_of(folder)}"
 
 
 def call_subject_of(key_name: str, call_id: str, session_key: str) -> str:
-    """Where a program's call stands: under the conversation, like the message that it became."""
+    """Return the subject of a program's call: under the conversation, like its message."""
     return f"gw.call.{token_of(f'{key_name}:{call_id}')}.{token_of(session_key)}"
 
 
 def call_patterns_of(key_name: str, call_id: str) -> tuple[str, str]:
-    """Where a call may stand of which no more is known; the last is how it stood before it was under a conversation."""
+    """Return the patterns of a call of unknown conversation; the last is of calls from before they had one."""
     above = f"gw.call.{token_of(f'{key_name}:{call_id}')}"
     return f"{above}.*", above
 
 
 def delta_subject_of(session_key: str) -> str:
-    """Live only: pieces of an answer while the model writes it."""
+    """Return the live subject of an answer's pieces while the model writes."""
     return f"rt.delta.{token_of(session_key)}"
 
 
 def steering_subject_of(node: str) -> str:
-    """Live only: where a node is asked to do something with a network that it serves."""
+    """Return the live subject of requests to a node about a network that it serves."""
     return f"rt.steer.{token_of(node)}"
 
 
 def presence_subject_of(name: str) -> str:
-    """Live only: what a node says of itself, again and again."""
+    """Return the live subject of a node's regular status."""
     return f"rt.presence.{token_of(name)}"
 
 
 def sign_subject_of(bot: str) -> str:
-    """Live only: which turns are at work for this bot of a network, for the node that serves it."""
+    """Return the live subject of working turns, for the node that serves this bot."""
     return f"rt.sign.{platform_token_of(bot)}"
 
 
 def request_subject_of(bot: str) -> str:
-    """Live only: what is asked of the node that serves this bot of a network."""
+    """Return the live subject of requests to the node that serves this bot."""
     return f"rt.ask.{platform_token_of(bot)}"
 
 
 def forwarded_event_subject_of(run_id: str) -> str:
-    """Live only: events of other nodes, for whoever watches them in this run of a gateway."""
+    """Return the live subject of other nodes' events, for watchers in this run of a gateway."""
     return f"rt.event.{token_of(run_id)}"
 
 
 def run_subject_of(run_id: str) -> str:
-    """Live only: whether this run of a gateway goes on; it answers whoever asks."""
+    """Return the live subject on which this run of a gateway answers while it is alive."""
     return f"rt.run.{token_of(run_id)}"
 
 
 def control_subject_of(session_key: str) -> str:
-    """Live only: whichever node has something to do for the session shall stop it; the message is the session's key."""
+    """Return the live subject that stops a session's work on any node; the message is the session's key."""
     return f"rt.ctl.{token_of(session_key)}"
 
 
 def node_subject_of(node: str) -> str:
-    """Live only: where a node answers what other nodes ask of its lanes."""
+    """Return the live subject on which a node answers other nodes about its lanes."""
     return f"rt.node.{token_of(node)}"
 
 
 def approval_subject_of(mark: str, session_key: str = "") -> str:
-    """Returns where the request of an approval stands; without a session, the pattern of the one with this mark."""
+    """Return the subject of an approval request; without a session, the pattern of the one with this mark."""
     return f"gw.ask.{mark}.{token_of(session_key) if session_key else '*'}"
 
 
 def approval_pattern_of_token(token: str) -> str:
-    """The pattern of the requests that belong to the session key with this token."""
+    """Return the pattern of the approval requests of a session token."""
     return f"gw.ask.*.{token}"
 
 
 def event_subject_of(name: str) -> str:
-    """`command:new` -> `gw.ev.command.new`; a pattern's last `*` takes in all that is below."""
+    """Convert `command:new` to `gw.ev.command.new`; a pattern's last `*` matches everything below."""
     return f"gw.ev.{_event_path_of(name)}"
 
 
@@ -255,56 +259,56 @@ def _event_path_of(name: str) -> str:
 
 
 def hook_store_subject_of(hook: str, key: str | None = None) -> str:
-    """Returns where a hook keeps a value; without a key, the pattern of its whole store."""
+    """Return the subject of a hook's stored value; without a key, the pattern of its whole store."""
     return f"gw.keep.{token_of(hook)}.{'*' if key is None else token_of(key)}"
 
 
 def node_hooks_subject_of(node: str) -> str:
-    """Returns where it is kept which hooks a gateway has."""
+    """Return the subject of a gateway's list of hooks."""
     return f"gw.hooks.{token_of(node)}"
 
 
 def schedule_subject_of(hook: str) -> str:
-    """Returns where it is kept when a hook's schedule was last due."""
+    """Return the subject that records when a hook's schedule was last due."""
     return f"gw.schedule.{token_of(hook)}"
 
 
 def webhook_subject_of(name: str, session_key: str = "") -> str:
-    """Returns where it is kept by which signature a webhook was called: under the conversation that it speaks in."""
+    """Return the subject of a webhook call's signature: under the conversation that it writes to."""
     return f"gw.webhook.{name}.{token_of(session_key)}" if session_key else f"gw.webhook.{name}"
 
 
 def dead_letter_subject_of(hook_token: str, seq: int | None = None) -> str:
-    """Returns where an event is kept that a durable hook could not be given; without a sequence, the pattern of all."""
+    """Return the subject of a durable hook's dead letter; without a sequence, the pattern of all."""
     return f"gw.dead.{hook_token}.{'*' if seq is None else seq}"
 
 
 def hook_token_of_subject(subject: str) -> str:
-    """Returns the token of the hook to which a dead letter with this subject was owed."""
+    """Return the token of the hook, by the subject of its dead letter."""
     return subject.split(".")[2]
 
 
 def day_subject_of(day: str) -> str:
-    """Returns where the sums of a day stand."""
+    """Return the subject of a day's sums."""
     return f"gw.usage.days.{day}"
 
 
 def retry_subject_of(hook_token: str) -> str:
-    """Returns where a dead letter is put that is tried again: this hook's consumer alone reads it."""
+    """Return the subject for the retry of a dead letter: only this hook's consumer reads it."""
     return f"gw.redo.{hook_token}"
 
 
 def update_subject_of(platform: str, bot: str) -> str:
-    """Returns where it is held what a network called a bot with."""
+    """Return the subject of a network's unprocessed calls to a bot."""
     return f"gw.update.{platform_token_of(platform)}.{token_of(bot)}"
 
 
 def signature_subject_of(platform: str, served_as: str) -> str:
-    """Returns where it is held which calls of a network were taken."""
+    """Return the subject of the processed calls of a network."""
     return f"gw.signed.{platform_token_of(platform)}.{token_of(served_as)}"
 
 
 def cursor_subject_of(reader: str, bot: str = "") -> str:
-    """Returns where it is kept how far a bot has read its network, or a follower the journal."""
+    """Return the subject of the position up to which a bot has read its network, or a follower the journal."""
     subject = f"{CURSOR_SUBJECTS[:-1]}{platform_token_of(reader)}"
     return f"{subject}.{token_of(bot)}" if bot else subject

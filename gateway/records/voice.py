@@ -1,7 +1,6 @@
-"""Records of what is spoken: the words of people's audio, and answers that are to be spoken; and of what is heard in
-quiet chats, said to others.
+"""Records of audio: the words of people's audio, and answers to be spoken; also overheard messages of quiet chats.
 
-They stand in the journal with all others, which `gateway.records.records` reads and writes.
+`gateway.records.records` reads and writes them with all others.
 """
 
 from typing import Literal
@@ -11,10 +10,10 @@ from gateway.messages.steps import JournalRecord
 
 
 class AudioTranscription(JournalRecord, tag="audio", frozen=True, kw_only=True):
-    """What became of file `file` (by its place) of the message with the sequence `on`; the last one of a file counts.
+    """The state of file number `file` of the message with the sequence `on`; the last record of a file counts.
 
-    `begun` stands before each try, of which there are so many (`tries`) by then. When it was `stopped`, nobody wants
-    an answer any more to what came up to `on`.
+    `begun` is written before each try; `tries` is its number. `stopped` means that the person wants no answer to
+    messages up to `on`.
     """
 
     session_key: str
@@ -24,15 +23,15 @@ class AudioTranscription(JournalRecord, tag="audio", frozen=True, kw_only=True):
     tries: int = 0
     text: str = ""
     error: str = ""
-    person: str = ""  # who said it, as `telegram:1002`
-    authors: tuple[str, ...] = ()  # the restricted hooks that put words into it
+    person: str = ""  # the author, as `telegram:1002`
+    authors: tuple[str, ...] = ()  # the restricted hooks that changed the words
 
 
 class VoiceAnswer(JournalRecord, tag="voice", frozen=True, kw_only=True):
-    """What becomes of an answer that is to be spoken, by the `reply` that had arrived; the last one of a reply counts.
+    """The state of an answer that is to be spoken, by the `reply` that had arrived; the last record of a reply counts.
 
-    Its text are the words that are spoken. `begun` stands before each try, of which there are so many (`tries`) by
-    then; the audio is written to `path`, with an end that says its kind.
+    Its text is what is spoken. `begun` is written before each try; `tries` is its number. The audio is written to
+    `path`, with the suffix of its format.
     """
 
     session_key: str
@@ -42,13 +41,16 @@ class VoiceAnswer(JournalRecord, tag="voice", frozen=True, kw_only=True):
     tries: int = 0
     path: str = ""
     error: str = ""
-    person: str = ""  # whom it answers, as `telegram:1002`
+    person: str = ""  # the person it answers, as `telegram:1002`
     cause: tuple[str, int] | None = None
 
 
 class HeardMessage(JournalRecord, tag="heard", frozen=True, kw_only=True):
-    """What somebody said to others in a quiet chat: remembered there for a while, under the chat's name (`place`); or
-    told to a conversation with a message of it that came later (`before`: that one's id)."""
+    """An overheard message of a quiet chat: kept for a while under the chat's name (`place`), or copied to a
+    conversation.
+
+    The copy accompanies a later message of that conversation (`before` is its id).
+    """
 
     message: Message
     place: str = ""
@@ -57,7 +59,7 @@ class HeardMessage(JournalRecord, tag="heard", frozen=True, kw_only=True):
 
 
 class HeardRemoval(JournalRecord, tag="unheard", frozen=True, kw_only=True):
-    """What stood under these sequences is remembered there no more: somebody took it back, or is to be forgotten."""
+    """Overheard messages that were removed: their author deleted them, or must be forgotten."""
 
     place: str
     removed: tuple[int, ...]
