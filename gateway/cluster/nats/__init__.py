@@ -1,1 +1,1 @@
-"""The journal on the streams of a NATS server, or of several that keep it together."""
+"""The journal on the streams of one NATS server, or of a cluster of them."""

@@ -1,4 +1,4 @@
-"""One connection to the servers: what is asked of them, and what becomes of it when they do not answer."""
+"""One connection to the servers: requests with retries, and the handling of outages."""
 
 import asyncio
 import base64
@@ -23,10 +23,10 @@ from gateway.backoff import Attempts, Backoff
 from gateway.errors import EngineError, NoRoom
 
 ANSWER_SECONDS = 5.0
-LASTING_SECONDS = 3.0  # of an outage
+LASTING_SECONDS = 3.0  # of an outage, before it is reported
 REACH_IT = "see that it runs, and that this machine reaches it (hermes-gateway doctor)"
 PATIENCE = 15.0  # an election among the servers takes 4 to 8 seconds
-PING_SECONDS, MAX_UNANSWERED_PINGS = 2, 2  # a server that stands still is left within a lease
+PING_SECONDS, MAX_UNANSWERED_PINGS = 2, 2  # a server that hangs is left within a lease
 OLDEST_SERVER = (2, 12)
 NO_MESSAGE, NO_CONSUMER, NO_STREAM, NO_LEADER = 10037, 10014, 10059, 10008
 NO_MAJORITY = "the NATS servers take nothing: more than half of them must be there, and agree on one that leads"
@@ -39,7 +39,10 @@ T = TypeVar("T")
 
 
 class ServerRefusal(Exception):
-    """The server understood, and says no. `number` says what is wrong, in its own list, and `seq` what stands there."""
+    """The server understood a request and refused it.
+
+    `number` is the reason in the server's own list, and `seq` the sequence that is in the way.
+    """
 
     def __init__(self, error: dict[str, Any], seq: int = 0) -> None:
         super().__init__(error.get("description", "no reason given"))
@@ -49,16 +52,16 @@ class ServerRefusal(Exception):
 
     @property
     def is_full(self) -> bool:
-        """Whether it has no room: it says so in the words of an outage, and nobody makes room meanwhile."""
+        """True if the server has no room: it reports this like an outage, but waiting does not help."""
         return self.number == NO_RESOURCES or (self.number == NOT_STORED and "maximum" in str(self))
 
     @property
     def is_passing(self) -> bool:
-        """Whether it may say yes by and by."""
+        """True if a later try may succeed."""
         return self.status == UNAVAILABLE and not self.is_full
 
     def make_error(self, what: str, stream: str) -> EngineError:
-        """For whoever wanted to write to this stream; `what` was not done."""
+        """Make the error for the caller that wanted to write to this stream; `what` was not done."""
         if not self.is_full:
             return EngineError(f"{what}: {self}")
         remedy = f"give it more, by max_file_store in nats.conf or max_bytes of the stream {stream}"
@@ -66,11 +69,11 @@ class ServerRefusal(Exception):
 
 
 class NoAnswer(Exception):
-    """Nobody knows whether it was done."""
+    """A request without an answer: it may or may not have been carried out."""
 
 
 class NotSent(NoAnswer):
-    """It was not done."""
+    """A request that was not carried out, because it was not sent."""
 
 
 @dataclass
@@ -82,12 +85,12 @@ class _OrderedClient(Client):
     msg_class = _NumberedMessage
 
     def abort(self) -> None:
-        """End the line, with what is still to be sent: a server that stands still would be waited for without end."""
+        """Close the connection and drop unsent data: a server that hangs would be waited for without end."""
         if isinstance(self._transport, TcpTransport) and (writer := self._transport._io_writer):  # noqa: SLF001
             writer.transport.abort()
 
     async def _send_ping(self, future: asyncio.Future[bool] | None = None) -> None:
-        """Behind what waits to be sent: its answer is to prove that all of that has come, and not just itself."""
+        """Queue the ping behind unsent data: its answer then proves that all of that has arrived."""
         self._pongs.append(future or asyncio.Future())
         self._pending.append(PING_PROTO)
         self._pending_data_size += len(PING_PROTO)
@@ -98,38 +101,38 @@ class _OrderedClient(Client):
         await super()._attempt_reconnect()
 
     async def _connect_to_server(self, s: Any) -> None:
-        self.abort()  # what was tried in vain before is left open
+        self.abort()  # an earlier failed try leaves its transport open
         await super()._connect_to_server(s)
 
 
 def sequence_of(message: Msg) -> int:
-    """The messages of all subscriptions came in the order of these."""
+    """Return a number that orders the messages of all subscriptions by arrival."""
     assert isinstance(message, _NumberedMessage)
     return message.number
 
 
 class Answers(Protocol):
-    """Takes the messages that come to one inbox."""
+    """A receiver of the messages of one inbox."""
 
     def note(self, message: Msg) -> None: ...
 
 
 class ServerDisconnection:
-    """The time in which no server is there: in the log once, where it lasts, and its end."""
+    """An outage of the servers: it is logged once if it lasts, and so is its end."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._since: float | None = None
         self._telling: asyncio.TimerHandle | None = None
         self._is_told = False
-        self.refusal = ""  # what those say that are there and refuse us
+        self.refusal = ""  # the reason given by servers that are there and refuse us
 
     @property
     def is_lasting(self) -> bool:
         return self._since is not None and time.monotonic() - self._since > LASTING_SECONDS
 
     def describe(self) -> str:
-        """Empty where they are there."""
+        """Describe the outage; "" if there is none."""
         if self._since is None:
             return ""
         gone = f"the NATS server at {self._url} is gone since {time.monotonic() - self._since:.0f} s"
@@ -150,18 +153,18 @@ class ServerDisconnection:
         self.forget()
 
     def forget(self) -> None:
-        """Nobody is to be told any more."""
+        """Forget the outage, without a log entry."""
         if self._telling:
             self._telling.cancel()
         self._since, self._telling, self._is_told, self.refusal = None, None, False, ""
 
 
 class Connection:
-    """Made by `open_connection`."""
+    """A connection to the servers, made by `open_connection`."""
 
     def __init__(self, client: _OrderedClient, url: str) -> None:
         self.client = client
-        self.url = re.sub(r"//[^/@]*@", "//", url)  # as it is shown
+        self.url = re.sub(r"//[^/@]*@", "//", url)  # without the password
         self.disconnection = ServerDisconnection(self.url)
         self.on_return: list[Callable[[], None]] = []
         self._inbox = client.new_inbox()
@@ -172,7 +175,7 @@ class Connection:
         await self.listen(f"{self._inbox}.*", self._hear)
 
     def open_inbox(self, listener: Answers) -> str:
-        """A subject of its own; what comes there is given to the listener until the inbox is closed."""
+        """Return a new subject; its messages go to the listener until the inbox is closed."""
         self._number += 1
         self._listeners[str(self._number)] = listener
         return f"{self._inbox}.{self._number}"
@@ -185,7 +188,7 @@ class Connection:
             listener.note(message)
 
     async def listen(self, subject: str, hear: Callable[[Msg], Awaitable[None]]) -> Subscription:
-        """However much comes: what is slow here must not lose what it was sent."""
+        """Subscribe without a limit: a slow reader here must not lose messages."""
         try:
             return await self.client.subscribe(subject, cb=hear, pending_msgs_limit=-1, pending_bytes_limit=-1)
         except NatsError as error:
@@ -201,7 +204,7 @@ class Connection:
     async def ask(
         self, subject: str, data: bytes, headers: dict[str, str] | None = None, seconds: float = ANSWER_SECONDS
     ) -> bytes:
-        """Raises NoAnswer."""
+        """Send a request and return the answer. Raises NoAnswer."""
         self._check_connected()
         try:
             return (await self.client.request(subject, data, timeout=seconds, headers=headers)).data
@@ -213,7 +216,7 @@ class Connection:
             raise NotSent("it is not there")
 
     async def ask_stored(self, subject: str, data: bytes, headers: dict[str, str] | None = None) -> dict[str, Any]:
-        """Ask what answers in JSON. Raises NoAnswer, ServerRefusal."""
+        """Send a request and return the JSON answer. Raises NoAnswer, ServerRefusal."""
         data = await self.ask(subject, data, headers)
         answer: dict[str, Any] = json.loads(data) if data else {}
         if error := answer.get("error"):
@@ -221,11 +224,11 @@ class Connection:
         return answer
 
     async def call(self, verb: str, **body: Any) -> dict[str, Any]:
-        """One call of the server's own interface, tried again until it is answered.
+        """Call the server's own interface, and retry until it answers.
 
         Raises:
-            ServerRefusal: the answer is no.
-            EngineError: nobody answered.
+            ServerRefusal: the server refuses.
+            EngineError: no server answered.
         """
         return await self.insist(lambda: self.ask_stored(f"$JS.API.{verb}", json.dumps(body).encode()))
 
@@ -265,14 +268,14 @@ class Connection:
 
 
 def describe_failure(url: str, why: Exception) -> str:
-    """Of what was tried for long enough."""
+    """Describe a failure after all retries."""
     if isinstance(why, ServerRefusal) and why.number == NO_LEADER:
         return NO_MAJORITY
     return f"the NATS server at {url} does not answer: {why}{_explain(url, why)}"
 
 
 def _explain(url: str, error: Exception) -> str:
-    """What is asked of JetStream, where there is none, nobody answers at once; nor while few of several are there."""
+    """Explain why no server responds at once: JetStream is off, or too few servers of a cluster are there."""
     if not isinstance(error.__cause__, NoRespondersError):
         return ""
     asked = "are most of the servers there, and is JetStream on?" if "," in url else "is JetStream on?"
@@ -280,7 +283,7 @@ def _explain(url: str, error: Exception) -> str:
 
 
 async def open_connection(url: str, user: str = "", password: str = "") -> Connection:
-    """Raises EngineError: nobody is there, or a server that is too old."""
+    """Connect to the servers. Raises EngineError if none answers, or if the server is too old."""
     client = _OrderedClient()
     connection, fault = Connection(client, url), ""
 
@@ -294,14 +297,15 @@ async def open_connection(url: str, user: str = "", password: str = "") -> Conne
     async def note_fault(error: Exception) -> None:
         nonlocal fault
         said = str(error) or type(error).__name__
-        if not _find_remedy(fault):  # who refuses us may end the line before his word has come: one try tells why
+        # a server that refuses us may close the line before its reason arrives: one try in several shows it
+        if not _find_remedy(fault):
             fault = said
         if _find_remedy(said):
             connection.disconnection.refusal = said
         log.debug("the connection to NATS: %s", said)
 
     try:
-        async with asyncio.timeout(PATIENCE):  # the server may come up beside us
+        async with asyncio.timeout(PATIENCE):  # the server may start at the same time as we do
             await client.connect(
                 url.split(","),
                 name="hermes-gateway",
@@ -331,7 +335,7 @@ def _describe_absence(url: str, why: str) -> str:
 
 
 def _find_remedy(why: str) -> str:
-    """Empty where nothing is known that helps."""
+    """Return the remedy for a refusal; "" if none is known."""
     if "authorization" in why.lower():
         return "it wants the user and password that it knows, as NATS_USER and NATS_PASSWORD"
     if "certificate" in why.lower():
@@ -340,12 +344,12 @@ def _find_remedy(why: str) -> str:
 
 
 def decode_headers(text: str) -> dict[str, str]:
-    """Of a stored message: a line of the protocol's version, then one a header."""
+    """Decode the headers of a stored message: a line with the protocol's version, then one line a header."""
     lines = base64.b64decode(text).decode("utf-8", "replace").split("\r\n")[1:] if text else []
     return {name: value.strip() for name, colon, value in (line.partition(":") for line in lines) if colon}
 
 
 def time_of(text: str) -> float:
-    """Of the server's time, which has nanoseconds."""
+    """Convert the server's time, which has nanoseconds."""
     head, _, rest = text.rstrip("Z").partition(".")
     return datetime.fromisoformat(f"{head}+00:00").timestamp() + float(f"0.{rest or 0}")

@@ -1,8 +1,24 @@
-"""A durable consumer of the server's, and what it delivers.
+"""A durable consumer on the server, and its deliveries.
 
-Messages are asked for as long as somebody fetches, and no more of them than he takes: what one gateway asked for, no
-other gets. The server says with an empty message when its patience with a request is over, and in between that it is
-still there; where it does not, or the connection came anew, it is asked again.
+The server holds the consumer; this module asks it for messages while a caller fetches, and for no more than the caller
+takes, because messages on their way to one gateway reach no other.
+
+    fetch(n) ──> ReceivedDeliveries.take(n) ── enough, or time is over ──> return them
+      ^             ^  nothing: ask for the missing ones, wait for news
+      │             │
+      │           _StreamRequests.ask ── batch, expires in 5 s ──> server
+      │             │                                               │
+      └── news ── _hear <── one of these, to the inbox ─────────────┘
+
+                    record        -> put into ReceivedDeliveries, and counted off the oldest request
+                    100           -> heartbeat: the request is still open
+                    404, 408      -> the request is over, and was answered
+                    another status -> the request is over: pause, and check that the consumer still exists
+
+    ack, nak, progress ──> server. After a nak, or after `ack_wait` seconds, any gateway gets it again.
+
+A request is void after a reconnect, or after three missed heartbeats: the next fetch asks again. If a caller was
+cancelled and none comes back within a second, the deliveries that it left go back to the server.
 """
 
 import asyncio
@@ -28,20 +44,20 @@ from gateway.engine.interface import ConsumerSpec, Delivery, Record
 from gateway.engine.live_messages import Signal
 from gateway.errors import EngineError
 
-REQUEST_SECONDS = 5.0  # shorter than a lease: when another takes over, what a lost gateway asked for is void
-LOOK_SECONDS = 0.1  # by then the server has told its consumers of what is stored
-DRAIN_SECONDS = 1.0  # for what a server has sent already; one that stands still must not hold up the end
+REQUEST_SECONDS = 5.0  # shorter than a lease: when another gateway takes over, the requests of a lost gateway are void
+LOOK_SECONDS = 0.1  # by then the server's consumers know what is stored
+DRAIN_SECONDS = 1.0  # for messages that a server has sent already; one that hangs must not delay the end
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
-LEFT_SECONDS = 1.0  # in which somebody who was cut off may fetch again, also on a slow machine
-NOTHING_MORE = {"404", "408"}  # within the time that was given for it
+LEFT_SECONDS = 1.0  # in which a cancelled caller may fetch again, even on a slow host
+NOTHING_MORE = {"404", "408"}  # no more messages came before the request expired
 REFUSED_BACKOFF = Backoff(0.05, 1.0)  # servers without a majority refuse at once, and all gateways ask them
 
 log = logging.getLogger(__name__)
 
 
 class NatsConsumer:
-    """All who fetch under one name in this process share this one object."""
+    """A durable consumer; all callers in this process that fetch under one name share this object."""
 
     def __init__(self, connection: Connection, reader: RecordReader, spec: ConsumerSpec) -> None:
         self.spec = spec
@@ -79,7 +95,7 @@ class NatsConsumer:
             raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
 
     async def return_arrived(self) -> None:
-        """Have delivered again at once what nobody has taken here, and not to us: nothing more is fetched."""
+        """Return untaken deliveries to the server for other gateways, and fetch no more."""
         await self._requests.stop()
         await self.arrived.give_back()
 
@@ -87,14 +103,14 @@ class NatsConsumer:
         self.news.notify()
 
     async def end(self) -> None:
-        """It was forgotten: nothing of it stays behind here."""
+        """End this side of a consumer that was removed."""
         self.is_forgotten = True
         self.wake()
         await self._requests.end()
 
 
 class _StreamRequests:
-    """What the stream is asked for, on behalf of a consumer, and what comes from there."""
+    """A consumer's open requests to the stream, and the messages that answer them."""
 
     def __init__(self, connection: Connection, reader: RecordReader, consumer: NatsConsumer) -> None:
         self._connection = connection
@@ -105,20 +121,20 @@ class _StreamRequests:
         self._inbox = connection.client.new_inbox()
         self._subscription: Subscription | None = None
         self._number = 0
-        self._open: dict[str, int] = {}  # messages that may still come, by the request that they answer
+        self._open: dict[str, int] = {}  # how many messages may still come, by request
         self._heard = 0.0
-        self._is_answered = False  # by the last that ended
+        self._is_answered = False  # the last request that ended was answered
         self._refusals = Attempts(REFUSED_BACKOFF)
-        self._ask_after = 0.0  # by the steady clock: a refusal would be the answer until then
+        self._ask_after = 0.0  # by the steady clock: until then the server would refuse
         connection.on_return.append(self._forget_requests)
 
     def _forget_requests(self) -> None:
-        """Whatever was asked for is void."""
+        """Drop all open requests."""
         self._open.clear()
         self._consumer.wake()
 
     async def look(self, n: int) -> None:
-        """See what is there now."""
+        """Receive the messages that are ready now."""
         arrived = self._consumer.arrived
         end = time.monotonic() + ACK_SECONDS
         self._is_answered = False
@@ -132,10 +148,10 @@ class _StreamRequests:
             self._open.pop(request, None)
 
     async def ask(self, n: int) -> float:
-        """Ask for what is missing, by and by; how soon to ask again.
+        """Ask for the missing messages, and return how soon to ask again.
 
-        The server goes round all requests that are open: with one for each message that came, whoever got many would
-        get more than others, and it takes 512 of them.
+        The server serves all open requests in turn, and takes 512 of them: with one request for each message, a gateway
+        that received many would get more than the others.
         """
         if (pause := self._ask_after - time.monotonic()) > 0:
             return min(pause, HEARTBEAT_SECONDS)
@@ -166,7 +182,7 @@ class _StreamRequests:
         return request
 
     async def _hear(self, message: Msg) -> None:
-        """A message, or the end of what was asked for, or a sign of life."""
+        """Handle a message, the end of a request, or a heartbeat."""
         self._heard = time.monotonic()
         headers = message.headers or {}
         status = headers.get("Status")
@@ -187,7 +203,7 @@ class _StreamRequests:
         if is_answered:
             self._refusals.reset()
             return
-        if time.monotonic() >= self._ask_after:  # what was asked for together is refused together
+        if time.monotonic() >= self._ask_after:  # requests that were sent together are refused together
             self._ask_after = time.monotonic() + self._refusals.pause()
         await self._see_whether_it_is_there()
 
@@ -210,14 +226,14 @@ class _StreamRequests:
         self._consumer.arrived.put(delivery)
 
     def _count_off(self) -> None:
-        """The server answers requests in the order in which they came."""
+        """Count a message off the oldest request: the server answers requests in order."""
         if request := next(iter(self._open), None):
             self._open[request] -= 1
             if self._open[request] <= 0:
                 del self._open[request]
 
     async def _see_whether_it_is_there(self) -> None:
-        """Somebody may have removed it, here or elsewhere."""
+        """Check that no gateway has removed the consumer."""
         try:
             where = f"$JS.API.CONSUMER.INFO.{self._names.stream}.{consumer_name_of(self._consumer.spec.name)}"
             await self._connection.ask_stored(where, b"")
@@ -227,13 +243,11 @@ class _StreamRequests:
             return
 
     async def stop(self) -> None:
-        """What was asked for is not wanted any more. What the server has sent by now is here when this returns."""
+        """Cancel all requests. Everything that the server has sent so far has arrived when this returns."""
         self._open.clear()
         if self._subscription is not None:
             subscription, self._subscription = self._subscription, None
-            with suppress(
-                NatsError, TimeoutError
-            ):  # the connection is gone, and it with it; or its server stands still
+            with suppress(NatsError, TimeoutError):  # the connection and the subscription are gone, or the server hangs
                 async with asyncio.timeout(DRAIN_SECONDS):
                     await subscription.drain()  # type: ignore[no-untyped-call]
 
@@ -243,15 +257,15 @@ class _StreamRequests:
 
 
 class ReceivedDeliveries:
-    """What the server has sent and nobody has taken yet.
+    """The deliveries that have arrived and that no caller has taken yet.
 
-    Where whoever fetched is gone and does not come again, it is given back: it is for other gateways then, at once.
+    If the caller is gone and does not come back, they are returned, so that other gateways get them at once.
     """
 
     def __init__(self) -> None:
         self._waiting: deque[NatsDelivery] = deque()
         self._takers = 0
-        self._left_at: float | None = None  # by the steady clock: since then nobody is there
+        self._left_at: float | None = None  # by the steady clock: no caller since then
         self._returning: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -259,7 +273,7 @@ class ReceivedDeliveries:
 
     @contextmanager
     def wanted(self) -> Iterator[None]:
-        """While somebody fetches."""
+        """Mark that a caller fetches inside this block."""
         self._left_at = None
         self._takers += 1
         is_cut_off = False
@@ -294,7 +308,7 @@ class ReceivedDeliveries:
             self._returning = asyncio.create_task(self._return_later())
 
     async def _return_later(self) -> None:
-        """Where it stays so for a while; who fetches again and again is there."""
+        """Return the deliveries if no caller comes for a while."""
         while self._left_at is not None and self._waiting:
             if (left := self._left_at + LEFT_SECONDS - time.monotonic()) > 0:
                 await asyncio.sleep(left)
@@ -303,7 +317,7 @@ class ReceivedDeliveries:
 
 
 class NatsDelivery:
-    """One record in the hands of whoever fetched it."""
+    """One record that a caller has fetched."""
 
     def __init__(self, consumer: NatsConsumer, record: Record, message: Msg, connection: Connection) -> None:
         self.record = record
@@ -317,7 +331,7 @@ class NatsDelivery:
 
     @property
     def is_late(self) -> bool:
-        """Asks whether it was delivered again, or may have been by now."""
+        """True if it was delivered again, or may have been."""
         return self.is_repeated or time.monotonic() - self._since > self._consumer.spec.ack_wait
 
     async def ack(self) -> None:

@@ -1,4 +1,4 @@
-"""The journal on NATS: the face that the gateway sees."""
+"""The journal on NATS: its face for the gateway."""
 
 import asyncio
 import time
@@ -56,13 +56,13 @@ from gateway.errors import EngineError
 DEFAULT_NAME = "hermes"
 WINDOW_SECONDS = 120.0
 CLOSE_SECONDS = 15.0
-HEALTH_SECONDS = 2.0  # who asks how it fares waits for it, and is to hear also that nobody answers
+HEALTH_SECONDS = 2.0  # a health check that waits longer must report that no server answers
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """As they say it: the largest message, the streams of records, of keys and of files, and the account."""
+    """The servers' own report: the largest message, the streams of records, keys and files, and the account."""
 
     max_payload: int
     streams: Sequence[Mapping[str, Any]]
@@ -77,13 +77,13 @@ async def open_nats(
     window: float = WINDOW_SECONDS,
     takes_marked: bool = False,
 ) -> "NatsEngine":
-    """Open the journal that the server of this address holds, or make it; close it, or use it as a context manager.
+    """Open the journal at this address, or create it; close it, or use it as a context manager.
 
-    The address may name several servers, with commas between, and behind a slash the journal. `window`: for how long
-    the server knows the ids of messages of all subjects; `takes_marked`: also one that a migration is not through with.
+    The address may name several servers, separated by commas, and the journal after a slash. `window` is how long the
+    server remembers message ids across subjects; `takes_marked` also opens a journal with an unfinished migration.
 
     Raises:
-        EngineError: no server answers, it is too old, or keeps its streams otherwise than we need it.
+        EngineError: no server answers, it is too old, or the settings of its streams do not fit.
     """
     servers, name = split_address(url)
     connection = await open_connection(servers, user, password)
@@ -98,7 +98,7 @@ async def open_nats(
 
 
 async def open_on_connection(connection: Connection, names: Names, window: float) -> "NatsEngine":
-    """The same on a connection; it is closed where that fails."""
+    """Open the journal on a connection, and close the connection if that fails."""
     close = connection.close
     try:
         await connection.start()
@@ -119,7 +119,7 @@ async def open_on_connection(connection: Connection, names: Names, window: float
 
 
 def split_address(url: str) -> tuple[str, str]:
-    """The servers, and the name of the journal; what the first one says before its host holds for them all."""
+    """Split an address into the servers and the journal's name; credentials of the first server apply to all."""
     scheme, separator, rest = url.partition("://")
     hosts, _, path = rest.replace(f"{scheme}://", "").partition("/")
     name = path.strip("/") or DEFAULT_NAME
@@ -129,7 +129,7 @@ def split_address(url: str) -> tuple[str, str]:
 
 
 class NatsEngine:
-    """Made by `open_nats`."""
+    """The journal on NATS. Create it by `open_nats`."""
 
     def __init__(self, connection: Connection, names: Names, state: JournalState, window: float) -> None:
         self.clock = JournalClock(Clock())
@@ -163,18 +163,18 @@ class NatsEngine:
         self._running = [asyncio.create_task(part.run()) for part in (self._live, self._removals)]
 
     async def read_mark(self) -> str:
-        """What a migration wrote on the journal; "" where none did."""
+        """Return the mark of a migration; "" if there is none."""
         return (await open_streams(self._connection, self._names, self._window)).mark
 
     async def check_mark(self) -> None:
-        """Raises EngineError where a migration is not through, or has taken the journal away."""
+        """Raise EngineError if a migration is unfinished, or has moved the journal away."""
         if mark := parse_mark(await self.read_mark()):
             raise EngineError(
                 f"the journal {self._names.journal!r} on the NATS server is not for use: {mark.describe()}"
             )
 
     def get_journal(self) -> NatsJournal:
-        """By which it is taken along to another engine, or from one."""
+        """Return the journal for a migration to or from another engine."""
         return NatsJournal(self._connection, self._names, self._state.copies, self._window)
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
@@ -191,7 +191,7 @@ class NatsEngine:
         return sequences
 
     async def _finish(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What was begun is ended, whether its caller waits for it or not."""
+        """Finish the work even if its caller is cancelled."""
         self._check_open()
         task = asyncio.ensure_future(work())
         self._writing.add(task)
@@ -201,7 +201,7 @@ class NatsEngine:
     def _note_written(self, task: asyncio.Task[Any]) -> None:
         self._writing.discard(task)
         if not task.cancelled():
-            task.exception()  # where nobody waits for it any more, nobody need know
+            task.exception()  # without a waiting caller the error is of no interest
 
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
         check_subject(subject)
@@ -222,7 +222,7 @@ class NatsEngine:
         self._check_open()
         await make_consumer(self._connection, self._reader, spec)
         made = self._consumers.get(spec.name)
-        if made is not None and made.is_forgotten:  # by another gateway
+        if made is not None and made.is_forgotten:  # removed by another gateway
             await made.end()
             made = None
         if made is None:
@@ -257,11 +257,11 @@ class NatsEngine:
         return await list_owed(self._connection, self._reader, name, until, after, limit)
 
     def write_under(self, right: WriteRight) -> None:
-        """Write only while we have this right, beside those of before."""
+        """Refuse writes once this right is lost, in addition to the rights already registered."""
         self._rights.append(right)
 
     async def take_back(self) -> None:
-        """Have delivered again at once what is in anybody's hands: nobody else works on this journal any more."""
+        """Make all open deliveries due again at once. Call this only if no other gateway uses the journal."""
         for name in await self.consumers():
             await restore_deliveries(self._connection, self._reader, name)
 
@@ -269,7 +269,7 @@ class NatsEngine:
         self._check_open()
         lease = await self._leases.take(key, holder, ttl)
         if lease:
-            self._known.note(await self._reader.read_end())  # what its last holder wrote is seen from here on
+            self._known.note(await self._reader.read_end())  # from here on we see everything that its last holder wrote
         return lease
 
     async def holder(self, key: str) -> str | None:
@@ -303,7 +303,7 @@ class NatsEngine:
         try:
             async with asyncio.timeout(HEALTH_SECONDS):
                 records, files = await self._read_streams(self._names.stream, self._names.files)
-        except TimeoutError:  # one of several that is left alone may say nothing at all
+        except TimeoutError:  # a server that lost the others may not answer at all
             silent = f"the NATS server at {self._connection.url} does not answer within {HEALTH_SECONDS:g} s"
             return EngineHealth(False, NO_MAJORITY if self._state.copies > 1 else silent)
         except EngineError as error:
@@ -318,13 +318,13 @@ class NatsEngine:
             warnings=(f"what gateways say to each other: {left}",) if left else (),
         )
         if records.get("cluster") and not records["cluster"].get("leader"):
-            return replace(health, ok=False, detail=NO_MAJORITY)  # such servers may also answer all the same
+            return replace(health, ok=False, detail=NO_MAJORITY)  # such servers may also answer
         if failure := self._rights.failure:
             return replace(health, ok=False, detail=failure)
         return health
 
     async def inspect(self) -> ServerState:
-        """What the servers say of themselves to a client."""
+        """Return the servers' own report."""
         streams = await self._read_streams(self._names.stream, self._names.keys, self._names.files)
         return ServerState(self._connection.client.max_payload, streams, await self._call("INFO"))
 

@@ -1,17 +1,17 @@
-"""What files and their pieces are called on the server, by the journal they belong to and by their keys."""
+"""The server's names of files and their pieces, by journal and key."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """Those of one journal."""
+    """The file names of one journal."""
 
     journal: str
 
     @property
     def all(self) -> str:
-        """Where it is said of all files what they are."""
+        """The pattern of all file descriptions."""
         return f"{self._begin}.>"
 
     @property
@@ -19,35 +19,35 @@ class FileNames:
         return f"{self.journal}.f.h"
 
     def file(self, key: str) -> str:
-        """Where it is said what a file is, but for its size and its time."""
+        """Return the start of a file's description; its size and time follow."""
         return f"{self._begin}.{_segments_of(key)}"
 
     def parse(self, name: str) -> tuple[str, int, int]:
-        """The key, the size and the time of the file of which something is said there."""
+        """Parse a description's name into key, size and time."""
         *segments, size, changed = name[len(self._begin) + 1 :].split(".")
         return _key_of(segments), int(size), int(changed)
 
     def pieces(self, file_id: str) -> str:
-        """Under which lie all pieces of one file."""
+        """Return the subject of a file's pieces."""
         return f"{self.journal}.f.p.{file_id}"
 
     def pieces_below(self, prefix: str) -> str:
-        """Those of all files whose keys have this before a slash, and of the file that has it as its key."""
+        """Return the pattern of the pieces of this file and of all files below this key."""
         return self.pieces(f"{_segments_of(prefix)}.>")
 
     def key_of_pieces(self, name: str) -> str:
-        """Empty where their file was put by an older gateway."""
+        """Return the key of a file by its pieces' name; "" if an older gateway stored it."""
         *segments, _ = name[len(self.pieces("")) :].split(".")
         return _key_of(segments)
 
 
 def make_file_id(key: str, number: str) -> str:
-    """Of one file under this key, so that its pieces say what they are of; `*`: of each."""
+    """Return an id for a file's pieces that contains the key; the number `*` makes a pattern."""
     return f"{_segments_of(key)}.{number}"
 
 
 def _segments_of(key: str) -> str:
-    """No key has a `=`."""
+    """Escape a key; keys contain no `=`."""
     return key.replace(".", "=").replace("/", ".")
 
 

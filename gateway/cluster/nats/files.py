@@ -1,8 +1,8 @@
-"""Files on the servers: each in pieces, and one message that says which they are and what they make together.
+"""Files on the servers: each in pieces, and one message that lists them, with a hash of the whole.
 
-That message is written last, so a file is there when it is whole; its subject says the key, the size and the time, so
-that a listing reads no file. What was cut off, and what was replaced, ends with the time that each message was given;
-where none was given, its pieces are found by the key that they name.
+That message is written last, so a file exists only when it is complete; its subject has the key, the size and the time,
+so that a listing reads no file. Pieces of an interrupted or replaced file expire with their messages; without an expiry
+they are found by the key in their names.
 """
 
 import base64
@@ -28,14 +28,14 @@ from gateway.errors import EngineError
 from gateway.threads import run_in_thread
 
 PIECE_BYTES = 256_000
-CLEAN_SECONDS = 2.0  # for what was cut off
-LATER = 60.0  # seconds that the pieces stay longer than what names them
+CLEAN_SECONDS = 2.0  # to remove an interrupted file
+LATER = 60.0  # seconds by which the pieces outlive the message that lists them
 
 log = logging.getLogger(__name__)
 
 
 class _FilePieces(msgspec.Struct, frozen=True):
-    """What is said of a file: where its pieces lie, and what they make together."""
+    """A file's description: its pieces and their hash."""
 
     id: str
     sequences: tuple[int, ...]
@@ -43,7 +43,7 @@ class _FilePieces(msgspec.Struct, frozen=True):
 
 
 class NatsFiles:
-    """Fills `FileStore`."""
+    """Implement `FileStore`."""
 
     is_shared = True
 
@@ -89,7 +89,7 @@ class NatsFiles:
         if found := await self._find(key):
             await self._purge(f"{self._names.file(key)}.*.*")
             await self._purge(self._names.pieces(found[1].id))
-        else:  # it may have been cut off
+        else:  # the write may have been interrupted
             await self._purge(self._names.pieces(make_file_id(key, "*")))
 
     async def list_cut_off(self, prefix: str) -> list[str]:
@@ -116,7 +116,7 @@ class NatsFiles:
         return KeyedFile(key, size, changed), msgspec.json.decode(base64.b64decode(message["data"]), type=_FilePieces)
 
     async def _read(self, pieces: _FilePieces, file: BinaryIO) -> bool:
-        """False: they are not all there any more, or others."""
+        """Read the pieces; return False if some are missing or changed."""
         await run_in_thread(file.seek, 0)
         await run_in_thread(file.truncate)
         digest = hashlib.sha256()

@@ -1,24 +1,25 @@
-"""What is known of the journal without asking the servers: what anybody appended lately, in memory.
+"""A view of the journal's recent records in memory, to answer reads without the servers.
 
-Theory of operation. The server shows each record that it stores to all who listen, with its sequence, and a sequence
-is left out by none. So what was shown without a gap is a piece of the journal as it is, from some sequence up to an
-`end`. Where one is missing (the connection was lost, other servers took over, a record lies in pieces) what was known
-is forgotten, and one begins anew behind the gap: no answer from here ever has a hole in it. Of an append of several the
-first wait until the last has come, so that it is known as a whole. What is purged is told to all who listen, too.
+Theory of operation. The server shows each record that it stores to all listeners, with its sequence, and skips no
+sequence. So the records shown without a gap are an exact piece of the journal, from some sequence up to an `end`. After
+a gap (the connection was lost, other servers took over, a record is in pieces) the view starts again behind it: no
+answer from here has a hole. The first records of a batch wait until the last has arrived, so that the batch appears as
+a whole. Purges are announced to all listeners, too.
 
-The servers may be ahead of the end by what is on its way to us. So an answer from here does not say what stands in the
-journal now; it says what stood there at a moment that is at least as late as all that we have *heard of*: what we wrote
-ourselves, what consumers delivered and tails told, what was read, the conflict that an append ended in, what somebody
-knew who sent us a message, and what was there when we took a lease. What we have heard of and do not have is waited for
-a moment, and else the servers are asked. With this whoever reads so (`read(..., fresh=False)`) is right:
+The servers may be ahead of the end by the records on their way. So an answer from here is not the journal of this
+moment, but of a moment at least as late as everything that we have *heard of*: our own writes, deliveries, tails,
+reads, the record behind a conflict, the sender's view in each message, and the end of the journal when we took a lease.
+For a record that we have heard of and do not have, a reader waits a moment, and then asks the servers. This makes reads
+by `read(..., fresh=False)` safe:
 
-- Who reads a chain and appends to it says behind which record. Was the view too old, it ends in a conflict; that has
-  been heard of, so the next view is newer.
-- Who finds that nothing is left to do, and acknowledges a doorbell, has seen all up to that doorbell: it was delivered.
-  What came later has a doorbell of its own.
-- Who takes over from another takes his lease, or is told by him, or goes by a chain.
+- A reader that appends to a chain names the last record. If its view was too old, the append conflicts; we have heard
+  of that record then, so the next view is newer.
+- A worker that finds no more work, and acknowledges a doorbell, has seen everything up to that doorbell, because it was
+  delivered. Later records have a doorbell of their own.
+- A gateway that takes over from another takes its lease, gets a message from it, or follows a chain.
 
-What others removed is known when they say so: until then, an instant, it is read as if it had been asked for before.
+Another gateway's purge is known when it is announced: in the instant before, a read is as if it had come before the
+purge.
 """
 
 import asyncio
@@ -37,12 +38,12 @@ from gateway.engine.interface import Record, SettledRecords
 from gateway.engine.live_messages import Signal
 from gateway.engine.record_cache import RecordCache
 
-MOMENT = 0.03  # in which comes what we have heard of
+MOMENT = 0.03  # in which records that we have heard of arrive
 MAX_SEQ = (1 << 63) - 1
 
 
 class Purge(msgspec.Struct, frozen=True):
-    """What `by` removed. All of it up to `sure` is gone; perhaps what came after, and nothing behind `end`."""
+    """A purge by the node `by`. Everything up to `sure` is gone; later records may be, and none after `end`."""
 
     pattern: str
     upto: int | None
@@ -53,7 +54,7 @@ class Purge(msgspec.Struct, frozen=True):
 
 
 class KnownRecords:
-    """Made for one journal; an answer is None where it is not known here."""
+    """The view of one journal; an answer is None if the view does not know."""
 
     def __init__(self, names: Names) -> None:
         self.seen = 0  # the highest sequence that we have heard of
@@ -61,19 +62,19 @@ class KnownRecords:
         self._names = names
         self._news = Signal()
         self._cache = RecordCache(time.monotonic)
-        self._waiting: list[Msg] = []  # for the rest of their append
+        self._waiting: list[Msg] = []  # for the rest of their batch
 
     def note(self, seq: int) -> None:
-        """A record of this sequence is there, or was."""
+        """Note that a record of this sequence exists, or did."""
         self.seen = max(self.seen, seq)
 
     def forget(self) -> None:
-        """Something may have been missed."""
+        """Start again, because records may have been missed."""
         self._cache = RecordCache(time.monotonic)
         self._waiting = []
 
     def begin(self, end: int) -> None:
-        """All that comes behind this sequence is shown to us, or was."""
+        """Start behind this sequence: all later records are shown to us."""
         self.note(end)
         if self._cache.end < end:
             self._begin_anew(end)
@@ -84,11 +85,11 @@ class KnownRecords:
 
     @property
     def end(self) -> int:
-        """Up to where nothing is missing here; 0 where something is of what we have heard of."""
+        """The sequence up to which the view is complete; 0 if it lacks a record that we have heard of."""
         return self._cache.end if self._cache.end >= self.seen else 0
 
     async def hear(self, message: Msg) -> None:
-        """A record is shown."""
+        """Take in a record that the server shows."""
         headers = message.headers or {}
         self._waiting.append(message)
         if BATCH in headers and BATCH_END not in headers:
@@ -108,7 +109,7 @@ class KnownRecords:
         if seq - pieces != self._cache.end + 1:
             self._begin_anew(seq - pieces - 1)
         if pieces:
-            self._begin_anew(seq)  # its body is not here
+            self._begin_anew(seq)  # its body is missing here
         else:
             stored = headers.get("Nats-Time-Stamp")
             ts = read_time(headers, time_of(stored) if stored else time.time())
@@ -118,15 +119,15 @@ class KnownRecords:
 
     @property
     def is_behind(self) -> bool:
-        """Is something that we have heard of on its way?"""
+        """True if a record that we have heard of is still on its way."""
         return 0 < self._cache.end < self.seen
 
     def count(self, patterns: Sequence[str], after: int) -> int:
-        """So many that match are known here behind a sequence; there may be more."""
+        """Count the known matches after a sequence; the journal may have more."""
         return len({seq for one in patterns for seq in self._cache.list_alive(one, after)})
 
     async def catch_up(self) -> None:
-        """Wait a moment for what we have heard of."""
+        """Wait a moment for the records that we have heard of."""
         limit = time.monotonic() + MOMENT
         while self.is_behind:
             left = limit - time.monotonic()
@@ -142,7 +143,7 @@ class KnownRecords:
         return self._cache.last(subject) if self.end else None
 
     def note_empty_range(self, pattern: str, after: int, end: int) -> None:
-        """The servers say that nothing of it is between these two."""
+        """Note that the servers have no match between these sequences."""
         if end > after:
             self._cache.note_empty_range(pattern, after, end)
 
@@ -150,7 +151,7 @@ class KnownRecords:
         self._cache.limit(settled.subject, settled.upto, time.monotonic() + settled.ttl)
 
     def doubt(self) -> None:
-        """Something was removed, and nobody has told us yet."""
+        """Start again, because a purge may be unannounced."""
         self._begin_anew(self._cache.end)
 
     async def hear_purge(self, message: Msg) -> None:
@@ -160,7 +161,7 @@ class KnownRecords:
 
     def remove(self, purge: Purge) -> None:
         if self._cache.end < purge.end:
-            self.begin(purge.end)  # what is still on its way may be gone
+            self.begin(purge.end)  # records on their way may be gone
             return
         upto = MAX_SEQ if purge.upto is None else purge.upto
         found = [seq for seq in self._cache.list_under(purge.pattern, upto) if seq > purge.after]

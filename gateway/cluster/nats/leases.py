@@ -1,4 +1,4 @@
-"""Leases: each is the one message of its key, which the server removes when its time is over."""
+"""Leases: each is the only message of its key, and the server removes it when it expires."""
 
 import asyncio
 import base64
@@ -21,7 +21,7 @@ AGAIN = Backoff(0.02, 1.0)
 
 @dataclass(slots=True)
 class NatsLease:
-    """A lease; `seq` is that of the last message by which it was taken or renewed."""
+    """A lease; `seq` is the sequence of the message that last took or renewed it."""
 
     key: str
     holder: str
@@ -54,18 +54,18 @@ class _StoredLease:
 
 
 class Leases:
-    """Those of one journal."""
+    """The leases of one journal."""
 
     def __init__(self, connection: Connection, names: Names) -> None:
         self._connection = connection
         self._names = names
 
     async def take(self, key: str, holder: str, ttl: float) -> NatsLease | None:
-        """None where somebody else has it.
+        """Take a lease; None if another holder has it.
 
         Raises:
-            EngineError: what is there can neither be seen nor replaced: few of several servers are left, and one of
-                them has what it could not settle with the others.
+            EngineError: the present lease can neither be seen nor replaced, because too few servers are left,
+                and one of them has an entry that it could not settle with the others.
         """
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
         while time.monotonic() < end:
@@ -106,7 +106,7 @@ class Leases:
         return _StoredLease(int(message["seq"]), said["key"], said["holder"])
 
     async def write(self, lease: NatsLease, expected: int) -> int | None:
-        """Returns the new sequence; None where the key is not as expected any more."""
+        """Write the lease and return its sequence; None if the key has changed."""
         data = json.dumps({"key": lease.key, "holder": lease.holder}).encode()
         headers = {EXPECTED: str(expected), LIFETIME: str(max(1, math.ceil(lease.ttl)))}
         subject = self._names.lease(lease.key)
@@ -122,4 +122,4 @@ class Leases:
         try:
             await self._connection.call(f"STREAM.MSG.DELETE.{self._names.keys}", seq=seq, no_erase=True)
         except ServerRefusal:
-            return  # it is over already
+            return  # it has expired already

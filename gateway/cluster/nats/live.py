@@ -1,8 +1,8 @@
-"""Messages that leave no record, and whoever listens: on the server's own subjects, so from any gateway to any.
+"""Live messages between all gateways, on the server's own subjects, and the tails that listen to them.
 
-What comes by several subscriptions is told in the order in which it came. The server shows each record once, to whoever
-is connected at that moment: one subscription hears them all, for what is known without asking and for all who listen.
-When the connection was lost, or other servers took over, what was appended meanwhile is read from the journal.
+Messages of several subscriptions are passed on in the order of their arrival. The server shows each record once, to the
+clients that are connected: one subscription receives them for the view (`known_records`) and for all tails. After a
+lost connection, or a change of servers, the records that were missed are read from the journal.
 """
 
 import asyncio
@@ -45,10 +45,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class _Listener:
-    """A tail as the server's messages come to it.
+    """A tail that receives the server's messages.
 
-    `reached`: the record that it has heard last; `caught_up`: up to there it was read or there before, and may be shown
-    all the same.
+    `reached` is the last record that it has received. Records up to `caught_up` were there before or have been read,
+    and may still be shown.
     """
 
     tail: "weakref.ref[LiveTail]"
@@ -66,7 +66,7 @@ class _Listener:
             tail.put(record)
 
     async def catch_up(self, reader: RecordReader) -> None:
-        """Read what stands behind what was heard, in the order of the stream."""
+        """Read the records after the last one received, in the order of the stream."""
         while self.tail() is not None:
             after = self.reached
             pages = [await reader.read(pattern, after, PAGE, fresh=True) for pattern in self.patterns]
@@ -80,7 +80,7 @@ class _Listener:
 
 
 class LiveSubjects:
-    """Publishing, asking, serving and listening of one gateway."""
+    """One gateway's publishing, requesting, serving and listening."""
 
     def __init__(self, connection: Connection, names: Names, reader: RecordReader, now: Callable[[], float]) -> None:
         self._connection = connection
@@ -95,7 +95,7 @@ class LiveSubjects:
         self._tasks: set[asyncio.Task[None]] = set()
         self._listeners: list[_Listener] = []
         self._arrived: list[_Arrived] = []
-        self._has_missed = False  # something may not have come
+        self._has_missed = False  # messages may have been lost
         self._count = itertools.count()
         self._news = asyncio.Event()
 
@@ -135,7 +135,7 @@ class LiveSubjects:
         for place, pattern in enumerate(wanted):
             hear = self._listen(listener, wanted[:place])
             subscriptions.append(await self._connection.listen(self._names.live(pattern), hear))
-        with suppress(NatsError, OSError, TimeoutError):  # a server that is away hears of them when it is back
+        with suppress(NatsError, OSError, TimeoutError):  # a server that is away learns of them when it is back
             await self._connection.client.flush(FLUSH_SECONDS)
         weakref.finalize(tail, self._end_soon, asyncio.get_running_loop(), listener, subscriptions)
         return tail
@@ -156,10 +156,10 @@ class LiveSubjects:
                 self._news.set()
 
     async def run(self) -> None:
-        """Give what came to who listens, until cancelled."""
+        """Pass messages on to the tails, until cancelled."""
         while True:
             await self._news.wait()
-            await asyncio.sleep(0)  # the other subscriptions have put there what came with it
+            await asyncio.sleep(0)  # other subscriptions have queued what arrived with it
             self._news.clear()
             try:
                 await self._catch_up()
@@ -187,7 +187,10 @@ class LiveSubjects:
                 raise
 
     async def _tell(self, message: Msg, listener: "_Listener", earlier: list[str]) -> None:
-        """What falls under two patterns comes twice; it counts under the first."""
+        """Pass a message on to its tail.
+
+        A message that matches two patterns arrives twice, and counts for the first.
+        """
         if error := _find_too_new(message):
             self.too_new.note(self._names.subject_of_live(message.subject), error)
             return
@@ -257,7 +260,7 @@ class LiveSubjects:
                 await _end_all([subscription])
 
         try:
-            await self._reader.read_end()  # the server has it when it answers
+            await self._reader.read_end()  # its answer proves that the server has the change
         except BaseException:
             self._served.discard(subject)
             self._begin(_end_all([subscription]))
@@ -273,7 +276,7 @@ class LiveSubjects:
                 data, failed = b"", {FAILED: str(too_new)}
             else:
                 data = await answer(message.data)
-        except Exception as error:  # whatever goes wrong in the serving part, the asker gets an error
+        except Exception as error:  # the caller gets an error for any exception of the handler
             log.warning("the answer on %s failed", subject, exc_info=error)
             data, failed = b"", {FAILED: repr(error).replace("\n", " ")}
         try:
@@ -282,7 +285,7 @@ class LiveSubjects:
             log.warning("the answer on %s was not heard: %s", subject, error)
 
     def end(self) -> None:
-        """The journal is closed."""
+        """End all tails and requests, because the journal is closed."""
         for tail in list(self._tails):
             tail.end()
         for asking in self._asking:
@@ -292,17 +295,17 @@ class LiveSubjects:
 
 
 def _describe_known(known: KnownRecords) -> dict[str, str]:
-    """With each message goes what its sender knows of the journal, so that who gets it looks as far."""
+    """Return the header with our view of the journal, so that the receiver reads at least as far."""
     return {SEEN: str(known.seen)}
 
 
 def _describe_version(version: int) -> dict[str, str]:
-    """Nothing of the first one, which those knew that said nothing of versions."""
+    """Return the version header; version 1 has none, because the first gateways knew no versions."""
     return {VERSION: str(version)} if version > 1 else {}
 
 
 def _find_too_new(message: Msg) -> EngineTooNew | None:
-    """Why we cannot read it."""
+    """Return the error for a message that needs a later version."""
     version = (message.headers or {}).get(VERSION, "1")
     if version.isdecimal() and int(version) <= LIVE_VERSION:
         return None
@@ -318,7 +321,7 @@ def _note_known(known: KnownRecords, message: Msg) -> None:
 
 
 def _decode_message(message: Msg, names: Names, now: float) -> Record:
-    """What was published, or shown of what was stored."""
+    """Decode a published message, or a record that the server shows."""
     if message.subject.startswith(names.live("")):
         return Record(0, names.subject_of_live(message.subject), message.data, now)
     seq = int((message.headers or {}).get("Nats-Sequence", 0))
@@ -330,4 +333,4 @@ async def _end_all(subscriptions: list[Subscription]) -> None:
         try:
             await subscription.unsubscribe()
         except NatsError:
-            continue  # the connection is gone, and it with it
+            continue  # the connection is gone, and the subscription with it

@@ -1,8 +1,8 @@
-"""Our subjects and patterns as those of the server.
+"""The server's names for our subjects and patterns.
 
-A record stands under its subject with one segment more, made of its message id, or `-` where it has none. So the
-server itself keeps a second record of that id away, for as long as the first one is there, and a pattern of ours is a
-filter of the server's with one segment more.
+A record is stored under its subject with one more segment, made of its message id, or `-` if it has none. So the server
+itself refuses a second record of that id for as long as the first one exists, and our pattern becomes a filter of the
+server with one more segment.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 NO_ID = "-"
-TAKEN = "taken-"  # begins the name of the pieces of a record that was taken along from another journal
+TAKEN = "taken-"  # starts the names of the pieces of a migrated record
 STREAM_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 CONSUMER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -29,12 +29,12 @@ class Names:
 
     @property
     def _skip(self) -> int:
-        """How long the beginning of each subject is."""
+        """The length of every subject's prefix."""
         return len(self.journal) + 3
 
     @property
     def keys(self) -> str:
-        """The stream of leases, and of what is to be removed later."""
+        """The stream of leases, and of removal notes."""
         return f"{self.journal}-keys"
 
     @property
@@ -49,18 +49,18 @@ class Names:
         return f"{self.journal}.j.{_widen(pattern)}"
 
     def piece(self, stored: str, piece_id: str) -> str:
-        """Where what is too large for one message lies, but for the numbers of its pieces."""
+        """Return the start of the pieces' names of a large record; their numbers follow."""
         return f"{self.journal}.b.{stored[self._skip :]}.{piece_id}"
 
     def piece_filter(self, pattern: str) -> str:
-        """All pieces of the records under a pattern."""
+        """Return the filter of all pieces of the records under a pattern."""
         widened = _widen(pattern)
         beginning = f"{self.journal}.b"
         return f"{beginning}.{widened[:-2]}.*.*.>" if widened.endswith(".>") else f"{beginning}.{widened}.*.*"
 
     @property
     def gap(self) -> str:
-        """Under which stands what holds the place of a record that is no more."""
+        """The subject of placeholders for missing records."""
         return f"{self.journal}.b.{NO_ID}"
 
     def live(self, subject: str) -> str:
@@ -68,12 +68,12 @@ class Names:
 
     @property
     def purged(self) -> str:
-        """Where whoever removed something tells all others."""
+        """The live subject on which purges are announced."""
         return f"{self.journal}.p"
 
     @property
     def shown(self) -> str:
-        """All that the server publishes of what it stored."""
+        """The filter of everything that the server shows of stored records."""
         return f"{self.journal}.r.>"
 
     @property
@@ -95,7 +95,7 @@ class Names:
         return f"{self.journal}.d.{due}.{name}"
 
     def subject_of_stored(self, name: str) -> str:
-        """The subject of ours under which the server has a record, or shows it."""
+        """Return our subject for a stored or shown record's name."""
         return name[self._skip :].rpartition(".")[0]
 
     def stored_of_shown(self, name: str) -> str:
@@ -108,7 +108,7 @@ class Names:
         return int(name[self._skip :].partition(".")[0])
 
     def pattern_of_filter(self, where: str) -> str:
-        """The pattern of ours that a filter of the server's was made of."""
+        """Return our pattern for a filter of the server."""
         widened = where[self._skip :]
         if widened.endswith(".>"):
             return ">" if widened == "*.>" else f"{widened[:-4]}.>"
@@ -122,7 +122,7 @@ def _widen(pattern: str) -> str:
 
 
 def sequence_of_piece(name: str) -> int:
-    """The sequence of the record whose piece this is, where that was taken along; else 0."""
+    """Return the sequence of the record of a migrated piece; else 0."""
     piece_id = name.split(".")[-2]
     return int(piece_id.removeprefix(TAKEN)) if piece_id.startswith(TAKEN) else 0
 
@@ -132,12 +132,12 @@ def digest_of(text: str) -> str:
 
 
 def consumer_name_of(name: str) -> str:
-    """The server takes few characters in the name of a consumer."""
+    """Return a consumer's name for the server, which allows few characters."""
     return name if CONSUMER_NAME.fullmatch(name) else f"x-{digest_of(name)}"
 
 
 def merge_patterns(patterns: Iterable[str]) -> list[str]:
-    """The patterns without those that another one says too: the server refuses them together."""
+    """Return the patterns without those that another one covers: the server refuses such pairs."""
     kept: list[str] = []
     for pattern in dict.fromkeys(patterns):
         if not any(has_pattern(one, pattern) for one in kept):
@@ -146,7 +146,7 @@ def merge_patterns(patterns: Iterable[str]) -> list[str]:
 
 
 def has_pattern(wide: str, narrow: str) -> bool:
-    """Asks whether all subjects under the second pattern are under the first one."""
+    """Return True if the first pattern covers all subjects of the second."""
     wanted, given = wide.split("."), narrow.split(".")
     for place, segment in enumerate(wanted):
         if segment == ">":

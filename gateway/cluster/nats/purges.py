@@ -1,6 +1,6 @@
-"""Removing records from a stream of the server, with the pieces of those that are too large for a message.
+"""Remove records from a stream of the server, with the pieces of large ones.
 
-Everybody who knows records without asking is told of it.
+Every purge is announced to all gateways that keep a view of the journal.
 """
 
 from contextlib import suppress
@@ -19,7 +19,7 @@ from gateway.errors import EngineError
 
 
 class Purges:
-    """Those of one journal, by who has these `rights`."""
+    """The purges of one journal; they wait for these `rights`."""
 
     def __init__(self, connection: Connection, names: Names, reader: RecordReader, rights: WriteRights) -> None:
         self._connection = connection
@@ -27,18 +27,18 @@ class Purges:
         self._reader = reader
         self._known = reader.known
         self._rights = rights
-        self._has_taken: bool | None = None  # what a migration took along, in pieces; None: nobody has looked
+        self._has_taken: bool | None = None  # the stream has pieces of a migration; None: not checked yet
 
     async def purge(self, pattern: str, upto: int | None, after: int = 0) -> int:
         await self._rights.wait()
         sure = self._known.seen
         try:
             return await self._purge(pattern, upto, after)
-        finally:  # be it that only some of it is gone
+        finally:  # even if only some records are gone
             end = upto if upto is not None and upto <= sure else await self._reader.read_end()
             purge = Purge(pattern, upto, after, sure, end, self._known.node)
             self._known.remove(purge)
-            with suppress(NoAnswer):  # then all forget what they know when they are there again
+            with suppress(NoAnswer):  # then the others drop their view when they reconnect
                 await self._connection.publish(self._names.purged, msgspec.json.encode(purge))
 
     async def _purge(self, pattern: str, upto: int | None, after: int) -> int:
@@ -55,7 +55,7 @@ class Purges:
         return purged
 
     async def _purge_taken(self, pattern: str, upto: int) -> None:
-        """Pieces of what a migration took along lie behind all its records, where no sequence of theirs reaches."""
+        """Remove migrated pieces of removed records: they are behind all records, beyond any sequence limit."""
         if self._has_taken is None:
             self._has_taken = bool(await self._list_taken(">"))
         if self._has_taken:
@@ -64,12 +64,12 @@ class Purges:
                     await self._call(f"STREAM.PURGE.{self._names.stream}", filter=f"{where}.*")
 
     async def _list_taken(self, pattern: str) -> dict[str, int]:
-        """Where such pieces lie, with the sequences of their records."""
+        """Return the subjects of migrated pieces, with the sequences of their records."""
         pieces = await list_subjects(self._connection, self._names.stream, self._names.piece_filter(pattern))
         return {one.rpartition(".")[0]: seq for one in pieces if (seq := sequence_of_piece(one))}
 
     async def _purge_each(self, pattern: str, upto: int | None, after: int) -> int:
-        """The server removes what is before a sequence; what lies between two goes one by one."""
+        """Remove records one by one: the server's purge has no lower limit."""
         count = 0
         while page := await self._reader.read(pattern, after, 100, fresh=True):
             for record in page:
@@ -80,7 +80,7 @@ class Purges:
         return count
 
     async def _delete(self, seq: int) -> bool:
-        """Its pieces first: what is left of a record whose removal is cut off still leads to it."""
+        """Remove a record after its pieces: after an interrupted removal the record still leads to the rest of them."""
         found = await self._reader.get({"seq": seq})
         if found is None:
             return False

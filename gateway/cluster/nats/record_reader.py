@@ -1,9 +1,8 @@
-"""Reading the log that stands on a stream of the server.
+"""Reads of the log on a stream of the server.
 
-Where what we know without asking is enough (`known_records`), nobody is asked. For the rest: what decides is asked of
-the leader of the servers that keep the stream. A reading of many is not: any of them answers it, and one that is behind
-lacks the end. So the leader says first where the end is, and who answers without it is asked again. One server alone is
-its own leader.
+If our own view (`known_records`) is enough, no server is asked. Otherwise, decisive reads go to the leader of the
+stream. Page reads go to any server, and one that is behind lacks the end. So the leader first reports where the end is,
+and a reader whose answer lacks it asks again. A single server is its own leader.
 """
 
 import asyncio
@@ -41,7 +40,7 @@ SILENCE = 0.5
 
 
 class RecordReader:
-    """Made for one stream. `copies`: how many servers keep it."""
+    """The reader of one stream. `copies` is the number of servers that keep it."""
 
     def __init__(self, connection: Connection, names: Names, known: KnownRecords, copies: int) -> None:
         self.known = known
@@ -65,7 +64,7 @@ class RecordReader:
                 return whole
 
     async def complete(self, record: Record, stored: str, body: str | None) -> Record | None:
-        """With what lies in pieces; None where it was removed meanwhile."""
+        """Add the pieces of a large record; None if it was removed meanwhile."""
         if not body:
             return record
         piece_id, _, count = body.partition(" ")
@@ -75,14 +74,14 @@ class RecordReader:
         return Record(record.seq, record.subject, b"".join(piece.data for piece in pieces), record.ts)
 
     async def get(self, asked: dict[str, Any]) -> dict[str, Any] | None:
-        """One message, from the leader."""
+        """Read one message from the leader."""
         message = await read_message(self._connection, self.names.stream, **asked)
         if message:
             self.known.note(int(message["seq"]))
         return message
 
     async def read_end(self) -> int:
-        """The sequence of what was appended last, whether it is still there or not."""
+        """Return the sequence of the last append, even if that record was removed."""
         try:
             answer = await self._connection.call(f"STREAM.INFO.{self.names.stream}")
         except ServerRefusal as refusal:
@@ -101,7 +100,7 @@ class RecordReader:
         return found
 
     async def read_stored(self, where: str, after: int, limit: int) -> list[Record]:
-        """The same by the server's own filter."""
+        """Read by the server's own filter."""
         if limit <= 0:
             return []
         attempts = Attempts(BEHIND)
@@ -120,7 +119,7 @@ class RecordReader:
         return int(found["seq"]) if found else 0
 
     async def _read_some(self, where: str, after: int, limit: int) -> tuple[list[Record], int]:
-        """Also how far it was read: what is removed meanwhile is passed over."""
+        """Read records and return how far; records that are removed meanwhile are skipped."""
         found: list[Record] = []
         while len(found) < limit:
             page = await self.read_page(where, after, limit - len(found))
@@ -142,7 +141,7 @@ class RecordReader:
 
     async def read_page(self, where: str, after: int, limit: int) -> "RecordPage":
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
-        patience = SILENCE  # one of several may stand still: then another is asked
+        patience = SILENCE  # one of several servers may hang: then another is asked
         while True:
             page = RecordPage(self.names)
             inbox = self._connection.open_inbox(page)
@@ -164,7 +163,7 @@ class RecordReader:
 
 
 class RecordPage:
-    """What one reading answers, message by message."""
+    """The answer to one page read, message by message."""
 
     def __init__(self, names: Names) -> None:
         self.records: list[Record] = []
@@ -175,7 +174,7 @@ class RecordPage:
         self._names = names
 
     async def wait(self, patience: float) -> None:
-        """Until it has ended; raises TimeoutError where nothing came for so many seconds."""
+        """Wait for the end; raises TimeoutError if no message came for so many seconds."""
         while not self.ended.is_set():
             before = len(self.records)
             with suppress(TimeoutError):

@@ -1,7 +1,7 @@
-"""Writing the log on a stream of the server.
+"""Writes to the log on a stream of the server.
 
 An append is one message, or one batch that the server takes as a whole. Each carries a name of its own (`APPEND`), so
-that who asks again after a lost answer finds out whether it was done the first time.
+that a writer that lost the answer can find out if its append was stored.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ from gateway.errors import Conflict, Duplicate, EngineError
 WRONG_SEQUENCE = {10071, 10164}
 LAST_SEQUENCE = re.compile(r"wrong last sequence: (\d+)")
 KNOWN_ID = 10201
-IN_PROCESS = 10158  # another append of the same id is not through yet
+IN_PROCESS = 10158  # another append of the same id is in progress
 NEVER = str(2**62)  # a sequence that no record has
 BATCHES = 40  # at a time; the server takes 50 for a stream
 MOST = 1000  # messages of a batch
@@ -51,7 +51,7 @@ AGAIN = Backoff(0.05, 1.0)
 
 @dataclass(slots=True)
 class _Doubt:
-    """Whether what was sent was written, once an answer to it was lost: by its name, behind what was there before."""
+    """An append whose answer may be lost: its name, and the sequence after which to look for it."""
 
     stored: str
     append_id: str
@@ -60,7 +60,7 @@ class _Doubt:
 
 
 class _Beginning:
-    """What the server says to the first message of a batch: nothing, or why it takes none."""
+    """The server's answer to the first message of a batch: nothing, or the reason of a refusal."""
 
     refusal: ServerRefusal | None = None
 
@@ -70,20 +70,20 @@ class _Beginning:
 
 
 class WriteRight(Protocol):
-    """The right to write. `failure`: why it is not certain now, where the servers say why; else empty."""
+    """The right to write. `failure` is the servers' reason why it is uncertain now, else ""."""
 
     @property
     def failure(self) -> str: ...
 
     async def wait(self) -> None:
-        """Until it is certain; raises EngineError: it does not become so."""
+        """Wait until the right is certain; raises EngineError if it does not become so."""
 
 
 class WriteRights(list[WriteRight]):
-    """All that it takes; none: anybody may."""
+    """All rights that a write needs; without any, every gateway may write."""
 
     async def wait(self) -> None:
-        """Until all are certain; raises EngineError."""
+        """Wait until all rights are certain; raises EngineError."""
         for right in self:
             await right.wait()
 
@@ -92,7 +92,7 @@ class WriteRights(list[WriteRight]):
         return next((right.failure for right in self if right.failure), "")
 
     async def wait_to_send(self) -> None:
-        """The same; raises NotSent."""
+        """Wait until all rights are certain; raises NotSent."""
         try:
             await self.wait()
         except EngineError as error:
@@ -100,7 +100,7 @@ class WriteRights(list[WriteRight]):
 
 
 class RecordWriter:
-    """Made for one stream. Before each try it waits for its `rights`: meanwhile one of them may have ended."""
+    """The writer of one stream. It waits for its `rights` before each try, since one may have ended meanwhile."""
 
     def __init__(self, connection: Connection, names: Names, reader: RecordReader, rights: WriteRights) -> None:
         self._connection = connection
@@ -111,7 +111,7 @@ class RecordWriter:
         self._rights = rights
 
     async def append(self, puts: Sequence[NewRecord]) -> list[int]:
-        """It goes on until the answer is known; raises EngineError only where nothing was written."""
+        """Append, and retry until the answer is known; EngineError means that nothing was written."""
         await self.check_ids(puts)
         append_id = uuid.uuid4().hex
         messages = encode_records(self._names, puts, append_id, self._connection.client.max_payload)
@@ -123,7 +123,7 @@ class RecordWriter:
         return [first + place for place, message in enumerate(messages) if message.is_record]
 
     async def _write(self, puts: Sequence[NewRecord], messages: list[StoredMessage], doubt: "_Doubt") -> int:
-        """Returns the sequence of the last message."""
+        """Write, and return the sequence of the last message."""
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
         while True:
             try:
@@ -147,7 +147,9 @@ class RecordWriter:
             await asyncio.sleep(attempts.pause())
 
     async def check_ids(self, puts: Sequence[NewRecord]) -> None:
-        """The server does not see all: where a put says what is to be the last, it does not look at the id."""
+        """Check ids that the server ignores: if a put names its expected last sequence, the server does not check the
+        id.
+        """
         ids = [put.msg_id for put in puts if put.msg_id is not None]
         if len(set(ids)) < len(ids):
             raise Duplicate(f"one of {ids} is twice in one append")
@@ -156,7 +158,7 @@ class RecordWriter:
                 raise Duplicate(f"{put.msg_id!r} is in the journal already")
 
     async def send(self, messages: list[StoredMessage]) -> int:
-        """Returns the sequence of the last."""
+        """Send one append, and return the sequence of its last message."""
         if len(messages) == 1:
             (message,) = messages
             answer = await self._connection.ask_stored(message.subject, message.data, message.headers)
@@ -169,7 +171,7 @@ class RecordWriter:
             return await self._send_batch(messages)
 
     async def _send_batch(self, messages: list[StoredMessage]) -> int:
-        """The last says how it ended, and the first why, where the batch could not even be begun."""
+        """Send a batch. The last answer is the result, and the first one the reason if the batch could not start."""
         batch, beginning = uuid.uuid4().hex, _Beginning()
         inbox = self._connection.open_inbox(beginning)
         try:
@@ -189,11 +191,11 @@ class RecordWriter:
     async def _check_refusal(
         self, puts: Sequence[NewRecord], messages: list[StoredMessage], refusal: ServerRefusal
     ) -> None:
-        """Returns where it may be tried again: the server remembers an id for a while after its record was removed.
+        """Return if a retry may succeed: the server remembers an id for a while after its record was removed.
 
         Raises:
-            Duplicate: an id is there.
-            Conflict: there is a record where none was expected.
+            Duplicate: an id exists.
+            Conflict: a record exists where none was expected.
         """
         remembered: set[str] = set()
         for put in puts:
@@ -214,7 +216,7 @@ class RecordWriter:
                 message.headers[MESSAGE_ID] = f"{message.headers[APPEND]}-{place}"
 
     async def _note_conflict(self, puts: Sequence[NewRecord], refusal: ServerRefusal) -> None:
-        """Whoever looks again is to see what stands in the way, or that what was expected is gone."""
+        """Note the record behind a conflict, or that the expected one is gone, for the next read."""
         found = LAST_SEQUENCE.search(str(refusal))
         last = int(found[1]) if found else 0
         self._known.note(last or await self._reader.read_end())
@@ -225,10 +227,10 @@ class RecordWriter:
         return await self._reader.get({"last_by_subj": self._names.stored(subject, msg_id)}) is not None
 
     async def _find_remembered(self, subject: str, digest: str) -> int:
-        """The sequence under which the server remembers an id, or 0: asked by what can never be written.
+        """Return the sequence for which the server remembers an id, or 0, by an append that can never succeed.
 
-        One server alone looks at the sequence that is expected before it looks at the id, and only then at the id that
-        is expected. Several look at the id first; by an expected id they would be held up.
+        A single server checks the expected sequence before the message's id, and the expected id last. A cluster checks
+        the message's id first; an expected id would block it.
         """
         never = {EXPECTED: NEVER} if self._reader.copies > 1 else {"Nats-Expected-Last-Msg-Id": "none"}
         headers = {MESSAGE_ID: digest, **never}
@@ -239,7 +241,7 @@ class RecordWriter:
         return int(answer["seq"])
 
     async def _find_own(self, doubt: "_Doubt", count: int) -> int | None:
-        """Where an answer was lost: the sequence of the last message of what was written all the same."""
+        """Return the last sequence of our append if it was stored although its answer was lost."""
         after = doubt.since
         while doubt.is_open:
             try:

@@ -1,9 +1,10 @@
-"""What is to be removed later: records that were kept until somebody was done with them, and for a while from then on.
+"""Later removals: records without an expiry get one here once they are settled.
 
-The server cannot give a record a limit after the fact. So notes say until which sequence a subject is to be removed,
-and when. Each costs the servers memory, so many are one message: those that fall due at nearly the same time, of one
-gateway, which writes the message anew every few seconds until it is full. What a gateway that is killed has not written
-yet is made good by the next note of the subject. Whoever finds one that is due removes what it says, one at a time.
+The server cannot set the expiry of an existing record. So notes say up to which sequence a subject must be removed, and
+when. Each message costs the servers memory, so one message holds many notes: those of one gateway that are due at
+nearly the same time. The gateway rewrites it every few seconds until it is full. Notes that a killed gateway had not
+written are replaced by the subject's next note. A gateway that finds a message due removes its records; only one does
+this at a time.
 """
 
 import asyncio
@@ -25,10 +26,10 @@ from gateway.cluster.nats.streams import list_subjects, read_message
 from gateway.engine.interface import SettledRecords
 from gateway.errors import EngineError
 
-KEPT_SECONDS = 172_800.0  # what is settled, at most: each record costs the servers memory
-STEPS = 14  # in which the time of a note is counted
+KEPT_SECONDS = 172_800.0  # at most, for settled records: each costs the servers memory
+STEPS = 14  # a note's time is rounded to this part of it
 LOOK_SECONDS = 60.0
-GATHER_SECONDS = 2.0  # that notes wait for others
+GATHER_SECONDS = 2.0  # before a note is written, to collect others
 MOST_NOTES = 2000  # in one message
 LEASE, LEASE_SECONDS = "removals", 10.0
 
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Notes:
-    """Of one message: until which sequence which subject is to be removed at its time."""
+    """The notes of one message: the sequence up to which each subject is removed at its time."""
 
     where: str
     upto: dict[str, int] = field(default_factory=dict)
@@ -47,7 +48,7 @@ class _Notes:
 
 
 class Removals:
-    """Those of one journal."""
+    """The later removals of one journal."""
 
     def __init__(self, connection: Connection, names: Names, purge: PurgeSubject, leases: Leases) -> None:
         self._connection = connection
@@ -55,17 +56,17 @@ class Removals:
         self._purge = purge
         self._leases = leases
         self._id = uuid.uuid4().hex
-        self._notes: dict[int, _Notes] = {}  # by when they are due
+        self._notes: dict[int, _Notes] = {}  # by the time they are due
         self._full: list[_Notes] = []
         self._woken = asyncio.Event()
         connection.on_return.append(self._doubt)
 
     def limit(self, one: SettledRecords, last: int) -> SettledRecords:
-        """With the time that they have here, and as far as they were there at the sequence `last`."""
+        """Return the limit that applies here, for records up to the sequence `last`."""
         return SettledRecords(one.subject, min(one.upto, last), min(one.ttl, KEPT_SECONDS))
 
     def note(self, one: SettledRecords) -> None:
-        """They are removed later."""
+        """Note a later removal."""
         step = max(1, int(one.ttl / STEPS))
         notes = self._find_notes(math.ceil((time.time() + one.ttl) / step) * step)
         if one.upto > notes.upto.get(one.subject, 0):
@@ -83,12 +84,12 @@ class Removals:
         return notes
 
     def _doubt(self) -> None:
-        """What was sent before the connection was lost may not have come."""
+        """Write the notes again: those sent before the connection was lost may be missing."""
         for notes in self._notes.values():
             notes.is_written = False
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Write notes and remove due records, until cancelled."""
         look, is_told = 0.0, False
         while True:
             with suppress(TimeoutError):
@@ -106,7 +107,7 @@ class Removals:
                 look, is_told = time.time() + LOOK_SECONDS, True
 
     async def write(self) -> None:
-        """What has been noted since."""
+        """Write new notes."""
         for notes in [*self._full, *self._notes.values()]:
             if not notes.is_written:
                 notes.is_written = True
@@ -121,7 +122,7 @@ class Removals:
             del self._notes[due]
 
     async def _remove_due(self) -> float:
-        """Returns when to look again."""
+        """Remove due records, and return when to look again."""
         now = time.time()
         notes = {where: self._names.due_of_removal(where) for where in await _list_notes(self._connection, self._names)}
         soonest = min((due for due in notes.values() if due > now), default=math.inf)
@@ -146,7 +147,7 @@ class Removals:
 
 
 async def list_removals(connection: Connection, names: Names) -> dict[str, list[tuple[int, int]]]:
-    """By the subject: when it is to be removed, up to which sequence."""
+    """Return, by subject, the due times with the last sequence to remove."""
     removals: dict[str, list[tuple[int, int]]] = {}
     for where in await _list_notes(connection, names):
         if found := await _read_notes(connection, names, where):
@@ -162,6 +163,6 @@ async def _list_notes(connection: Connection, names: Names) -> list[str]:
 async def _read_notes(connection: Connection, names: Names, where: str) -> tuple[int, dict[str, int]] | None:
     message = await read_message(connection, names.keys, last_by_subj=where)
     if message is None:
-        return None  # somebody else was faster
+        return None  # another gateway was faster
     notes: dict[str, int] = json.loads(base64.b64decode(message["data"]))
     return int(message["seq"]), notes

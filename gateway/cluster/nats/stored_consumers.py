@@ -1,4 +1,4 @@
-"""The consumers that a server keeps on a stream: made, asked how far they are, and what they are owed."""
+"""The consumers that a server keeps on a stream: created, and asked for their progress and backlog."""
 
 import asyncio
 import math
@@ -15,12 +15,12 @@ from gateway.cluster.nats.streams import NANOSECONDS
 from gateway.engine.interface import ConsumerSpec, Record
 from gateway.errors import EngineError
 
-BEHIND, BEHIND_SECONDS = Backoff(0.01, 0.2), 2.0  # what another gateway removed is perhaps known here for longer
-BEGINNING = ("deliver_policy", "opt_start_seq")  # what no consumer can change once it is there
+BEHIND, BEHIND_SECONDS = Backoff(0.01, 0.2), 2.0  # our view may still contain records that another gateway removed
+BEGINNING = ("deliver_policy", "opt_start_seq")  # the settings that an existing consumer cannot change
 
 
 def describe_consumer(names: Names, spec: ConsumerSpec) -> dict[str, Any]:
-    """As the server is to keep it."""
+    """Return the consumer's configuration for the server."""
     name = consumer_name_of(spec.name)
     return {
         "durable_name": name,
@@ -36,14 +36,14 @@ def describe_consumer(names: Names, spec: ConsumerSpec) -> dict[str, Any]:
 
 
 def has_config(kept: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Asks whether the server keeps a consumer so already. It keeps a single filter under a name of its own."""
+    """Return True if the server has this configuration. It keeps a single filter under another name."""
     kept = {**kept, "filter_subjects": kept.get("filter_subjects") or [kept.get("filter_subject")]}
     metadata = config["metadata"].items() <= kept.get("metadata", {}).items()
     return metadata and all(kept.get(key) == value for key, value in config.items() if key != "metadata")
 
 
 async def make_consumer(connection: Connection, reader: RecordReader, spec: ConsumerSpec) -> None:
-    """Or bring its settings up to date; raises EngineError."""
+    """Create the consumer or update its settings; raises EngineError."""
     names = reader.names
     config = describe_consumer(names, spec)
     found = await read_consumer(connection, reader, spec.name)
@@ -59,10 +59,9 @@ async def make_consumer(connection: Connection, reader: RecordReader, spec: Cons
 
 
 async def read_consumer(connection: Connection, reader: RecordReader, name: str) -> dict[str, Any] | None:
-    """How far it is; None: there is none. Raises EngineError.
+    """Return the consumer's state; None if it does not exist. Raises EngineError.
 
-    One of several servers that has not heard yet which of them leads a new consumer says of it that it is at its
-    beginning and has nothing before it.
+    In a cluster, a server that does not know the leader of a new consumer yet reports an empty one.
     """
 
     async def look() -> dict[str, Any]:
@@ -86,8 +85,10 @@ def list_patterns(names: Names, state: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 async def count_owed(connection: Connection, reader: RecordReader, name: str) -> int:
-    """How much it has before it. Its server hears of what another one has stored a moment later: what we
-    know of is there."""
+    """Count the consumer's backlog.
+
+    Its server learns of appends through other servers a moment later: wait for those we know.
+    """
     attempts, end = Attempts(BEHIND), time.monotonic() + BEHIND_SECONDS
     while True:
         found = await read_consumer(connection, reader, name)
@@ -104,7 +105,7 @@ async def count_owed(connection: Connection, reader: RecordReader, name: str) ->
 async def list_owed(
     connection: Connection, reader: RecordReader, name: str, until: float, after: int, limit: int
 ) -> list[Record]:
-    """List the records that this consumer is still owed; see the interface."""
+    """List the consumer's pending records; see the interface."""
     found = await read_consumer(connection, reader, name)
     if found is None:
         return []
@@ -117,7 +118,7 @@ async def list_owed(
 
 
 async def restore_deliveries(connection: Connection, reader: RecordReader, name: str) -> None:
-    """Have delivered again what somebody has in hands who is no more."""
+    """Make the open deliveries of a gateway that is gone due again."""
     found = await read_consumer(connection, reader, name)
     if found and found["num_ack_pending"]:
         delivery, seq = found["delivered"]["consumer_seq"], int(found["delivered"]["stream_seq"])
@@ -126,11 +127,11 @@ async def restore_deliveries(connection: Connection, reader: RecordReader, name:
 
 
 async def _restore_delivery(connection: Connection, names: Names, consumer: str, seq: int, delivery: int) -> None:
-    """Say that a record is not done, in the place of whoever has it and is no more; without effect where nobody has.
+    """Give a record back in the name of a gateway that is gone; no effect if it is not in flight.
 
-    `delivery` is the consumer's last one: the server looks only at whether there was one of that number.
+    `delivery` is the consumer's last one: the server only checks that a delivery of that number existed.
     """
-    attempt, at, pending = 1, 0, 0  # what it makes no use of
+    attempt, at, pending = 1, 0, 0  # unused by the server
     where = f"$JS.ACK.{names.stream}.{consumer_name_of(consumer)}.{attempt}.{seq}.{delivery}.{at}.{pending}"
     with suppress(NoAnswer):
         await connection.publish(where, b"-NAK")

@@ -1,6 +1,6 @@
-"""How a record stands on the server: one message, or several where it is too large for one.
+"""Encode records as messages: one each, or several for a large record.
 
-What is too large lies in pieces right before its record, under subjects of their own, in one batch with it.
+The pieces of a large record come right before it, under subjects of their own, in the same batch.
 """
 
 import json
@@ -15,12 +15,12 @@ APPEND, BODY, ID, WRITTEN = "Append-Id", "Body", "Record-Id", "Written-At"
 EXPECTED, EXPECTED_UNDER = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
 MESSAGE_ID, LIFETIME = "Nats-Msg-Id", "Nats-TTL"
 BATCH, BATCH_END = "Nats-Batch-Id", "Nats-Batch-Commit"
-ROOM = 8192  # of what a message may have, for its headers
+ROOM = 8192  # bytes of a message that its headers may take
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """`is_record`: it is no piece of one."""
+    """A message to store; `is_record` is False for a piece."""
 
     subject: str
     data: bytes
@@ -29,7 +29,7 @@ class StoredMessage:
 
 
 def encode_records(names: Names, puts: Sequence[NewRecord], append_id: str, largest: int) -> list[StoredMessage]:
-    """The messages of an append, in their order; `largest`: bytes that one may have."""
+    """Return the messages of an append, in order; `largest` is the limit of a message in bytes."""
     messages: list[StoredMessage] = []
     for place, put in enumerate(puts):
         messages += _encode_record(names, put, f"{append_id}-{place}", largest - ROOM)
@@ -58,11 +58,11 @@ def _encode_record(names: Names, put: NewRecord, piece_id: str, room: int) -> li
 
 
 def split_body(where: str, data: bytes, room: int, limit: Mapping[str, str]) -> list[StoredMessage]:
-    """The pieces of what is too large, under the subjects that begin with `where`."""
+    """Split large data into messages whose subjects start with `where`."""
     pieces = [data[at : at + room] for at in range(0, len(data), room)]
     return [StoredMessage(f"{where}.{number}", piece, dict(limit), False) for number, piece in enumerate(pieces)]
 
 
 def read_time(headers: Mapping[str, str], stored: float) -> float:
-    """When a record was written: that, where it was taken along from another journal, is earlier than it was stored."""
+    """Return when a record was written: a migrated record was stored later."""
     return float(headers.get(WRITTEN, stored))

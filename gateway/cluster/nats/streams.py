@@ -1,7 +1,7 @@
-"""The streams of a journal on the server: made where they are not there, looked at where they are, and asked.
+"""The streams of a journal on the server: created if missing, checked, and read.
 
-A stream that keeps less than a journal must, for a shorter time, or on fewer servers, would lose what was acknowledged;
-so it is refused at the start, and not found out about when something is missing.
+A stream that keeps less than a journal must, for a shorter time, or on fewer servers, would lose acknowledged records.
+So the gateway refuses it at the start, instead of noticing a loss later.
 """
 
 import asyncio
@@ -17,28 +17,28 @@ from gateway.errors import EngineError
 
 COPIES = 3
 NO_CLUSTER = 10074
-NO_PLACE = 10005  # not on so many servers: too few of them are there
+NO_PLACE = 10005  # too few servers for that many copies
 PLACE_SECONDS, GLANCE = 5.0, 0.1
-FIXED = {"storage", "retention"}  # what no stream can change once it is there
+FIXED = {"storage", "retention"}  # the settings that an existing stream cannot change
 NANOSECONDS = 1_000_000_000
 MARK = "hermes-gateway"
-SHARDS = "hermes-gateway-shards"  # on a journal of 0.1.0 that has several streams
+SHARDS = "hermes-gateway-shards"  # marks a journal of 0.1.0 that has several streams
 DELETION_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class JournalState:
-    """`copies`: on so many servers; `mark`: what a migration wrote on the journal, "" where none did."""
+    """`copies` is the number of servers that keep the journal; `mark` is the mark of a migration, or ""."""
 
     copies: int
     mark: str
 
 
 async def open_streams(connection: Connection, names: Names, window: float) -> JournalState:
-    """`window`: seconds in which an id counts under every subject.
+    """Open the streams; the server remembers message ids for `window` seconds across subjects.
 
     Raises:
-        EngineError: one of the streams is kept otherwise than a journal must be, or the journal is in shards.
+        EngineError: the settings of a stream do not fit, or the journal is in shards.
     """
     records, keys, files = _describe_streams(connection, names, window)
     log = await _open_stream(connection, names.stream, records)
@@ -54,7 +54,7 @@ def _read_mark(config: dict[str, Any]) -> str:
 
 
 async def replace_stream(connection: Connection, names: Names, window: float, first_seq: int, mark: str) -> None:
-    """An empty stream of records in the place of the one that is there, also where somebody makes another one there."""
+    """Replace the stream of records by an empty one, even if another gateway creates one meanwhile."""
     wanted = _describe_records(connection, names, window) | {"first_seq": first_seq, "metadata": {MARK: mark}}
     end = time.monotonic() + DELETION_SECONDS
     while True:
@@ -63,16 +63,16 @@ async def replace_stream(connection: Connection, names: Names, window: float, fi
         try:
             await _make(connection, names.stream, wanted)
             break
-        except ServerRefusal as refusal:  # it is not gone everywhere yet, or who opens the journal was faster
+        except ServerRefusal as refusal:  # not deleted everywhere yet, or another gateway was faster
             if time.monotonic() > end:
                 raise EngineError(f"the NATS server makes no stream {names.stream!r}: {refusal}") from refusal
             await asyncio.sleep(0.2)
 
 
 async def set_mark(connection: Connection, names: Names, mark: str) -> None:
-    """A journal with a mark is opened by nobody but a migration.
+    """Mark the journal, so that only a migration opens it; "" removes the mark.
 
-    It stands on the stream of keys too: that of the records is removed on the way, and made anew.
+    The stream of keys is marked too, because a migration removes and recreates the stream of records.
     """
     for stream in (names.stream, names.keys):
         config = (await connection.call(f"STREAM.INFO.{stream}"))["config"]
@@ -82,10 +82,10 @@ async def set_mark(connection: Connection, names: Names, mark: str) -> None:
 
 
 async def read_message(connection: Connection, stream: str, **which: Any) -> dict[str, Any] | None:
-    """One that a stream holds, from the leader of the servers that keep it; None: it holds none.
+    """Read a stream's message from its leader; None if it is missing.
 
     Raises:
-        EngineError: nobody answers, or the answer is no.
+        EngineError: no server answers, or the server refuses.
     """
     try:
         message: dict[str, Any] = (await connection.call(f"STREAM.MSG.GET.{stream}", **which))["message"]
@@ -97,10 +97,10 @@ async def read_message(connection: Connection, stream: str, **which: Any) -> dic
 
 
 async def list_subjects(connection: Connection, stream: str, where: str) -> list[str]:
-    """Those of this pattern under which a stream holds something.
+    """List the subjects of this pattern under which a stream has messages.
 
     Raises:
-        EngineError: nobody answers, or the answer is no.
+        EngineError: no server answers, or the server refuses.
     """
     found = list[str]()
     while True:
@@ -114,7 +114,7 @@ async def list_subjects(connection: Connection, stream: str, where: str) -> list
 
 
 def _describe_streams(connection: Connection, names: Names, window: float) -> tuple[dict[str, Any], ...]:
-    """How that of the records, that of the keys and that of the files must be."""
+    """Return the required configurations of the streams of records, of keys and of files."""
     keys = {"subjects": [f"{names.journal}.k.>", f"{names.journal}.d.>"], "max_msgs_per_subject": 1}
     files = {"subjects": [f"{names.journal}.f.>"], "max_msgs_per_subject": -1}
     common = _describe_common(connection)
@@ -151,7 +151,7 @@ async def _open_stream(connection: Connection, name: str, wanted: dict[str, Any]
     except ServerRefusal as refusal:
         raise EngineError(f"the NATS server does not keep the stream {name!r}: {refusal}") from refusal
     config: dict[str, Any] = found["config"]
-    is_alone = "name" not in found.get("cluster", {})  # a server that is may have several addresses
+    is_alone = "name" not in found.get("cluster", {})  # a single server may have several addresses
     copies = 1 if is_alone else wanted["num_replicas"]
     for setting, value in (wanted | {"num_replicas": copies}).items():
         _check_setting(name, setting, value, config.get(setting))
@@ -168,9 +168,10 @@ async def _read_or_make(connection: Connection, name: str, wanted: dict[str, Any
 
 
 async def _make(connection: Connection, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Kept by three wherever there are so many, however many are named or known: some may be away, or just come up.
+    """Create a stream with three copies if there are three servers, however many are named or known.
 
-    A server that has just come up is not there for the others yet; so it is waited for a moment.
+    Some servers may be away or just starting. The others do not see one that just started, so this waits a moment for
+    it.
     """
     end, wanted = time.monotonic() + PLACE_SECONDS, {**wanted, "num_replicas": COPIES}
     while True:

@@ -1,9 +1,9 @@
-"""A journal on the server, read whole and written whole, to be taken to another engine or from one.
+"""A complete read or write of a journal on the server, for a migration to or from another engine.
 
-Records keep their sequences. The server counts by itself; so where one is missing, something is written in its place
-and removed at the end. The pieces of what is too large for a message lie behind all the rest.
+Records keep their sequences. The server counts without gaps; so each missing record gets a placeholder, which is
+removed at the end. The pieces of large records are behind all others.
 
-Nobody else works on the journal meanwhile, and a mark keeps everybody from opening what is not whole.
+No other gateway uses the journal meanwhile, and a mark prevents that any opens an incomplete one.
 """
 
 import json
@@ -40,7 +40,7 @@ from gateway.errors import EngineError
 EXPECTED_END = "Nats-Expected-Last-Sequence"
 PAGE = 500
 BATCH_BYTES = 4_000_000
-HOLD_SECONDS = 3600.0  # what is in somebody's hands stays there until the gateway takes it back
+HOLD_SECONDS = 3600.0  # deliveries stay open until the gateway takes them back
 FETCH_SECONDS = 2.0
 TRIES = 5
 
@@ -49,7 +49,7 @@ ReportCount: TypeAlias = Callable[[int], None]
 
 @dataclass(slots=True)
 class _Pieces:
-    """Of one record, to be written behind all others."""
+    """The pieces of one record, to be written behind all records."""
 
     where: str
     data: bytes
@@ -57,7 +57,7 @@ class _Pieces:
 
 
 class NatsJournal:
-    """Made by `NatsEngine.get_journal`."""
+    """A journal to be moved, from `NatsEngine.get_journal`."""
 
     def __init__(self, connection: Connection, names: Names, copies: int, window: float) -> None:
         self._connection = connection
@@ -69,15 +69,15 @@ class NatsJournal:
         await set_mark(self._connection, self._names, mark)
 
     async def is_empty(self) -> bool:
-        """Asks whether nothing was ever written."""
+        """Return True if the journal never had a record."""
         return await self.read_last_seq() == 0
 
     async def read_last_seq(self) -> int:
-        """The highest that there ever was."""
+        """Return the highest sequence that was ever used."""
         return await self._reader.read_end()
 
     async def read(self, after: int = 0) -> AsyncIterator[StoredRecord]:
-        """All records behind a sequence, with the limits that they got later."""
+        """Read all records after a sequence, with the limits that they got later."""
         later = await list_removals(self._connection, self._names)
         while True:
             page = await self._reader.read_page(self._names.stored_filter(">"), after, PAGE)
@@ -93,10 +93,10 @@ class NatsJournal:
             after = page.records[-1].seq
 
     async def fill(self, records: Iterable[StoredRecord], last_seq: int, mark: str, report: ReportCount) -> None:
-        """Make the stream anew, with a mark, and put the records into it.
+        """Recreate the stream with a mark, and write the records into it.
 
         Raises:
-            EngineError: it could not be done; the mark says so.
+            EngineError: this failed; the mark shows it.
         """
         await self.set_mark(mark)
         filler: _StreamFiller | None = None
@@ -117,10 +117,10 @@ class NatsJournal:
         return _StreamFiller(self._connection, self._reader, first_seq - 1)
 
     async def add_consumer(self, one: StoredConsumer) -> None:
-        """Make it where it is, and have it deliver again what it is owed, and only that.
+        """Create the consumer with its progress, and make exactly its pending records due again.
 
         Raises:
-            EngineError: the server does not deliver what it must.
+            EngineError: the server does not deliver these records.
         """
         floor = min(one.floor, await self._reader.read_end())
         spec = ConsumerSpec(one.name, one.patterns, ack_wait=HOLD_SECONDS, max_inflight=MOST + len(one.owed))
@@ -148,11 +148,14 @@ class NatsJournal:
         await consumer.end()
 
     async def read_consumers(self, names: Iterable[str]) -> list[StoredConsumer]:
-        """How far they are. What they are owed the server says to nobody, but delivers; so it is in our hands then."""
+        """Read the consumers with their progress.
+
+        Only a delivery shows what is pending, so those are open afterwards.
+        """
         return [await self._read_consumer(name) for name in names]
 
     async def read_floors(self, names: Iterable[str]) -> list[StoredConsumer]:
-        """Up to where all is done, while somebody works on: what is behind that, they are owed."""
+        """Read up to where each consumer is done, while gateways work; everything behind that counts as pending."""
         return [await self._read_floor(name) for name in names]
 
     async def _read_floor(self, name: str) -> StoredConsumer:
@@ -196,12 +199,12 @@ class NatsJournal:
 
 
 def _find_end(headers: Mapping[str, str]) -> float:
-    """When the server removes a record."""
+    """Return when the server removes a record."""
     return time_of(headers["Nats-Time-Stamp"]) + float(headers[LIFETIME].removesuffix("s"))
 
 
 class _StreamFiller:
-    """Puts records into a stream that is empty, one right behind the other. `end`: of what is stored."""
+    """Fill an empty stream with records, without a gap. `end` is the last stored sequence."""
 
     def __init__(self, connection: Connection, reader: RecordReader, end: int) -> None:
         self._connection = connection
@@ -244,7 +247,7 @@ class _StreamFiller:
             await self._write()
 
     async def end(self) -> None:
-        """The pieces of what is large, and what waits; what stands for records that are no more goes."""
+        """Write the pieces of large records and all that waits, and remove the placeholders."""
         for pieces in self._large:
             for message in split_body(pieces.where, pieces.data, self._room, pieces.limit):
                 await self._put(message)
@@ -252,7 +255,10 @@ class _StreamFiller:
         await self._connection.call(f"STREAM.PURGE.{self._names.stream}", filter=self._names.gap)
 
     async def _write(self) -> None:
-        """What waits, as one batch, exactly behind what is stored: whether a lost answer was a yes, the end says."""
+        """Write the waiting messages as one batch at the end of the stream.
+
+        If the answer is lost, the new end shows the result.
+        """
         if not self._waiting:
             return
         self._waiting[0].headers[EXPECTED_END] = str(self._end)
