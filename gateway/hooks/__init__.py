@@ -1,4 +1,4 @@
-"""The hooks: which functions an event is given to, in which order, and what they may change."""
+"""The hooks: the functions that an event calls, their order, and what they may change."""
 
 from gateway.events import Deny, End, Event, Retry, is_yes, on
 from gateway.hooks.registry import HookRegistry

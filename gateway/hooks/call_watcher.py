@@ -1,4 +1,4 @@
-"""Which hook changed a tool's call on its way: told to the person who is asked, and to the model when it is refused."""
+"""Find the hook that changed a tool call, for the approver's question and for the model if the call is denied."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
@@ -13,11 +13,11 @@ from gateway.hooks.withheld_codes import WithheldFields
 
 
 class CallWatcher:
-    """Looks at the calls of an event between its interceptors. `plan` is the event's own, seen through this.
+    """Compare the tool calls of an event between its interceptors. `plan` is the event's plan with this check built in.
 
-    What an interceptor returns is put into the event after it is done; so a change is the doing of the one that was
-    called last. `changed_by` holds the names of hooks by call id, and what is found is added to it. An approval is for
-    the calls with the codes that hooks do not read.
+    An interceptor's answer is applied to the event after it returns; so a change belongs to the hook that was called
+    last. `changed_by` maps call ids to the names of hooks, and grows with each find. An approval applies to calls
+    including the codes that hooks cannot read.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class CallWatcher:
         self._seen = {call.call_id: call.digest for call in self._find_calls()}
 
     def look(self) -> tuple[AskedCall, ...]:
-        """The calls as they are now, each with the hooks that changed it; what is new is the last hook's doing."""
+        """Return the present calls, each with the hooks that changed it; a new change belongs to the last hook."""
         calls = self._find_calls()
         for call in calls:
             known = self._changed_by.get(call.call_id, ())
@@ -46,7 +46,7 @@ class CallWatcher:
         return find_asked_calls(self._name, self._held.look_behind(self._event))
 
     def bind(self, pause: Pause) -> Pause:
-        """The same questions as approvals of the calls as they are now."""
+        """Return the questions as approvals of the present calls."""
         calls = self.look()
         return Pause(tuple(replace(question, calls=calls) for question in pause.questions))
 

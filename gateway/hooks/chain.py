@@ -1,19 +1,19 @@
-"""One event on its way: through its interceptors, one after the other, then to its observers.
+"""Dispatch one event: to its interceptors one after the other, then to its observers.
 
-How it works. A plan (`EventPlan`) says which hooks an event has; it is found once for each name, so that an event costs
-a dictionary's lookup and the calls themselves. `dispatch` walks through the calls of a plan and holds four things:
+A plan (`EventPlan`) lists the hooks of an event; it is built once for each name, so that an event costs a dictionary
+look-up and the calls themselves. `dispatch` walks through the calls of a plan and holds four things:
 
-- the event: one dict, filled with the caller's fields, that all interceptors change in place. Its `hook` is set before
-  each call: it says whose bag `event.own` is.
-- the chain: what this event was fired from, for as long as its interceptors run. `Deadlines` keeps it by task: so an
-  event that an interceptor fires knows its cause, and a timer can see a chain that takes too long. The timer cancels
-  the task; `OutcomeCollector.raised` tells such a cancellation from a real one.
-- the collector: made when the first hook answers something or fails, since nearly all answer None. It decides what an
-  answer comes to, and returns True where the chain ends.
-- the cause: which event this one came of, and how many came before it. At a depth of eight nobody is called.
+- the event: one dict with the caller's fields, which all interceptors change in place. Its `hook` is set before each
+  call, and selects the bag that `event.own` returns.
+- the chain: the event and the chain around it, while its interceptors run. `Deadlines` keeps it by task: so an event
+  that an interceptor fires knows its cause, and a timer can find a chain that takes too long. The timer cancels the
+  task; `OutcomeCollector.raised` tells such a cancellation from a real one.
+- the collector: created when the first hook answers or fails, since nearly all answer None. It combines the answers,
+  and returns True if the chain ends.
+- the cause: the event that caused this one, and the number of events before it. At a depth of eight no hook is called.
 
-Whatever happens, an error and a cancellation included, the chain is taken out and the observers see the event as it is
-by then. There is no state beside these: two events at once, or one within the other, share nothing but the plan.
+In every case, including an error or a cancellation, the chain is removed and the observers see the final event. No
+other state exists: two events at once, or one within the other, share nothing but the plan.
 """
 
 from asyncio import current_task
@@ -31,9 +31,11 @@ from gateway.hooks.subscriptions import EventPlan
 
 
 class InterceptedEvent(Event):
-    """An event on its way. A constructor in Python would cost more than a handler's call, so `dispatch` fills it.
+    """An event during its interceptors.
 
-    A text that a hook changes, say to redact it, is changed in its short form too, for all hooks that come after.
+    `dispatch` fills it, because a constructor in Python would cost more than a hook's call.
+
+    If a hook changes a text, for example to redact it, the text's short form changes too, for all later hooks.
     """
 
     __slots__ = ()
@@ -63,21 +65,21 @@ async def notify_observers(
     deadlines: Deadlines,
     owed: OwedEvents | None = None,
 ) -> Event:
-    """Pass on an event that has no interceptors."""
+    """Pass an event without interceptors to its observers."""
     if plan.is_observed:
         plan.tell((name, fields, time(), deadlines.cause(), bags, None), owed)
     return Event(name, fields, None, bags)
 
 
 def refuse_event(plan: EventPlan, event: Event, owed: OwedEvents | None) -> Event:
-    """Conclude an event that came of too many others: nobody is called, and hooks that guard something deny."""
+    """End an event at the depth limit: no hook is called, and guards deny."""
     collector = OutcomeCollector(event, plan.honoured, owed)
     collector.fail(plan.calls, HookError(f"it came of {MAX_DEPTH} events, each caused by a hook"))
     collector.conclude()
     return event
 
 
-async def dispatch(  # noqa: C901 - the hot path: one function more would cost as much as a handler's call
+async def dispatch(  # noqa: C901 - the hot path: one more function would cost as much as a hook's call
     plan: EventPlan,
     name: str,
     fields: dict[str, Any],
@@ -86,9 +88,9 @@ async def dispatch(  # noqa: C901 - the hot path: one function more would cost a
     limit: float,
     owed: OwedEvents | None = None,
 ) -> Event:
-    """Let every interceptor see, change and decide the event; then tell the observers, also when this raises."""
-    # An event that an interceptor fires runs in that interceptor's task: the chain there is the one around this one.
-    # A task that a hook started has none, and remembers its cause in a context variable.
+    """Call the interceptors, which see, change and decide the event; then notify the observers, even after an error."""
+    # An event that an interceptor fires runs in that interceptor's task: the present chain is around this one. A task
+    # that a hook started has no chain, and has its cause in a context variable.
     task = current_task(deadlines.loop)
     outer = deadlines.chains.get(task)
     cause = CAUSE.get() if outer is None else (outer[1]["id"], outer[3])
@@ -101,7 +103,7 @@ async def dispatch(  # noqa: C901 - the hot path: one function more would cost a
     chain = deadlines.chains[task] = (outer, event, limit, cause[1] + 1 if cause else 0)
     if not deadlines.is_watched:
         deadlines.watch(limit)
-    # An iterator, for when the time is over: the collector then takes the rest of the calls, none of which can be made.
+    # An iterator, for a timeout: the collector then takes the remaining calls, which cannot be made any more.
     calls = iter(plan.calls)
     collector: OutcomeCollector | None = None
     try:
@@ -110,12 +112,12 @@ async def dispatch(  # noqa: C901 - the hot path: one function more would cost a
                 continue
             event.hook = hook.owner
             try:
-                # A coroutine function is awaited unseen; of any other answer it must be asked, which costs more.
+                # A coroutine function is awaited at once; any other answer needs a check, which costs more.
                 if is_async:
                     answer = await call(event)
                 elif hasattr(answer := call(event), "__await__"):
                     answer = await answer
-            except BaseException as error:  # noqa: BLE001 - the hook's own, or passed on by the collector
+            except BaseException as error:  # noqa: BLE001 - a hook's own error, or one that the collector raised
                 collector = collector or OutcomeCollector(event, plan.honoured, owed)
                 if collector.raised(hook, error, deadlines.deadline(event), calls):
                     break
@@ -125,9 +127,9 @@ async def dispatch(  # noqa: C901 - the hot path: one function more would cost a
                     if collector.take(hook, answer):
                         break
         if collector is not None:
-            collector.conclude()  # raises Pause where answers are missing
+            collector.conclude()  # raises Pause if answers are missing
     finally:
-        # First the chain goes: what observers cause has this event as its cause, and no longer its time limit.
+        # The chain ends first: events by observers have this event as their cause, but not its time limit.
         deadlines.leave(chain, task)
         if plan.is_observed:
             plan.tell((name, dict(event), event["time"], cause, bags, event.outcome), owed)

@@ -1,9 +1,9 @@
-"""The events that are under way: which one is being handled here and now, and how long its interceptors may take.
+"""The events in progress: the one that is handled in each task, and the time limit of its interceptors.
 
-To begin a chain of interceptors must cost next to nothing, since nearly every one is done before the loop turns once.
-So it is only noted, by its task. A timer, which runs while anything is noted, looks who is there; whom it sees for the
-first time has its limit from then on (a quarter of a second late at most), and who is over it is cancelled, and
-again every second until it yields. `asyncio.timeout` around each handler would cost forty times the call it guards.
+Starting a chain must cost next to nothing, since nearly every chain ends before the loop turns once. So it is only
+noted, by its task. A timer runs while any chain is noted: a chain that it sees for the first time has its limit from
+then on (at most a quarter of a second late), and a chain over its limit is cancelled, again every second until it
+yields. `asyncio.timeout` around each hook would cost forty times the call itself.
 """
 
 from asyncio import AbstractEventLoop, Task, TimerHandle, current_task, get_running_loop
@@ -15,12 +15,12 @@ from gateway.hooks.cause import CAUSE, Cause
 CHECK_INTERVAL = 0.25
 CANCEL_INTERVAL = 1.0
 
-# The chain that this one is part of (a hook fired an event and waits for it), the event, its limit, its depth.
+# The outer chain (a hook fired an event and waits for it), the event, its limit, its depth.
 ActiveChain: TypeAlias = "tuple[ActiveChain | None, Event, float, int]"
 
 
 class Deadline:
-    """The limit of a chain that was seen to wait. `cancels` counts how often its task was cancelled for it."""
+    """The limit of a chain that the timer has seen. `cancels` counts the cancellations of its task."""
 
     __slots__ = ("before", "cancels", "due", "limit", "task")
 
@@ -33,37 +33,38 @@ class Deadline:
 
     @property
     def is_behind(self) -> bool:
-        """Does a cancellation that arrives now come from this deadline alone, and from nobody since it was seen?"""
+        """True if a cancellation that arrives now comes from this deadline alone."""
         return self.task is not None and 0 < self.cancels >= self.task.cancelling() - self.before
 
     @property
     def is_cancelling(self) -> bool:
-        """Has somebody asked the task to end, at whatever time?"""
+        """True if the task was ever asked to end."""
         return self.task is not None and self.task.cancelling() > 0
 
     def enforce(self, now: float) -> None:
-        """Cancel, when it is time."""
+        """Cancel the task if its time is over."""
         if now >= self.due:
             self.due = now + CANCEL_INTERVAL
             self.cancels += 1
-            assert self.task  # those without one are never enforced
+            assert self.task  # chains without a task have no timer
             self.task.cancel("the hooks of an event took too long")
 
     def undo(self) -> None:
-        """Take its cancellations back."""
+        """Undo its cancellations."""
         if self.task is not None:
             for _ in range(self.cancels):
                 self.task.uncancel()
 
 
 class Deadlines:
-    """The chains that are under way, the innermost of each task; `dispatch` notes them and takes them out."""
+    """The chains in progress, the innermost of each task; `dispatch` adds and removes them."""
 
     __slots__ = ("_deadlines", "_timer", "_watched", "chains", "is_watched", "loop")
 
     def __init__(self) -> None:
         self.chains: dict[Task[Any] | None, ActiveChain] = {}
-        self.loop: AbstractEventLoop | None = None  # known while the registry is open: to ask for it is a system call
+        # set while the registry is open: asking for the loop is a system call
+        self.loop: AbstractEventLoop | None = None
         self.is_watched = False
         self._watched: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
@@ -71,24 +72,24 @@ class Deadlines:
 
     @classmethod
     def without_loop(cls) -> "Deadlines":
-        """For the chains of a thread that has no loop: there is no task, so one runs within the other, and no timer."""
+        """Create one for a thread without a loop: without tasks, chains are nested, and no timer runs."""
         deadlines = cls()
-        deadlines.loop = object()  # type: ignore[assignment]  # a loop that has no task now
+        deadlines.loop = object()  # type: ignore[assignment]  # a loop without a current task
         deadlines.is_watched = True
         return deadlines
 
     def find_innermost(self) -> Event:
-        """The event that is being handled in the present task."""
+        """Return the event that the present task handles."""
         return self.chains[current_task(self.loop)][1]
 
     def cause(self) -> Cause | None:
-        """The event that is being handled here and now."""
+        """Return the id and depth of the event that the present task handles."""
         if self.chains and (chain := self.chains.get(current_task(self.loop))):
             return chain[1]["id"], chain[3]
         return CAUSE.get()
 
     def watch(self, limit: float) -> None:
-        """Have the timer run."""
+        """Start the timer."""
         loop = get_running_loop()
         if loop is not self._watched:
             self._watched = loop
@@ -96,11 +97,11 @@ class Deadlines:
             self.is_watched = loop is self.loop
 
     def deadline(self, event: Event) -> Deadline:
-        """The deadline of a chain that is under way in the present task."""
+        """Return the deadline of a chain of the present task."""
         return self._deadlines.get(id(event)) or Deadline(current_task(self.loop), 0, 0)
 
     def leave(self, chain: ActiveChain, task: Task[Any] | None) -> None:
-        """The chain is over; what its deadline has cancelled is taken back."""
+        """End a chain, and undo the cancellations of its deadline."""
         outer, event, _, _ = chain
         if outer is None:
             del self.chains[task]
@@ -125,7 +126,7 @@ class Deadlines:
             self.watch(min(deadline.limit for deadline in deadlines.values()))
 
     def close(self) -> None:
-        """The loop is about to end."""
+        """Stop the timer, because the loop ends."""
         if self._timer is not None:
             self._timer.cancel()
         self.loop = self._watched = self._timer = None

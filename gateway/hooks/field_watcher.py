@@ -1,7 +1,7 @@
-"""Which hook of an event's chain changed a field: whose words, command or file it is from then on.
+"""Find the hook that changed a field of an event: from then on its words, command or file are that hook's.
 
-The event takes an interceptor's answer after the interceptor is done. So each change is the doing of the hook that was
-called last, as with the calls of tools (`CallWatcher`).
+An interceptor's answer is applied after it returns, so a change belongs to the hook that was called last, as in
+`CallWatcher`.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -14,7 +14,7 @@ from gateway.hooks.subscriptions import EventPlan
 
 
 class FieldChange(NamedTuple):
-    """A hook has left a field with this value."""
+    """A field's value as a hook left it."""
 
     hook: str
     field: str
@@ -22,7 +22,10 @@ class FieldChange(NamedTuple):
 
 
 class FieldWatcher:
-    """Looks at the `watched` fields of an event between its interceptors. `plan` is the event's, seen through this."""
+    """Compare the `watched` fields of an event between its interceptors.
+
+    `plan` is the event's plan with this check built in.
+    """
 
     def __init__(self, plan: EventPlan, fields: Mapping[str, Any], watched: Collection[str]) -> None:
         self.plan = plan.with_calls(self._watch)
@@ -31,7 +34,7 @@ class FieldWatcher:
         self._seen = {field: deepcopy(fields.get(field)) for field in watched}
 
     def look(self) -> list[FieldChange]:
-        """Return all changes so far, in their order."""
+        """Return all changes so far, in order."""
         for field, before in self._seen.items():
             if (value := self._event.get(field)) != before:
                 self._seen[field] = deepcopy(value)

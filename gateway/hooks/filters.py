@@ -1,13 +1,13 @@
-"""Filters: `when`, the fields that an event must have for a hook to be called.
+"""Filters: `when`, the fields that an event must have to call a hook.
 
     when={"platform": "telegram", "chat_type": ["dm", "group"]}     # all of the fields; a list means any of its values
 
-The field `scope` asks what the person may do, and follows its own rule, since who may do more may also do less:
-all < user < operator < admin. Guests are met wherever users are, and owners and admins wherever the other is: what
-guards against users guards against guests too, and what waits for an owner misses no admin. `group:x` is met by those
-who hold it, by owners and admins; any other word by its holder alone. A scope that nobody holds is met by nobody.
+The field `scope` tests rights by its own rule, because a higher role includes the lower ones: all < user < operator <
+admin. A filter for users matches guests too, so that a guard against users also guards against guests. Filters for
+admins and for owners each match both roles. `group:x` matches the members of the group, owners and admins; any other
+word matches only a person with exactly this scope. A scope that no one has matches no one.
 
-The field `role` is asked for as any other, so that `guest` means guests alone; only `user` means guests too.
+The field `role` is compared like any other, so that `guest` matches only guests; `user` matches guests too.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -20,7 +20,7 @@ _ABSENT = object()
 
 
 def compile_filter(when: Mapping[str, Any] | None) -> Filter | None:
-    """The question that `when` asks of an event; None when it asks nothing."""
+    """Compile `when` into a test for events; None if it is empty."""
     if when is not None and not isinstance(when, Mapping):
         raise TypeError(f"when= is a mapping of fields to values, not {type(when).__name__}")
     if not when:
@@ -38,7 +38,7 @@ def compile_filter(when: Mapping[str, Any] | None) -> Filter | None:
 
 
 def has_scope(held: Any, wanted: Collection[str]) -> bool:
-    """May who holds this scope (one, a list of them, or none) do what is open to any of the wanted ones?"""
+    """Return True if a person with this scope (one, a list, or none) has one of the wanted scopes."""
     holds = {held} if isinstance(held, str) else set(held or ())
     rank = max((_RANKS.get(scope, 0) for scope in holds), default=0)
     return not wanted or any(_has_one_scope(holds, rank, scope) for scope in wanted)
@@ -51,6 +51,9 @@ def _has_one_scope(holds: set[str], rank: int, scope: str) -> bool:
 
 
 def _values(value: Any) -> list[Any]:
-    """A number stands for its text too: ids are texts in events, but numbers in YAML that has no quotes."""
+    """List the accepted values.
+
+    A number matches its text too: ids are texts in events, but numbers in YAML without quotes.
+    """
     values = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
     return values + [str(number) for number in values if isinstance(number, int) and not isinstance(number, bool)]

@@ -1,4 +1,4 @@
-"""One hook as a registry has it: a function, the events it is called for, and how often it failed."""
+"""One hook of a registry: a function, the events that call it, and the count of its failures."""
 
 import asyncio
 import logging
@@ -12,17 +12,17 @@ from gateway.events import OnError
 from gateway.hooks.filters import Filter
 
 Handler: TypeAlias = Callable[..., Any]
-# Takes what of a hook's answer has no effect, as words that go on from its name.
+# Gets a remark about a part of a hook's answer that has no effect; the text continues the hook's name.
 Remark: TypeAlias = Callable[[str], object]
 
 log = logging.getLogger("gateway.hooks")
 
-REPEAT_INTERVAL = 60.0  # seconds for which the same error again is only counted
+REPEAT_INTERVAL = 60.0  # seconds in which a repeated error is only counted
 _ON_ERRORS = get_args(OnError)
 
 
 class RepeatFilter:
-    """Tells a failure that is news from one that is the same as the last, less than a minute ago."""
+    """A filter that reports a failure once a minute while it stays the same."""
 
     __slots__ = ("_at", "_text")
 
@@ -31,7 +31,7 @@ class RepeatFilter:
         self._at = 0.0
 
     def is_news(self, text: str, now: float) -> bool:
-        """Returns True when this is to be reported; False when the same was reported just before `now`."""
+        """Return True if this text must be reported; False if it was reported just before `now`."""
         if text == self._text and now - self._at < REPEAT_INTERVAL:
             return False
         self._text, self._at = text, now
@@ -40,17 +40,18 @@ class RepeatFilter:
 
 @dataclass(slots=True, eq=False)
 class Hook:
-    """A function that is called for events. `fn` is what was registered; `call` is that, within its own time limit.
+    """A function that events call. `fn` is the registered function; `call` adds the hook's own time limit.
 
-    `key` is its name: that of its function, unless one was given. `owner` says whose bag `event.own` is: hooks of one
-    given key (those of a folder) share theirs, any other has its own. `number` says in which order the hooks of a scope
-    came. `guards`: events at which its failure denies, whatever `on_error` says. `rewords`: it may change what somebody
-    is about to be told. `left_out`: fields that it does not read. `remedy`: what helps when its failure denies
-    something. `note` is told what of its answers has no effect; without it the log is. `failures` counts the calls that
-    failed, `dropped` the events that an observer was too slow for.
+    `key` is its name: the given one, or that of its function. `owner` selects the bag of `event.own`: hooks with the
+    same given key (those of a folder) share one, any other hook has its own. `number` is the order of registration in a
+    scope. `guards`: events that its failure denies, whatever `on_error` says. `rewords`: it may change text for people.
+    `left_out`: fields that it does not read. `remedy`: the advice when its failure denies something. `note` gets
+    remarks about its answers; without it they go to the log. `failures` counts failed calls, `dropped` the events that
+    an observer missed because it was too slow.
     """
 
-    intercepts: ClassVar[bool] = True  # it is awaited, and may change and stop things; else it only observes
+    # the event waits for it, and it may change and stop things; else it only observes
+    intercepts: ClassVar[bool] = True
     fn: Handler
     names: tuple[str, ...]
     owner: Hashable = None
@@ -88,40 +89,41 @@ class Hook:
 
     @property
     def queued(self) -> int:
-        """How many events wait for it: none, where it is awaited."""
+        """The number of events that wait for it; 0 for an interceptor."""
         return 0
 
     def applies(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """Is the hook to be called for this event? For one about itself (`hook:failed`) it never is."""
+        """Return True if this event calls the hook. An event about itself (`hook:failed`) never does."""
         if name.startswith("hook:") and fields.get("hook") == self.key:
             return False
         return self.matches is None or self.matches(fields)
 
     def remark(self, text: str) -> None:
-        """Say what of its answer has no effect."""
+        """Report a part of its answer that has no effect."""
         if self.note is None:
             log.warning("%s %s", self.key, text, extra={"hook": self.key})
         else:
             self.note(text)
 
     def failed(self, name: str, error: BaseException) -> None:
-        """Count a failed call, and log it unless the same was logged just now."""
+        """Count a failed call, and log it unless the same was just logged."""
         self.failures += 1
         if self._repeats.is_news(repr(error), monotonic()):
-            trace = None if isinstance(error, HookError) else error  # an error of its own process has its traceback
+            # an error of the hook's own process brings its traceback
+            trace = None if isinstance(error, HookError) else error
             log.warning(
                 "%s failed at %s: %s", self.key, name, describe_error(error), exc_info=trace, extra={"hook": self.key}
             )
 
 
 def _name_of(fn: Handler) -> str:
-    fn = getattr(fn, "func", fn)  # of a partial
+    fn = getattr(fn, "func", fn)  # if it is a partial
     named = fn if hasattr(fn, "__qualname__") else type(fn)
     return f"{named.__module__}.{named.__qualname__}"
 
 
 def _with_timeout(fn: Handler, seconds: float) -> Handler:
-    """The same function, cancelled when it takes longer; one that never awaits cannot be."""
+    """Return the function with a time limit. A function that never awaits cannot be cancelled."""
 
     async def call(*args: Any) -> Any:
         try:

@@ -1,8 +1,8 @@
-"""The fields by which a hook says what the agent is to do: the words of the person, and the calls of tools.
+"""The fields by which a hook instructs the agent: the person's words, and tool calls.
 
-If a restricted hook adds something there, the turn goes on with the tools and files of a user (`Bags.authors`). A hook
-that only takes something away adds nothing, nor does one that changes a result or an answer: the agent reads those as
-it reads every page and file.
+If a restricted hook adds something to them, the turn continues with the tools and files of a user (`Bags.authors`).
+Removing something adds nothing, and neither does changing a result or an answer: the agent reads those as it reads
+every page and file.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import Any
 from gateway.events import Event, Retry, outcome_from
 from gateway.hooks.hook import Handler
 
-_ASKED = ("user", "system")  # the roles of entries that the agent follows
+_ASKED = ("user", "system")  # the roles of entries that the agent obeys
 _FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "message:received": frozenset({"text", "heard"}),
@@ -32,7 +32,7 @@ _FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 def watch_words(decide: Handler, hook: str) -> Handler:
-    """Ask a restricted hook, and remember it if it said what the agent is to do: in the event, or by its answer."""
+    """Wrap a restricted hook, and note if it instructed the agent, in the event or by its answer."""
 
     async def watched(event: Event) -> Any:
         before, said = {field: event.get(field) for field in _FIELDS.get(event.name, ())}, None
@@ -63,6 +63,6 @@ def _has_new_words(event: str, field: str, before: Any, after: Any) -> bool:
 
 
 def _find_calls(result: Any) -> list[Any]:
-    """The calls of tools in an answer of the model."""
+    """Return the tool calls in an answer of the model."""
     calls = result.get("tool_calls") if isinstance(result, Mapping) else None
     return calls if isinstance(calls, list) else []

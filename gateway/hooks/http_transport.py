@@ -1,7 +1,7 @@
-"""The way to a hook behind a web address: one POST a call, over connections that are kept.
+"""The HTTP connection to a remote hook: one POST a call, over kept connections.
 
-A URL that the operator wrote into a manifest of this machine may lead anywhere. Any other is only followed to public
-addresses: a name is resolved once, by us, and the connection goes to that very address. Redirects are never followed.
+A URL in a manifest of this host, by the operator, may lead anywhere. Any other is followed to public addresses only:
+its name is resolved once, and the connection goes to that very address. Redirects are never followed.
 """
 
 import functools
@@ -18,7 +18,7 @@ from gateway.late_imports import load_modules
 from gateway.threads import run_in_thread
 from gateway.yaml_source.tree import to_printable
 
-# Imported when the first of them is opened: it costs some 100 ms and 12 MB that most homes never need.
+# Imported at the first use: it costs about 100 ms and 12 MB, which most homes never need.
 HTTP_LIBRARY = "aiohttp"
 MAX_CONNECTIONS = 32
 
@@ -29,13 +29,16 @@ def _load_aiohttp() -> ModuleType:
 
 
 class PublicResolver:
-    """Names to addresses, public ones alone; the connection is made to what is returned here, so nothing can change."""
+    """A resolver that returns public addresses only.
+
+    The connection goes to these, so no second look-up can change them.
+    """
 
     def __init__(self, resolve: Callable[..., Any]) -> None:
         self._resolve = resolve
 
     async def resolve(self, host: str, port: int = 0, family: int = socket.AF_UNSPEC) -> list[dict[str, Any]]:
-        """Raises OSError when no address of this name may be used."""
+        """Resolve a name; raises OSError if no address may be used."""
         infos = await self._resolve(host, port, family=family, type=socket.SOCK_STREAM)
         found = [(kind, address) for kind, _, _, _, address in infos if is_public(str(address[0]))]
         if not found:
@@ -47,11 +50,11 @@ class PublicResolver:
         ]
 
     async def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no resource is open."""
 
 
 class HttpTransport:
-    """Posts to one URL. `who` begins the text of each failure."""
+    """A transport that posts to one URL. `who` starts the text of each failure."""
 
     def __init__(self, who: str, url: str, session: Any) -> None:
         self._who = who
@@ -60,10 +63,10 @@ class HttpTransport:
 
     @classmethod
     async def open(cls, name: str, url: str, resolve: Callable[..., Any] | None) -> "HttpTransport":
-        """Make ready to post; the other side is not asked yet. Without `resolve` the URL may lead anywhere.
+        """Prepare the transport; no request is sent yet. Without `resolve` the URL may lead anywhere.
 
         Raises:
-            HookError: the URL leads where it must not.
+            HookError: the URL leads to a forbidden address.
         """
         host = urlsplit(url).hostname or ""
         is_ip_address = ":" in host or host.replace(".", "").isdigit()

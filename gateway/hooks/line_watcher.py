@@ -1,4 +1,4 @@
-"""Find the hooks that put lines into an answer which name a file: the hook has to be allowed to send that file.
+"""Find the hooks that put file lines into an answer: each must be allowed to send its file.
 
 A line counts if no field of the event named this file before the hook was called.
 """
@@ -12,12 +12,15 @@ from gateway.hooks.hook import Hook
 from gateway.hooks.subscriptions import EventPlan
 
 PIECE = "llm:chunk"
-ANY_FILE = ""  # brought by each hook that changed a piece: a line may lie in several
-PROMPT = frozenset({"messages", "message_full", "system", "tools", "context"})  # read by the model
+ANY_FILE = ""  # attributed to each hook that changed a piece: a line may span several
+PROMPT = frozenset({"messages", "message_full", "system", "tools", "context"})  # fields for the model
 
 
 class LineWatcher:
-    """Looks at an event between its interceptors. `brought` says by file which hooks did; `plan` is the event's."""
+    """Compare the file lines of an event between its interceptors.
+
+    `brought` maps each file to its hooks; `plan` is the event's plan.
+    """
 
     def __init__(self, plan: EventPlan, name: str, fields: Mapping[str, Any], brought: dict[str, set[str]]) -> None:
         self.plan = plan.with_calls(self._watch)
@@ -45,7 +48,7 @@ class LineWatcher:
     def _watch(self, hook: Hook) -> Callable[[Event], Awaitable[Any]]:
         async def watched(event: Event) -> Any:
             self.look(event)
-            self._hook = "" if hook.owner is hook else str(hook)  # "": code of the gateway
+            self._hook = "" if hook.owner is hook else str(hook)  # "" stands for code of the gateway
             answer = hook.call(event)
             return await answer if hasattr(answer, "__await__") else answer
 

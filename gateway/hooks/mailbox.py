@@ -1,7 +1,7 @@
-"""Mailboxes: each observer has one, so that whoever fires an event waits for no observer.
+"""Mailboxes: each observer has one, so that firing an event waits for no observer.
 
-What is put into a mailbox comes out in order, one at a time (`queued`) or up to `max` at a time (`parallel`). It holds
-a thousand events; when it is full the oldest is dropped and counted, with one warning until it was empty again.
+A mailbox delivers its events in order, one at a time (`queued`) or up to `max` at a time (`parallel`). It holds a
+thousand events; when it is full, it drops and counts the oldest, and warns once until it was empty again.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ from gateway.hooks.hook import Hook
 log = logging.getLogger("gateway.hooks")
 
 CAPACITY = 1000
-YIELD_AFTER = 0.005  # seconds after which a mailbox lets the loop turn, whatever its observer does
+YIELD_AFTER = 0.005  # seconds after which a mailbox yields to the loop
 
-# name, fields (its own, never changed), when, cause, the turn's bags, what the interceptors decided
+# name, fields (its own, never changed), time, cause, the turn's bags, the interceptors' decision
 QueuedEvent: TypeAlias = tuple[str, dict[str, Any], float, Cause | None, Bags | None, Outcome | Pause | None]
 
 
@@ -42,22 +42,22 @@ class Observer(Hook):
 
     @property
     def queued(self) -> int:
-        """How many events wait for it."""
+        """The number of events that wait for it."""
         return len(self.mailbox.queue)
 
 
 class ObservedEvent(Event):
-    """An event as an observer sees it: a copy of its own, of what is already decided."""
+    """An event for an observer: its own copy, with the decision already made."""
 
     __slots__ = ()
 
     def ask(self, prompt: str, name: str | None = None, answer: Any = None) -> NoReturn:  # noqa: ARG002 - as Event.ask
-        """Not for observers: what they see has happened."""
+        """Raise an error: an observer sees what has already happened."""
         raise RuntimeError(f"{self.hook} only observes {self.name}: a hook that asks must intercept it")
 
 
 class Mailbox:
-    """The events that wait for one observer, and its runners: tasks that deliver them, one at a time each."""
+    """The events that wait for one observer, and its runners: tasks that each deliver one event at a time."""
 
     __slots__ = (
         "_is_full",
@@ -75,11 +75,11 @@ class Mailbox:
     def __init__(self, hook: Observer, runner: "MailboxRunner", max: int) -> None:  # noqa: A002 - the manifest's own word
         self.hook = hook
         self.queue: deque[QueuedEvent] = deque(maxlen=CAPACITY)
-        self.is_idle = True  # is there a runner that sleeps, or may there be one more?
+        self.is_idle = True  # True if a runner sleeps, or another one may start
         self._runner = runner
         self._max = max
         self._runners = 0
-        self._open: dict[int, dict[str, Any]] = {}  # the fields of what is being delivered
+        self._open: dict[int, dict[str, Any]] = {}  # the fields of the events in delivery
         self._sleepers: list[Future[None]] = []
         self._waiters: list[Future[None]] = []
         self._is_full = False
@@ -87,11 +87,11 @@ class Mailbox:
 
     @property
     def is_quiet(self) -> bool:
-        """Is nothing left to do?"""
+        """True if nothing waits and nothing is in delivery."""
         return not (self.queue or self._open)
 
     def overflow(self) -> None:
-        """The oldest event is about to be lost."""
+        """Count and report the loss of the oldest event."""
         self.hook.dropped += 1
         if not self._is_full:
             self._is_full = True
@@ -99,11 +99,11 @@ class Mailbox:
             log.warning(words, self.hook, CAPACITY, extra={"hook": self.hook.key})
 
     def wake(self) -> None:
-        """There is something to deliver; from any thread."""
+        """Wake a runner, from any thread, because an event waits."""
         self._runner.call(self.wake_runner)
 
     def wake_runner(self) -> None:
-        """One more runner goes to work, if there is one."""
+        """Wake or start one more runner, if possible."""
         if self._sleepers:
             sleeper = self._sleepers.pop()
             if not sleeper.done():
@@ -114,7 +114,7 @@ class Mailbox:
         self.is_idle = bool(self._sleepers) or self._runners < self._max
 
     def take_over(self, other: "Mailbox") -> None:
-        """Take the events that wait in another mailbox, in their order; one that is being delivered stays there."""
+        """Take the waiting events of another mailbox, in order; one in delivery stays there."""
         waiting = len(other.queue)
         self.queue.extend(other.queue)
         other.queue.clear()
@@ -122,13 +122,13 @@ class Mailbox:
             self.wake()
 
     async def wait_until_quiet(self) -> None:
-        """Wait until nothing is left to do."""
+        """Wait until all events are delivered."""
         while not self.is_quiet:
             self._waiters.append(waiter := get_running_loop().create_future())
             await waiter
 
     async def wait_until_told(self, session: Any) -> None:
-        """Wait until what has happened so far in this conversation, or outside of any, has been delivered."""
+        """Wait until the past events of this conversation, and those of none, are delivered."""
         waiting = [fields for fields in self._undelivered() if fields.get("session_key") in (session, None, "")]
         while any(fields is one for fields in self._undelivered() for one in waiting):
             self._waiters.append(waiter := get_running_loop().create_future())
@@ -139,7 +139,7 @@ class Mailbox:
         yield from self._open.values()
 
     def close(self) -> None:
-        """Take nothing more. What waits is dropped and counted; what is being delivered comes to its end."""
+        """Close the mailbox. Waiting events are dropped and counted; those in delivery are finished."""
         self.hook.dropped += len(self.queue)
         self.queue = deque(maxlen=0)
         self._max = 0
@@ -165,7 +165,7 @@ class Mailbox:
             await sleeper
 
     def _wake_waiters(self) -> None:
-        """Each looks itself whether that is over which it waits for."""
+        """Wake all waiters; each checks its own condition."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -183,7 +183,7 @@ class Mailbox:
             answer = hook.call(name, event)
             if hasattr(answer, "__await__"):
                 await answer
-        except (Exception, CancelledError, SystemExit, Pause) as error:  # an observer's own
+        except (Exception, CancelledError, SystemExit, Pause) as error:  # an observer's own error
             task = current_task()
             if isinstance(error, CancelledError) and task and task.cancelling():
                 raise
@@ -195,7 +195,10 @@ class Mailbox:
 
 
 class MailboxRunner:
-    """Empties the mailboxes of nested registries. It opens once: events wait for that, and later ones are dropped."""
+    """The tasks that empty the mailboxes of nested registries.
+
+    It opens once: earlier events wait, and later ones are dropped.
+    """
 
     def __init__(self) -> None:
         self._mailboxes: dict[Mailbox, None] = {}
@@ -212,11 +215,11 @@ class MailboxRunner:
             mailbox.close()
 
     def remove(self, mailbox: Mailbox) -> None:
-        """Forget a mailbox, whose observer is gone."""
+        """Remove the mailbox of an observer that is gone."""
         self._mailboxes.pop(mailbox, None)
 
     def call(self, function: Callable[[], None]) -> None:
-        """Call it on the loop: at once when this is the loop's thread, never while nothing is delivered here."""
+        """Call the function on the loop: at once in the loop's thread, and not at all before delivery starts."""
         if self._group is None or self._loop is None:
             return
         if get_ident() == self._thread:
@@ -225,13 +228,13 @@ class MailboxRunner:
             self._loop.call_soon_threadsafe(function)
 
     def start(self, runner: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        """Start one more task for a mailbox, in the context in which this was opened, not in that of the event."""
+        """Start one more task for a mailbox, in the context of `open`, not of the event."""
         assert self._group is not None
         assert self._context is not None
         self._context.run(partial(self._group.start_soon, runner, name=f"hook {name}"))
 
     async def settled(self) -> None:
-        """Wait until every event has been delivered, and the events that observers fired meanwhile too."""
+        """Wait until all events are delivered, including those that observers fire meanwhile."""
         while waiting := [mailbox for mailbox in tuple(self._mailboxes) if not mailbox.is_quiet]:
             if self._group is None:
                 raise RuntimeError("nothing is delivered: the registry is not open (`async with registry`)")
@@ -239,7 +242,7 @@ class MailboxRunner:
 
     @asynccontextmanager
     async def open(self, grace: float) -> AsyncIterator[None]:
-        """Deliver. At the end, what is left has `grace` seconds."""
+        """Deliver events inside this block. At its end, the rest has `grace` seconds."""
         if self._group or self._is_closed:
             raise RuntimeError("a registry opens once, the outermost one for all those within it")
         failure: BaseException | None = None
@@ -247,7 +250,7 @@ class MailboxRunner:
             self._begin(group)
             try:
                 yield
-            except BaseException as error:  # noqa: BLE001 - raised again below, as it came and not within a group
+            except BaseException as error:  # noqa: BLE001 - raised again below, unchanged and outside a group
                 failure = error
             with anyio.move_on_after(grace, shield=True):
                 await self.settled()

@@ -1,8 +1,8 @@
-"""The way to a hook that is a client of NATS servers: one request a call, on the subject that the hook listens to.
+"""The NATS connection to a remote hook: one request a call, on the hook's subject.
 
-Each hook has a connection of its own, so that one that floods it disturbs neither the journal nor other hooks. It is
-made by the first call, and anew by the next one when it was lost: what waits for an event is better told at once that
-nobody is there.
+Each hook has a connection of its own, so that one that floods it disturbs neither the journal nor other hooks. The
+first call opens it, and the next call after a loss opens it again: a caller should learn at once that the hook is not
+there.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ SCHEMES = ("nats", "tls")
 EXTRA, PACKAGE = "nats", "nats-py"
 LIBRARY = ("nats.aio.client", "nats.errors")
 CONNECT_SECONDS = 2
-TRIES = 3  # a server that refuses us may end the line before its word has come
-PING_SECONDS = 10  # a line that says nothing for two of these is lost
-LONGEST_SECONDS = 86_400.0  # a manifest's `timeout` is no longer, and ends the call before
+TRIES = 3  # a server that refuses us may close the line before its reason arrives
+PING_SECONDS = 10  # a connection that is silent for two of these is lost
+LONGEST_SECONDS = 86_400.0  # a manifest's `timeout` is shorter, and ends the call first
 
 _ADDRESS = re.compile(r"(nats|tls)://(?:([^\s/@:,]+)@)?([^\s/@]+)/([^\s/]+)")
 _SUBJECT = re.compile(r"[^\s.*>$][^\s.*>]*(\.[^\s.*>]+)*")
 
 
 class NatsAddress(msgspec.Struct, frozen=True):
-    """`nats://USER@HOST:PORT,HOST:PORT/SUBJECT`, of which the user may be missing."""
+    """An address `nats://USER@HOST:PORT,HOST:PORT/SUBJECT`; the user is optional."""
 
     servers: tuple[str, ...]
     user: str
@@ -44,7 +44,7 @@ def is_nats_url(url: str) -> bool:
 
 
 def parse_nats_url(url: str) -> NatsAddress:
-    """Raises ValueError, with what is wrong with it."""
+    """Parse an address; raises ValueError with the fault."""
     if re.match(r"\w+://[^/@]*:[^/@]*@", url):
         raise ValueError("`url` holds a password, which belongs into the variable that `secret_env` names")
     if not (found := _ADDRESS.fullmatch(url)):
@@ -70,7 +70,7 @@ def has_nats_library() -> bool:
 
 
 class NatsTransport:
-    """Asks on one subject. `password` is that of the user in the URL."""
+    """A transport that sends requests on one subject. `password` belongs to the user in the URL."""
 
     def __init__(self, name: str, url: str, password: str) -> None:
         self._name = name
@@ -80,7 +80,7 @@ class NatsTransport:
         self._client: Any = None
         self._connecting = anyio.Lock()
         self._asking: set[asyncio.Future[Any]] = set()
-        self._said = ""  # by the server, of what it does not let us do
+        self._said = ""  # the server's last refusal
 
     async def exchange(self, body: bytes, headers: Mapping[str, str]) -> bytes:
         _, errors = await run_in_thread(load_modules, *LIBRARY)
@@ -94,7 +94,7 @@ class NatsTransport:
         try:
             answer: bytes = (await asyncio.shield(asking)).data
         except asyncio.CancelledError:
-            if asking.cancelled():  # by us or with the connection, and not the caller
+            if asking.cancelled():  # cancelled by us or with the connection, not by the caller
                 raise self._failed(self._said or "the connection was lost before it answered", "died") from None
             asking.cancel()
             raise
@@ -121,7 +121,7 @@ class NatsTransport:
             return self._client
 
     async def _open(self, errors: Any) -> Any:
-        """A connection to the first server that takes us."""
+        """Connect to the first server that accepts us."""
         why = ""
         for server in self._address.servers:
             for _ in range(TRIES):
@@ -143,7 +143,7 @@ class NatsTransport:
                 user=self._address.user or None,
                 password=self._password or None,
                 allow_reconnect=False,
-                max_reconnect_attempts=1,  # it knows no fewer
+                max_reconnect_attempts=1,  # the library has no lower number
                 reconnect_time_wait=0,
                 connect_timeout=CONNECT_SECONDS,
                 ping_interval=PING_SECONDS,
@@ -156,13 +156,13 @@ class NatsTransport:
         return client
 
     async def _note(self, error: Exception) -> None:
-        """Whom the server does not let ask would wait for an answer until the time is over."""
+        """Cancel requests that the server forbids: otherwise they would wait for the whole time limit."""
         self._said = str(error) or type(error).__name__
         if "permissions violation" in self._said.lower():
             await self._give_up()
 
     async def _give_up(self) -> None:
-        """Nothing that was asked will be answered."""
+        """Cancel all open requests."""
         for asking in self._asking:
             asking.cancel()
 

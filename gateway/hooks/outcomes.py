@@ -1,4 +1,4 @@
-"""Outcomes: what the answers of an event's interceptors come to."""
+"""Outcomes: the combined answers of an event's interceptors."""
 
 from asyncio import CancelledError
 from collections.abc import Iterable, Mapping
@@ -17,9 +17,9 @@ _ABSENT = object()
 class OutcomeCollector:
     """The answers so far.
 
-    The first `End` and the first hard `Deny` decide, and end the chain. Soft ones are joined; of several `Retry` the
-    last one counts; of several questions all are put. What is denied need not be asked about, and what is asked about
-    cannot be tried again yet: so `Deny` goes before a question, and a question before `Retry`.
+    The first `End` or hard `Deny` decides and ends the chain. Soft denials are joined; the last of several `Retry`
+    counts; all questions are asked. A denied operation needs no question, and one with an open question cannot be
+    retried yet: so `Deny` comes before a question, and a question before `Retry`.
     """
 
     __slots__ = ("_event", "_final", "_honoured", "_owed", "_questions", "_retry", "_soft")
@@ -34,7 +34,7 @@ class OutcomeCollector:
         self._questions: list[Question] = []
 
     def take(self, hook: Hook, answer: Any) -> bool:
-        """Count in what a hook answered. Returns True when that ends the chain."""
+        """Add a hook's answer. Return True if it ends the chain."""
         if answer is None or answer is self._event:
             return False
         try:
@@ -48,10 +48,10 @@ class OutcomeCollector:
         return False
 
     def raised(self, hook: Hook, error: BaseException, deadline: Deadline, rest: Iterable[PlannedCall]) -> bool:
-        """Count in what a hook raised: an outcome or a question is its answer, an error is its failure.
+        """Add an exception of a hook: an outcome or a question is its answer, an error is its failure.
 
-        A hook that wants to exit has failed, and so has one that is cancelled while nobody cancels the operation. When
-        the time is over, all the rest have failed too. A real cancellation, and a KeyboardInterrupt, are passed on.
+        A hook that exits has failed, and so has one that is cancelled while no one cancels the operation. When the time
+        is over, all remaining hooks have failed too. A real cancellation, and a KeyboardInterrupt, are raised again.
         """
         if isinstance(error, (*OUTCOMES, Pause)):
             return self.take(hook, error)
@@ -69,7 +69,7 @@ class OutcomeCollector:
         return self.take(hook, _outcome_of_failure(hook, self._event, error))
 
     def fail(self, calls: Iterable[PlannedCall], error: Exception, said: str = "") -> bool:
-        """Count in that none of these calls can be made: hooks that guard something deny. True when the chain ends."""
+        """Count these calls as failed: guards among them deny. Return True if the chain ends."""
         for hook, _, _ in calls:
             if hook.applies(self._event.name, self._event) and self.take(
                 hook, _outcome_of_failure(hook, self._event, error, said)
@@ -79,7 +79,7 @@ class OutcomeCollector:
 
     def _weigh(self, hook: Hook, answer: Outcome | Question | Mapping[str, Any] | None) -> bool:
         if isinstance(answer, Question):
-            # An approval, as plain data has it: a yes lets the operation through, whatever else does not.
+            # An approval in plain data: "yes" lets the operation continue, anything else does not.
             answer = None if is_yes(self._event.ask(answer.prompt, answer.name)) else Deny("The answer was no.")
         if isinstance(answer, Mapping):
             if changed := change_fields(self._event, answer, hook.remark):
@@ -94,7 +94,7 @@ class OutcomeCollector:
         self._note(hook, pause.decision, str(pause))
 
     def _note(self, hook: Hook, decision: str, reason: str) -> None:
-        """For the journal, where the event belongs to a piece of work. Of a stream's pieces there are too many."""
+        """Record the decision for the journal, if the event belongs to a piece of work and is no piece of a stream."""
         event = self._event
         if self._owed is not None and event.name != "llm:chunk":
             mark, call_id, hop = (event.get(name) for name in ("id", "call_id", "hop"))
@@ -119,7 +119,7 @@ class OutcomeCollector:
         return False
 
     def conclude(self) -> None:
-        """Give the event its outcome, or put the questions."""
+        """Set the outcome of the event, or raise the questions."""
         event = self._event
         if self._final is not None:
             event.outcome = self._final
@@ -135,14 +135,14 @@ class OutcomeCollector:
 
 
 def words_of(outcome: Outcome) -> str:
-    """Why a hook decided so, as it said it."""
+    """Return a hook's reason for its decision."""
     if isinstance(outcome, Deny):
         return outcome.text
     return outcome.reason or outcome.reply if isinstance(outcome, End) else outcome.message or ""
 
 
 def change_fields(event: Event, fields: Mapping[str, Any], remark: Remark) -> list[str]:
-    """What a hook answered is in the event then, and these are others; `remark` is told of what cannot be changed."""
+    """Apply a hook's changes, and return the changed fields; `remark` gets the ones that are read-only."""
     writable, changed = event.writable, []
     for field, value in fields.items():
         if writable is None or field in writable:
@@ -155,12 +155,12 @@ def change_fields(event: Event, fields: Mapping[str, Any], remark: Remark) -> li
 
 
 def describe_refused_field(name: str, *fields: str) -> str:
-    """That a hook changed what it cannot change at this event."""
+    """Describe an attempt to change read-only fields."""
     return f"cannot change {', '.join(map(repr, fields))} at {name}; that is left as it was"
 
 
 def _outcome_of_failure(hook: Hook, event: Event, error: BaseException, said: str = "") -> Deny | None:
-    """What a hook's `on_error` makes of its failure; `said`: how that is told, where it is no secret of the hook's."""
+    """Return the outcome of a hook's failure, by its `on_error`; `said` replaces the error in texts for others."""
     if hook.on_error == "raise":
         hook.failures += 1
         if isinstance(error, Exception | SystemExit):

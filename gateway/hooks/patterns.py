@@ -1,9 +1,9 @@
-"""Which subscriptions an event's name meets.
+"""Find the subscriptions that match an event's name.
 
-A pattern is made of whole segments, as names are: `*` as the last one means all the rest (one segment at least; alone
-it means everything), elsewhere it means exactly one. Such patterns are kept in a tree of segments, so that to find
-those that match costs the same with ten of them as with ten thousand. Any other glob (`command:foo*`, `agent:st?rt`) is
-matched as `fnmatch` does, over the whole name; what stands before its first special character says which ones to try.
+A pattern consists of whole segments, as names do: `*` as the last one matches all the rest (at least one segment; alone
+it matches everything), elsewhere exactly one. Such patterns are kept in a tree of segments, so that a search costs the
+same with ten of them as with ten thousand. Any other glob (`command:foo*`, `agent:st?rt`) is matched as `fnmatch` does,
+over the whole name; the text before its first special character selects the globs to try.
 """
 
 import re
@@ -14,23 +14,25 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
-MOST_KNOWN = 500  # names of events; hooks make up names of their own
+MOST_KNOWN = 500  # names of events; hooks invent names of their own
 _SPECIAL = re.compile(r"[*?\[]")
 
 
 def is_exact(pattern: str) -> bool:
-    """Is this the name of one event?"""
+    """Return True if this is the name of one event."""
     return "*" not in pattern and "?" not in pattern and "[" not in pattern
 
 
 def has_whole_segments(pattern: str) -> bool:
-    """Does `*` stand in this pattern for whole segments alone, so that any machine can match it alike?"""
+    """Return True if `*` only stands for whole segments, so that any program can match the pattern alike."""
     return all(segment == "*" or is_exact(segment) for segment in pattern.split(":"))
 
 
 @dataclass(slots=True)
 class _PatternNode(Generic[Item]):
-    """What is subscribed below one prefix: `here` ends here, `rest` takes whatever follows; the child `*` is any."""
+    """The subscriptions below one prefix: `here` ends here, `rest` matches anything below; the child `*` matches any
+    segment.
+    """
 
     here: list[Item] = field(default_factory=list)
     rest: list[Item] = field(default_factory=list)
@@ -49,7 +51,7 @@ class _PatternNode(Generic[Item]):
             self.children.setdefault(segments[0], _PatternNode()).add(segments[1:], item)
 
     def discard(self, segments: list[str], item: Item) -> None:
-        """Undo `add`, and drop the branches that this leaves empty."""
+        """Undo `add`, and remove branches that become empty."""
         if segments == ["*"]:
             self.rest.remove(item)
         elif not segments:
@@ -71,11 +73,11 @@ class Patterns(Generic[Item]):
 
     @property
     def is_empty(self) -> bool:
-        """Is nothing filed?"""
+        """True if no item is stored."""
         return not (self._exact or self._globs) and self._tree.is_empty
 
     def add(self, pattern: str, item: Item) -> None:
-        """File the item under the pattern."""
+        """Store the item under the pattern."""
         if is_exact(pattern):
             self._exact.setdefault(pattern, []).append(item)
         elif has_whole_segments(pattern):
@@ -95,7 +97,7 @@ class Patterns(Generic[Item]):
             self._lengths = tuple({len(prefix) for prefix in self._globs})
 
     def match(self, name: str) -> tuple[list[Item], list[Item]]:
-        """Who named this event, and who has a glob that matches it; an item is there as often as it matches."""
+        """Return the items with this exact name, and those with a matching glob, once for each match."""
         globs: list[Item] = []
         nodes = [self._tree]
         for segment in name.split(":"):
@@ -119,10 +121,10 @@ class Patterns(Generic[Item]):
 
 
 class EventSelector:
-    """Names and patterns of events; `name in selector` says whether one of them meets an event's name."""
+    """Names and patterns of events; `name in selector` is True if one of them matches."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._known: dict[str, bool] = {}  # what was found of a name before
+        self._known: dict[str, bool] = {}  # earlier results by name
         self._patterns: Patterns[str] = Patterns()
         for name in names:
             self._patterns.add(name, name)

@@ -1,4 +1,4 @@
-"""The registry: which hooks there are, and how an event reaches them.
+"""The registry: the hooks, and how an event reaches them.
 
     hooks = HookRegistry()
 
@@ -17,25 +17,25 @@
 
 The contract
 - `on` intercepts: `run` awaits such hooks one after the other. They change fields, in place or by returning a mapping;
-  None means unchanged. They decide by End, Deny or Retry, returned or raised. What the catalogue calls read-only cannot
-  be written; an outcome that it does not honour for this event has no effect, and is warned of. Names that are not in
-  the catalogue are free.
+  None means unchanged. They decide by End, Deny or Retry, returned or raised. They cannot write a field that the
+  catalogue calls read-only; an outcome that the event does not support has no effect but a warning. Events outside of
+  the catalogue have no such rules.
 - `watch` observes: such hooks get a copy of the event after the interceptors, in the background, each in its own order.
-  `emit` reaches them alone. It never waits and never raises, before the registry is open and after it is closed.
-- Order: the outer registry's hooks first (gateway, agent, conversation), then `order`, low first, then who named the
-  event before who matched it with a glob, then as registered; what is tied runs in reverse at `*:after`.
-- A hook is called once for an event, however many of its globs match; never for a `hook:*` event about itself; and
-  never for the ninth in a row of events that hooks caused.
-- `run_sync` is `run` for who cannot await. A coroutine function is fine there as long as it does not really wait; one
-  that would have to is named in a RuntimeError, and the chain ends there.
-- Functions and coroutine functions mix: whatever a hook returns that can be awaited is awaited. A plain function runs
-  on the loop; one that never awaits cannot be interrupted. To register and remove is allowed from any thread at any
-  time, also while an event is under way, and counts from the next event on.
-- A hook that fails disturbs nobody: it is logged and the next one runs (`on_error="skip"`), or the operation is denied
-  ("deny", for what guards something), or the error goes to who fired the event ("raise"). All interceptors of an event
-  together have 30 seconds; those that have not answered by then have failed. Cancellation and KeyboardInterrupt pass.
-- `event.ask` that has no answer yet: the other hooks run too, then `run` raises Pause with all questions.
-- An event that nobody wants costs a dictionary's lookup.
+  `emit` reaches only them. It never waits and never raises, even before the registry is open and after it is closed.
+- Order: the outer registry's hooks first (gateway, agent, conversation), then `order`, low first, then an exact name
+  before a glob, then the order of registration; tied hooks run in reverse at `*:after`.
+- An event calls a hook once, however many of its globs match; a `hook:*` event never calls the hook that it is about;
+  and in a row of events that hooks caused, the ninth calls none.
+- `run_sync` is `run` for callers that cannot await. A coroutine function works there if it does not really wait; one
+  that would is named in a RuntimeError, and the chain ends there.
+- Functions and coroutine functions mix: every awaitable that a hook returns is awaited. A plain function runs on the
+  loop; one that never awaits cannot be interrupted. Any thread may register and remove hooks at any time, also during
+  an event; this counts from the next event on.
+- A hook that fails affects no other: it is logged and the next one runs (`on_error="skip"`), or the operation is denied
+  ("deny", for guards), or the caller gets the error ("raise"). All interceptors of an event together have 30 seconds;
+  those that have not answered by then have failed. Cancellation and KeyboardInterrupt are raised again.
+- If `event.ask` has no answer yet, the other hooks run too, then `run` raises Pause with all questions.
+- An event without hooks costs a dictionary look-up.
 """
 
 from asyncio import get_running_loop
@@ -58,14 +58,14 @@ from gateway.hooks.subscriptions import Subscription, Subscriptions
 from gateway.hooks.sync import dispatch_sync
 from gateway.hooks.withheld_codes import WithheldCodes, WithheldFields
 
-INTERCEPT_LIMIT = 30.0  # seconds that the interceptors of one event have together
-OBSERVER_GRACE = 2.0  # seconds that the observers have, at the end, for what they have not seen yet
+INTERCEPT_LIMIT = 30.0  # seconds for all interceptors of one event
+OBSERVER_GRACE = 2.0  # seconds for the observers at the end, to handle their waiting events
 
 EventNames: TypeAlias = str | Iterable[str]
 
 
 class RecorderSet:
-    """The hooks of one scope that write down what is fired; see `gateway.hooks.recorder`."""
+    """The hooks of one scope that write events down; see `gateway.hooks.recorder`."""
 
     def __init__(self, subscriptions: Subscriptions) -> None:
         self._subscriptions = subscriptions
@@ -73,19 +73,19 @@ class RecorderSet:
     def add(
         self, names: EventNames, write: Handler, *, key: str, is_written: Callable[[], Awaitable[None]]
     ) -> Subscription:
-        """Have these events written down by `write(event, owed)`, at once."""
+        """Let `write(event, owed)` record these events at once."""
         return self._subscriptions.add(Recorder(write, _patterns_from(names), key, is_written=is_written))
 
     def want(self, *names: str) -> bool:
-        """Is any of these events written down?"""
+        """Return True if any of these events is recorded."""
         find = self._subscriptions.find
         return any((self._subscriptions.known.get(name) or find(name)).recorders for name in names)
 
     async def settled(self) -> None:
-        """Wait until what was fired so far outside of turns stands in the journal, for whoever is owed it.
+        """Wait until all events outside of turns are in the journal, if hooks need them there.
 
-        For those who are asked to fire an event: they are not to say before that it is done, and not to bring more than
-        the journal takes.
+        A caller that fires events on request waits here before it confirms, so that it brings no more than the journal
+        takes.
         """
         for hook in self._subscriptions.hooks:
             if isinstance(hook, Recorder):
@@ -116,7 +116,7 @@ class HookRegistry:
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """The hooks of this scope, as registered, each with its failures and what waits for it."""
+        """The hooks of this scope, as registered, each with its failures and its waiting events."""
         return self._subscriptions.hooks
 
     @overload
@@ -135,7 +135,7 @@ class HookRegistry:
         key: str | None = None,
         **unknown: Any,
     ) -> Any:
-        """Intercept these events with `fn(event)`. Returns the Subscription; without `fn`, it is a decorator."""
+        """Intercept these events with `fn(event)`. Return the Subscription; without `fn`, it is a decorator."""
         _check_options(unknown)
         patterns, matches = _patterns_from(names), compile_filter(when)
 
@@ -181,19 +181,19 @@ class HookRegistry:
         return Subscription.join(self.on(mark.names, function, **mark.options) for function, mark in found)
 
     def at(self, name: str, *others: str) -> list[Hook]:
-        """The hooks that an event has: those that intercept it, in firing order, then those that observe it.
+        """List the hooks of an event: its interceptors in firing order, then its observers.
 
-        For several events, those of one after those of the other.
+        For several events, list those of one event after those of the other.
         """
         find = self._subscriptions.find
         return [hook for name in (name, *others) for hook in (self._known.get(name) or find(name)).hooks]
 
     def wants(self, name: str) -> bool:
-        """Does anybody listen to this event? Spares hot places the work of describing it."""
+        """Return True if any hook listens to this event. Busy code asks this before it builds an event."""
         return bool((self._known.get(name) or self._subscriptions.find(name)).hooks)
 
     def emit(self, name: str, /, **fields: Any) -> None:
-        """Fire the event at its observers alone."""
+        """Fire the event for its observers only."""
         plan = self._known.get(name) or self._subscriptions.find(name)
         if plan.is_observed:
             cause = self._deadlines.cause() if self._deadlines.chains else CAUSE.get()
@@ -201,9 +201,9 @@ class HookRegistry:
             plan.tell((name, shown, time(), cause, None, None))
 
     def run(self, name: str, /, **fields: Any) -> Coroutine[Any, Any, Event]:
-        """Fire the event at its interceptors, then at its observers. Returns the event, which holds what became of it.
+        """Fire the event for its interceptors, then for its observers. Return the event with its outcome.
 
-        Raises Pause where answers are missing, and the error of a hook that was registered with `on_error="raise"`.
+        Raises Pause if answers are missing, and the error of a hook that was registered with `on_error="raise"`.
         """
         plan = self._known.get(name) or self._subscriptions.find(name)
         held = self.withheld.hold(fields) if self.withheld.kinds else None
@@ -215,9 +215,9 @@ class HookRegistry:
         return _restore(held, running) if held else running
 
     def run_sync(self, name: str, /, **fields: Any) -> Event:
-        """As `run`, for who cannot await: without a loop, and in a plain function below a running one.
+        """Work as `run` for callers that cannot await: without a loop, or in a plain function below a running one.
 
-        Raises RuntimeError, naming the hook, when one of them would have to wait.
+        Raises RuntimeError with the name of a hook that would have to wait.
         """
         plan = self._known.get(name) or self._subscriptions.find(name)
         held = self.withheld.hold(fields)
@@ -230,20 +230,20 @@ class HookRegistry:
         answers: Mapping[str, Any] | None = None,
         owed: OwedEvents | None = None,
     ) -> HookScope:
-        """This registry as one turn sees it. `answers` are the person's, by question; None where nobody can answer.
+        """Return this registry for one turn. `answers` are the person's, by question; None if no one can answer.
 
-        What is written down of its events waits in `owed` for the turn's own appends.
+        Recorded events of the turn wait in `owed` for its own appends.
         """
         bags = Bags(session_bag, NoAnswers() if answers is None else answers)
         return HookScope(self._subscriptions, self.withheld, self._deadlines, self._limit, fields, bags, owed)
 
     @property
     def current_cause(self) -> Cause | None:
-        """The event that is being handled here and now."""
+        """The id and depth of the event that is handled here and now."""
         return self._deadlines.cause()
 
     async def settled(self) -> None:
-        """Wait until the observers have seen every event that was fired, and what is owed is written down."""
+        """Wait until observers have handled all fired events, and recorders have written theirs."""
         await self._mailbox_runner.settled()
         await self.recorders.settled()
 
@@ -280,7 +280,7 @@ def _check_options(unknown: Mapping[str, Any]) -> None:
 
 
 def _patterns_from(names: EventNames) -> tuple[str, ...]:
-    """Each once, as given."""
+    """Return the names, each once, in the given order."""
     patterns = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else ()
     if not patterns or not all(isinstance(pattern, str) and pattern for pattern in patterns):
         raise ValueError(f"a hook needs the name of an event, as in 'tool:before', not {names!r}")

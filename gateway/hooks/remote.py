@@ -1,8 +1,8 @@
 """A hook behind a URL: JSON-RPC 2.0, one request a call, over HTTP or over NATS.
 
-Whatever the other side answers, the only error is `HookFailed`; the caller's `on_error` decides what follows. A reply
-changes a field only when we sent it, the event lets a hook write it, and it is there in the reply with another value
-(a server that answers null for what it was not sent changes nothing).
+The only error for any answer is `HookFailed`; the caller's `on_error` decides what follows. A reply changes a field
+only if we sent the field, hooks may write it at this event, and its value in the reply differs (a server that answers
+null for a field that it did not get changes nothing).
 """
 
 import itertools
@@ -27,18 +27,18 @@ from gateway.worker.protocol import CallMeta
 
 __all__ = ["Remote", "RemoteSpec", "interceptor"]
 
-# What a model client is made with holds keys: they are sent to no other machine.
+# Arguments of a model client contain keys, and are sent to no other host.
 NEVER_SENT = frozenset({"model:create"})
-TIMEOUT = 30.0  # seconds for an answer, where no other is given
+TIMEOUT = 30.0  # the default, in seconds, for an answer
 
 _decode = JsonDecoder[Any]().decode
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteSpec:
-    """Where a remote hook is and how it is spoken to. `is_local`: the operator wrote the URL.
+    """The address of a remote hook, and its protocol. `is_local`: the operator wrote the URL.
 
-    `key` signs what is sent; `password` is that of the user at NATS servers.
+    `key` signs requests; `password` belongs to the user at NATS servers.
     """
 
     name: str
@@ -50,14 +50,14 @@ class RemoteSpec:
 
 
 class HookTransport(Protocol):
-    """Takes a request there and brings its answer."""
+    """A transport that sends a request and returns its answer."""
 
     async def exchange(self, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """The body of a good answer.
+        """Send a request and return the body of a good answer.
 
         Raises:
-            HookFailed: it is no good one, or there is none.
-            TimeoutError: it took too long to reach the other side.
+            HookFailed: the answer is not good, or missing.
+            TimeoutError: connecting took too long.
         """
 
     async def close(self) -> None: ...
@@ -86,10 +86,10 @@ class Remote:
         ids: Callable[[], str],
         resolve: Callable[..., Any] = anyio.getaddrinfo,
     ) -> "Remote":
-        """Make ready to call; the other side is not asked yet.
+        """Prepare the wire; no request is sent yet.
 
         Raises:
-            HookError: the URL leads where it must not.
+            HookError: the URL leads to a forbidden address.
         """
         if not is_nats_url(spec.url):
             transport = await HttpTransport.open(spec.name, spec.url, None if spec.is_local else resolve)
@@ -134,7 +134,7 @@ class Remote:
         await self._transport.close()
 
     async def post(self, body: bytes, headers: Mapping[str, str], timeout: float) -> bytes:
-        """The body of a good answer. HookFailed for any other, and for none."""
+        """Post and return the body of a good answer; raises HookFailed otherwise."""
         if self.gone:
             raise HookFailed(f"{self._spec.name}: {self.gone.reason}", kind="refused")
         self._in_flight += 1
@@ -174,12 +174,12 @@ class Remote:
 
 
 def can_send(dialect: str, name: str, fields: Mapping[str, Any]) -> bool:
-    """Whether a remote hook of this dialect is told of an event: what it has no word for is never sent."""
+    """Return True if a remote hook of this dialect gets the event: an event without a word in it is never sent."""
     return name not in NEVER_SENT and (dialect != "sherma" or sherma.find_method(name, fields) is not None)
 
 
 def _to_sendable(fields: bytes | Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
-    """The fields as plain data, and those that had to be dumped: these can be read there, and not be sent back."""
+    """Return the fields as plain data, and the names of those that became text, which may not be sent back."""
     if isinstance(fields, bytes):
         decoded: dict[str, Any] = msgspec.json.decode(fields)
         return decoded, frozenset()

@@ -1,4 +1,4 @@
-"""The hooks as one turn has them: with the turn's fields in every event, its bags, and the person's answers."""
+"""The hooks of one turn: with the turn's fields in every event, its bags, and the person's answers."""
 
 from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from time import time
@@ -15,18 +15,18 @@ from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.subscriptions import EventPlan, Subscriptions
 from gateway.hooks.withheld_codes import WithheldCodes, WithheldFields
 
-# Fields that tell one operation of a turn from another: with them an event has the same id when the turn is resumed.
+# Fields that identify an operation of a turn: with them an event has the same id when the turn is resumed.
 OPERATION_FIELDS = ("agent", "call_id", "hop", "iteration", "index", "node", "name", "action", "skill", "target")
-# Where a hook may put words into the answer.
+# Events at which a hook may add words to the answer.
 ANSWER_EVENTS = frozenset(
     f"{point}:{when}" for point in ("agent", "llm", "node", "handoff") for when in ("start", "before", "after", "end")
 ) | {PIECE, "message:add", "tool:after", "tools:after"}
-# How an operation stops that has not come to its end: when it goes on, that end is another event.
+# The stop reasons of an unfinished operation: its later end is another event.
 LEFT = ("paused", "interrupted")
 
 
 class NoAnswers(Mapping[str, Any]):
-    """The answers where nobody can be asked: always no."""
+    """The answers if no one can be asked: always no."""
 
     def __getitem__(self, question: str) -> bool:
         return False
@@ -39,10 +39,10 @@ class NoAnswers(Mapping[str, Any]):
 
 
 class HookScope:
-    """The registry seen from one turn, whose events are `owed` by its own appends.
+    """The registry for one turn, whose recorded events are in `owed` for its own appends.
 
-    `limit` is how long the interceptors of an event may take; who has cancelled the turn makes it short. `changed_by`
-    says by call id which hooks changed a tool's call, `brought` by file which put a line for it into the answer.
+    `limit` is the time for the interceptors of an event; cancelling the turn shortens it. `changed_by` maps call ids to
+    the hooks that changed the call, and `brought` maps files to the hooks that put a line for them into the answer.
     """
 
     __slots__ = (
@@ -74,7 +74,7 @@ class HookScope:
         self.changed_by: dict[str, tuple[str, ...]] = {}
         self.brought: dict[str, set[str]] = {}
         self.limit = limit
-        self.pauses = 0  # how often the turn has waited for answers before this run of it
+        self.pauses = 0  # how often the turn waited for answers before this run
         self._subscriptions = subscriptions
         self._withheld = withheld
         self._deadlines = deadlines
@@ -82,20 +82,20 @@ class HookScope:
         self._counts: dict[str, int] = {}  # how often each operation of the turn has fired its event
 
     def wants(self, name: str) -> bool:
-        """Does anybody listen to this event?"""
+        """Return True if any hook listens to this event."""
         return bool((self._subscriptions.known.get(name) or self._subscriptions.find(name)).hooks)
 
     def decides(self, name: str) -> bool:
-        """Is there a hook that may change or stop this event?"""
+        """Return True if a hook may change or stop this event."""
         return bool((self._subscriptions.known.get(name) or self._subscriptions.find(name)).calls)
 
     def reads(self, name: str, field: str) -> bool:
-        """Does anybody read this field of it? Spares the work of building a large one."""
+        """Return True if any hook reads this field. Busy code asks this before it builds a large one."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
         return not all(field in hook.left_out for hook in plan.hooks)
 
     def emit(self, name: str, /, **fields: Any) -> None:
-        """As `HookRegistry.emit`, in this turn."""
+        """Work as `HookRegistry.emit`, in this turn."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
         if plan.is_observed:
             fields = {**self.fields, **fields}
@@ -104,7 +104,7 @@ class HookScope:
             plan.tell((name, fields, time(), self._deadlines.cause(), self.bags, None), self._owed)
 
     def note(self, name: str, /, **fields: Any) -> None:
-        """Have an event written down with the fact that it tells, which is fired once that stands."""
+        """Record an event together with its fact; the event is fired once the record is written."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
         if plan.recorders:
             fields = {**self.fields, **fields}
@@ -113,7 +113,7 @@ class HookScope:
             plan.note((name, fields, time(), self._deadlines.cause(), self.bags, None), self._owed)
 
     async def run(self, name: str, /, **fields: Any) -> Event:
-        """As `HookRegistry.run`, in this turn."""
+        """Work as `HookRegistry.run`, in this turn."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
         if not plan.hooks:
             return Event(name, fields, None, self.bags)
@@ -131,7 +131,7 @@ class HookScope:
                 event = await self._dispatch(plan, name, held)
             return held.restore(event)
         except Pause:
-            # It happens again once there is an answer, and must then have the same id: the answer is filed under it.
+            # It is fired again once there is an answer, and then needs the same id: the answer is stored under it.
             if operation:
                 self._counts[operation] -= 1
             raise
@@ -139,7 +139,7 @@ class HookScope:
     async def run_watched(
         self, name: str, watched: Collection[str], /, **fields: Any
     ) -> tuple[Event, Sequence[FieldChange]]:
-        """As `run`, and which hook changed the `watched` fields."""
+        """Work as `run`, and also return which hook changed the `watched` fields."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
         if not plan.calls:
             return await self.run(name, **fields), ()

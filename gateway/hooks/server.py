@@ -1,4 +1,4 @@
-"""A hook server of one's own: handlers in, an ASGI application out, for any ASGI server or framework to mount.
+"""A hook server: it makes an ASGI application of handlers, for any ASGI server or framework.
 
     from gateway.hooks import Deny
     from gateway.hooks.server import HookServer
@@ -9,8 +9,8 @@
 
     app = HookServer({"tool:before": guard})
 
-It answers the gateway's `url:` hooks, and sherma's client: a method of sherma's reaches the handler of that name, or
-the handler of the event of ours that it stands for. A handler is a plain or async function of one event; it changes
+It answers the gateway's `url:` hooks and sherma's client: a sherma method reaches the handler of that name, or the
+handler of our event for it. A handler is a plain or async function of one event; it changes
 fields in place, or returns a mapping, `End`, `Deny` or `Retry`, or raises one of them.
 """
 
@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 
 
 class JsonRpcError(Exception):
-    """What a JSON-RPC error says."""
+    """The error of a JSON-RPC answer."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ class JsonRpcError(Exception):
 
 
 class HttpRefusal(Exception):
-    """What is answered below JSON-RPC, by HTTP itself."""
+    """A refusal below JSON-RPC, by HTTP itself."""
 
     def __init__(self, status: int, reason: str, **headers: str) -> None:
         super().__init__(reason)
@@ -91,11 +91,11 @@ class HookServer:
 
     @property
     def asgi(self) -> "HookServer":
-        """The ASGI application: itself. A bound method would be taken for one of ASGI 2 by uvicorn."""
+        """The ASGI application: the server itself. Uvicorn would take a bound method for an ASGI 2 application."""
         return self
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Serve one connection; which path it is mounted at makes no difference."""
+        """Serve one connection, at any path."""
         if scope["type"] == "lifespan":
             await _handle_lifespan(receive, send)
         elif scope["type"] == "websocket":
@@ -113,7 +113,7 @@ class HookServer:
         return (204, {}, b"") if answer is None else (200, {"content-type": "application/json"}, answer)
 
     async def answer(self, body: bytes) -> bytes | None:
-        """JSON-RPC in, JSON-RPC out; None when nothing but notifications came in."""
+        """Answer a JSON-RPC request; return None if it contains only notifications."""
         try:
             asked = msgspec.json.decode(body)
         except JSON_ERRORS:
@@ -134,7 +134,7 @@ class HookServer:
             answer = _encode_result(number, await self._call_method(request))
         except JsonRpcError as fault:
             answer = _encode_error(number, fault)
-        except Exception as error:  # a handler is foreign code: its caller is told, the server goes on
+        except Exception as error:  # a hook is foreign code: its caller gets the error, the server continues
             log.exception("the handler of %s failed", str(request.get("method"))[:100])
             answer = _encode_error(number, JsonRpcError(RAISED, str(error) or type(error).__name__))
         return answer if wants_answer else None
@@ -153,8 +153,9 @@ class HookServer:
         return await self._run(name, params, answers)
 
     async def _call_sherma(self, name: str, params: dict[str, Any]) -> dict[str, Any] | None:
-        """A sherma client's call, answered by the handler of that name, or else by those of the event of ours that it
-        stands for. It can take changed fields, and no outcome.
+        """Answer a sherma client's call by the handler of that name, or else by the handlers of our event for it.
+
+        It can return changed fields, but no outcome.
         """
         method = sherma.find_method_by_name(name)
         is_named = any(known == name for known, _, _ in self._handlers)
@@ -169,7 +170,7 @@ class HookServer:
         return result if is_named or method is None or result is None else method.reply(result, params) or None
 
     async def _run(self, name: str, params: dict[str, Any], answers: Any) -> dict[str, Any] | None:
-        """What the handlers of this event make of it, one after the other: exact names first."""
+        """Call the handlers of this event one after the other, exact names first, and return the result."""
         found = get_event_spec(name)
         writable = found.writable if found else None
         bags = Bags(answers=answers if isinstance(answers, dict) else {})
@@ -191,7 +192,7 @@ class HookServer:
         return {field: value for field, value in event.items() if field not in params or params[field] != value} or None
 
     async def _body(self, scope: AsgiScope, receive: AsgiReceive) -> bytes:
-        """Raises HttpRefusal."""
+        """Read the body of a request. Raises HttpRefusal."""
         if scope["method"] != "POST":
             raise HttpRefusal(405, "hooks are called by POST", allow="POST")
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}

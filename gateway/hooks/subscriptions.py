@@ -1,4 +1,4 @@
-"""Which hooks an event has: found once for each name, and remembered until a hook is added or removed."""
+"""The hooks of each event: found once for each name, and cached until a hook is added or removed."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -21,15 +21,14 @@ log = logging.getLogger("gateway.hooks")
 
 MAX_CACHED = 4096
 
-# A hook, its function, and whether that surely returns a coroutine; any other answer is looked at.
+# A hook, its function, and True if that surely returns a coroutine; any other answer is checked.
 PlannedCall: TypeAlias = tuple[Hook, Callable[[Event], Any], bool]
 
 
 class EventPlan:
-    """The hooks that an event has: the calls of its interceptors in order, the mailboxes of its observers, and those
-    that write it down.
+    """The hooks of an event: the calls of its interceptors in order, the mailboxes of its observers, and its recorders.
 
-    `writable` and `honoured` are what the catalogue says of the event, None when it is not in there.
+    `writable` and `honoured` come from the event catalogue, None for an event that is not in it.
     """
 
     __slots__ = ("calls", "honoured", "hooks", "is_filtered", "is_observed", "mailboxes", "recorders", "writable")
@@ -49,14 +48,14 @@ class EventPlan:
         self.is_filtered = (known is not None and known.name.startswith("hook:")) or any(hook.matches for hook in hooks)
 
     def with_calls(self, call_of: Callable[[Hook], Handler]) -> "EventPlan":
-        """The same plan, where each interceptor is called by what this says of it, and no time limit of its own."""
+        """Return the plan with other calls for its interceptors, without their own time limits."""
         calls = ((hook, call_of(hook)) for hook, _, _ in self.calls)
         plan = copy(self)
         plan.calls = tuple((hook, call, iscoroutinefunction(call)) for hook, call in calls)
         return plan
 
     def tell(self, event: QueuedEvent, owed: OwedEvents | None = None) -> None:
-        """Tell those that only look on. `owed` is of the work, if any, that the event belongs to."""
+        """Notify the observers and recorders. `owed` belongs to the event's work, if any."""
         cause = event[3]
         if cause is not None and cause[1] >= MAX_DEPTH:
             words = "no observer is called for %s: it came of %d events, each caused by a hook"
@@ -73,12 +72,12 @@ class EventPlan:
                 mailbox.wake()
 
     def note(self, event: QueuedEvent, owed: OwedEvents | None) -> None:
-        """Have it written down, and tell nobody else."""
+        """Record the event, without notifying observers."""
         for recorder in self.recorders:
             recorder.fn(event, owed)
 
     def _list_mailboxes(self, name: str, fields: Mapping[str, Any]) -> list[Mailbox]:
-        """The mailboxes of the observers that are to see an event with these fields."""
+        """List the mailboxes of the observers whose filters match these fields."""
         return [mailbox for mailbox in self.mailboxes if mailbox.hook.applies(name, fields)]
 
 
@@ -86,7 +85,7 @@ EMPTY_PLAN = EventPlan((), None)
 
 
 class Subscription:
-    """Hooks that were registered together. To call it removes them; removing them twice does no harm."""
+    """Hooks that were registered together. Calling it removes them; removing them twice does no harm."""
 
     __slots__ = ("entries",)
 
@@ -95,27 +94,27 @@ class Subscription:
 
     @classmethod
     def join(cls, subscriptions: "Iterable[Subscription]") -> "Subscription":
-        """Make one of several."""
+        """Join several subscriptions into one."""
         return cls(entry for each in subscriptions for entry in each.entries)
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """What was registered."""
+        """The registered hooks."""
         return tuple(hook for _, hook in self.entries)
 
     def __call__(self) -> None:
         self.remove()
 
     def remove(self) -> None:
-        """From the next event on, the hooks are not called. What waits for an observer is not delivered."""
+        """Stop calling the hooks from the next event on. Waiting events are not delivered."""
         for home, hook in self.entries:
             home.remove(hook)
 
     def replace(self, other: "Subscription") -> None:
         """Remove the hooks of another subscription, and put these in their place.
 
-        Events that wait for its observer go to the observer of this one, in their order. Among hooks of one `order`
-        these stand where the others stood.
+        Events that wait for its observer go to the observer of this one, in order. Among hooks of one `order` these
+        take the position of the others.
         """
         for home, hook in self.entries:
             home.take_place(hook, other.hooks)
@@ -123,12 +122,11 @@ class Subscription:
 
 
 class Subscriptions:
-    """The hooks of one scope, and with those of the scopes around it the hooks that every event has.
+    """The hooks of one scope and of the scopes around it, in the order of their calls.
 
-    Their order: the outer scope's hooks first, then by `order`, then those that name the event before those that match
-    it by a pattern, then as they were added. After an operation (`*:after`) those that are tied run in reverse, as
-    things are closed in reverse of how they were opened; with `lifo=False` they do not. Any thread may change it at any
-    time.
+    The outer scope's hooks come first, then `order` decides, then an exact name before a pattern, then the order of
+    registration. After an operation (`*:after`) tied hooks run in reverse, as things are closed in reverse of how they
+    were opened; with `lifo=False` they do not. Any thread may change it at any time.
     """
 
     __slots__ = (
@@ -161,12 +159,12 @@ class Subscriptions:
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """The hooks of this scope, as they were added."""
+        """The hooks of this scope, in the order of registration."""
         with self.lock:
             return tuple(self._hooks)
 
     def add(self, hook: Hook) -> Subscription:
-        """From the next event on, this hook is called too."""
+        """Call this hook too, from the next event on."""
         with self.lock:
             self._count += 1
             hook.number = self._count
@@ -180,7 +178,7 @@ class Subscriptions:
         return Subscription([(self, hook)])
 
     def remove(self, hook: Hook) -> None:
-        """From the next event on, it is not called."""
+        """Stop calling this hook, from the next event on."""
         with self.lock:
             if hook not in self._hooks:
                 return
@@ -192,7 +190,7 @@ class Subscriptions:
             hook.mailbox.close()
 
     def take_place(self, hook: Hook, others: Iterable[Hook]) -> None:
-        """Give a hook the place of the first of the others that is of its kind, and the events that wait for them."""
+        """Give a hook the position of the first of the others of its kind, and their waiting events."""
         alike = [other for other in others if other.intercepts == hook.intercepts]
         if alike:
             with self.lock:
@@ -203,7 +201,10 @@ class Subscriptions:
                 hook.mailbox.take_over(other.mailbox)
 
     def find(self, name: str) -> EventPlan:
-        """The plan of this name. Names that have the same hooks share one, and names without end are not kept."""
+        """Return the plan of this name.
+
+        Names with the same hooks share one, and the number of cached names is limited.
+        """
         with self.lock:
             outer = self._outer.find(name) if self._outer else EMPTY_PLAN
             own = self._match(name)
@@ -214,7 +215,7 @@ class Subscriptions:
         return plan
 
     def forget(self) -> None:
-        """Find the plans anew, here and in the scopes within: a hook has changed."""
+        """Drop the plans, here and in the inner scopes, because a hook has changed."""
         self.known.clear()
         self._plans.clear()
         for inner in self.inner if len(self.inner) else ():

@@ -1,10 +1,11 @@
-"""An event that is run by who cannot await: without a loop, or in a plain function below a running one.
+"""Run an event for a caller that cannot await: without a loop, or in a plain function below a running one.
 
-The chain of interceptors is the same coroutine as elsewhere; here it is driven by hand, and what it cannot do is wait.
-A hook that would have to is refused, and with it the whole run: half a chain is no answer that a caller could go by.
+The chain of interceptors is the same coroutine as elsewhere; here it is driven by hand, and it cannot wait. A hook that
+has to wait is refused, and the whole run with it: half a chain is no reliable answer.
 
-Without a loop, what a hook awaits has one of its own for its first step. Else `asyncio.sleep` would raise for want of
-one inside the hook, which would count as the hook's failure: a guard would be passed over, where it has to be refused.
+Without a loop, a hook's awaitable gets a loop of its own for its first step. Otherwise `asyncio.sleep` would raise
+inside the hook for want of a loop, which would count as the hook's failure: a guard would be skipped instead of
+refused.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from gateway.hooks.subscriptions import EventPlan
 
 
 class _ThreadChains(local):
-    """The chains of this thread, where no loop has them: an event that a hook fires there knows its cause by them."""
+    """The chains of a thread without a loop, so that an event that a hook fires there knows its cause."""
 
     def __init__(self) -> None:
         self.deadlines = Deadlines.without_loop()
@@ -34,11 +35,11 @@ _chains = _ThreadChains()
 
 
 def dispatch_sync(plan: EventPlan, name: str, fields: dict[str, Any], deadlines: Deadlines) -> Event:
-    """Let every interceptor see, change and decide the event, now. Raises RuntimeError when one of them waits."""
+    """Call the interceptors, which see, change and decide the event, now. Raises RuntimeError if one of them waits."""
     loop = _find_loop()
     if loop is None or deadlines.loop not in (None, loop):
         deadlines = _chains.deadlines
-    # A time limit needs a loop that goes on, and nothing that it could end is let through.
+    # A time limit needs a running loop, and a call that it could end is refused anyway.
     plan = plan.with_calls(_call_without_loop if loop is None else _call_as_registered)
     running = dispatch(plan, name, fields, None, deadlines, inf)
     try:
@@ -63,7 +64,7 @@ def _call_as_registered(hook: Hook) -> Handler:
 
 
 def _call_without_loop(hook: Hook) -> Handler:
-    """A plain function is called as it is; what one returns that can be awaited has a loop for one step."""
+    """Wrap a hook: a plain function is called directly, and an awaitable that it returns has a loop for one step."""
 
     async def call(event: Event) -> Any:
         answer = hook.fn(event)
@@ -78,12 +79,12 @@ def _call_without_loop(hook: Hook) -> Handler:
 
 
 def _step(awaitable: Awaitable[Any]) -> tuple[bool, Any]:
-    """Take the first step. Returns whether it was the last one, of all that it began, and the answer.
+    """Take the first step. Return True with the answer if that finished it and everything it started.
 
-    Raises what the awaited raises. What is not done after its step is cancelled.
+    Raises what the awaitable raises. Unfinished work is cancelled.
     """
     context = copy_context()
-    context.run(CAUSE.set, _chains.deadlines.cause())  # by its task the loop could not know it
+    context.run(CAUSE.set, _chains.deadlines.cause())  # the loop could not know it by its task
     loop = asyncio.new_event_loop()
     try:
         task = loop.create_task(_await(awaitable), context=context)

@@ -1,1 +1,1 @@
-"""The ways from the gateway to a hook: a worker process, an executable, a URL."""
+"""The connections from the gateway to a hook: a worker process, an executable, a URL."""

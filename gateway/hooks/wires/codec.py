@@ -1,9 +1,9 @@
-"""JSON-RPC 2.0, a message a line: the one place where hooks' messages become bytes, and bytes messages.
+"""JSON-RPC 2.0, one message a line: the one place where messages of hooks become bytes, and bytes messages.
 
-What comes in was written by foreign code, so reading is bounded three ways: a line has a greatest length, a line has a
-greatest number of parts (decoding a million small objects takes far longer than one long text of that size), and in
-one turn of the event loop only so many lines are decoded. Whatever arrives, the only error is `BadMessage`, and the
-loop is never held for more than some milliseconds.
+Incoming lines were written by foreign code, so reading is bounded in three ways: the length of a line, the number of
+its parts (decoding a million small objects takes far longer than one long text of that size), and the number of lines
+in one turn of the event loop. The only error for any input is `BadMessage`, and the loop is never blocked for more than
+some milliseconds.
 """
 
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ JsonId = int | str | float | None
 
 
 class BadMessage(HookError):
-    """What came over a wire is no message."""
+    """Bytes from a wire that are no message."""
 
 
 class RpcErrorObject(msgspec.Struct, omit_defaults=True):
-    """The `error` of a response; `data` is ours: a traceback, and whether the process is still sound."""
+    """The `error` of a response; `data` is ours: a traceback, and if the process is still sound."""
 
     message: str = ""
     data: Any = None
@@ -39,7 +39,7 @@ class RpcErrorObject(msgspec.Struct, omit_defaults=True):
 class RpcMessage(msgspec.Struct, omit_defaults=True):
     """One line: a request (method and id), a notice (method alone), or a response (id alone).
 
-    `during` belongs to requests of a hook; what follows `error` are answers that say more than a result can.
+    `during` belongs to requests of a hook; the fields after `error` are answers that say more than a result can.
     """
 
     id: JsonId = None
@@ -60,18 +60,18 @@ _decode_line = JsonDecoder[RpcMessage](RpcMessage).decode
 
 
 def encode_fields(fields: bytes | Mapping[str, Any]) -> bytes:
-    """An event's fields as JSON; bytes are JSON already."""
+    """Encode an event's fields as JSON; bytes are JSON already."""
     return fields if isinstance(fields, bytes) else _encode(fields)
 
 
 def encode_request(call: int, method: str, params: bytes, meta: bytes = b"{}") -> bytes:
-    """A line that wants a response; `meta` is left out where nothing stands in it."""
+    """Encode a line that wants a response; an empty `meta` is left out."""
     rest = b"" if meta == b"{}" else b',"meta":' + meta
     return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b%b}\n' % (call, _encode(method), params, rest)
 
 
 def encode_notice(method: str, params: Mapping[str, Any] | None = None) -> bytes:
-    """A line that wants no response."""
+    """Encode a line that wants no response."""
     return _encode({"jsonrpc": "2.0", "method": method, "params": params or {}}) + b"\n"
 
 
@@ -84,10 +84,10 @@ def encode_error(to: JsonId, code: int, message: str) -> bytes:
 
 
 def decode_message(line: bytes | bytearray) -> RpcMessage:
-    """One message.
+    """Decode one message.
 
     Raises:
-        BadMessage: with how the line begins, and what is wrong with it.
+        BadMessage: with the start of the line, and the fault.
     """
     try:
         return _decode_line(line)
@@ -101,7 +101,7 @@ def make_bad_message(line: bytes | bytearray, why: str = "") -> BadMessage:
 
 
 def answer_from(message: RpcMessage, meta: CallMeta) -> HookAnswer:
-    """The answer in a response of our own handlers; of the changes those that count in this call."""
+    """Return the answer in a response of our own handlers; only writable changes count."""
     allowed = message.changed.keys() if meta.writable is None else meta.writable
     return HookAnswer(
         message.result,
@@ -114,12 +114,12 @@ def answer_from(message: RpcMessage, meta: CallMeta) -> HookAnswer:
 
 
 class LineDecoder:
-    """Bytes in, messages out, at most one turn's work before `renew`."""
+    """Bytes in, messages out, with a limit of work until `renew`."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._start = 0  # where the first line that was not taken begins
-        self._scanned = 0  # no newline stands between start and here
+        self._start = 0  # the start of the first line that was not taken
+        self._scanned = 0  # no newline between start and here
         self._taken = 0
         self._bytes = 0
 
@@ -127,10 +127,10 @@ class LineDecoder:
         self._buffer += data
 
     def take(self) -> RpcMessage | None:
-        """The next message; None when no whole line is there, or the work of this turn is done.
+        """Return the next message; None if no whole line is here, or the limit is reached.
 
         Raises:
-            BadMessage: the wire cannot be used any more.
+            BadMessage: the wire is unusable from now on.
         """
         while self._taken < LINES_PER_TICK and self._bytes < BYTES_PER_TICK:
             line = self._line()
@@ -143,7 +143,7 @@ class LineDecoder:
         return None
 
     def renew(self) -> bool:
-        """A new turn of the loop. Is a whole line still waiting?"""
+        """Reset the limit for a new turn of the loop. Return True if a whole line waits."""
         self._taken = self._bytes = 0
         del self._buffer[: self._start]
         self._scanned -= self._start

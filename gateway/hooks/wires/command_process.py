@@ -1,4 +1,4 @@
-"""The process of one command, from outside: it speaks no wire, and is listened to until all of it has ended."""
+"""The process of one command, from outside: it has no wire, and its output is read until all of it has ended."""
 
 import asyncio
 import os
@@ -11,12 +11,12 @@ from gateway.hooks.wires.process_handle import ProcessControl
 from gateway.worker.command import GRACE
 
 CHUNK = 1 << 16
-LAST_READS = 64  # of what is still in the pipe when nobody is left to write into it
+LAST_READS = 64  # of the pipe's remaining output when the writers are gone
 KILL_AFTER = GRACE + 1.0  # seconds for its keeper to end it, until the keeper itself is killed
 
 
 class CommandProcess:
-    """`output` is given what it prints, piece by piece; `wait` says how it ended."""
+    """A command's process. `output` gets what it prints, in pieces; `wait` returns how it ended."""
 
     def __init__(self, control: ProcessControl, output: Callable[[bytes], None], pipe: int) -> None:
         self._control = control
@@ -30,7 +30,10 @@ class CommandProcess:
         self._loop.add_reader(pipe, self._read)
 
     async def wait(self) -> int | str:
-        """Its exit code, minus the signal that ended it, or words. Who is cancelled meanwhile leaves nothing of it."""
+        """Return its exit code, minus the signal that ended it, or a text.
+
+        If the caller is cancelled, the process is killed.
+        """
         try:
             return await asyncio.shield(self._ended)
         finally:
@@ -50,7 +53,7 @@ class CommandProcess:
         self._control("kill")
 
     def lose(self, why: str) -> None:
-        """The fork server has died: the keeper sees that by itself, and kills what it keeps."""
+        """End the command, because the fork server has died: the keeper notices that and kills its processes."""
         self.end(why)
 
     def end(self, how: int | str) -> None:

@@ -1,4 +1,4 @@
-"""An event told over a wire: to a hook that decides, and what it answers counts; or to one that only observes."""
+"""Send an event over a wire: to a hook that decides, and whose answer counts, or to one that only observes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,13 +17,13 @@ from gateway.worker.protocol import CallMeta, describe_session
 
 
 def ignore(_remark: str) -> None:
-    """For whoever wants no remarks."""
+    """Drop a remark."""
 
 
 class CallTerms(msgspec.Struct, frozen=True):
-    """How a hook is called: within `timeout` seconds, `target` of its functions, without the fields `left_out`.
+    """The terms of a call: within `timeout` seconds, to the function `target`, without the fields `left_out`.
 
-    `remark` hears what of its answer has no effect.
+    `remark` gets the parts of the answer that have no effect.
     """
 
     timeout: float
@@ -33,11 +33,11 @@ class CallTerms(msgspec.Struct, frozen=True):
 
 
 async def intercept(wire: Wire, event: Event, terms: CallTerms) -> Any:
-    """Return the hook's answer as plain data; its changes are in the event then.
+    """Call a hook and return its answer as plain data; its changes are applied to the event.
 
     Raises:
-        HookFailed: it could not answer.
-        Pause: it wants to know something from the person first.
+        HookFailed: the hook could not answer.
+        Pause: it asks the person a question first.
     """
     fields, fixed = encode_event(event.name, event, terms.left_out)
     known = event.bags.answers
@@ -55,7 +55,7 @@ async def intercept(wire: Wire, event: Event, terms: CallTerms) -> Any:
         if asked is None:
             break
         answers = meta.answers or {}
-        if asked.name in answers:  # a program that always asks: then the answer decides
+        if asked.name in answers:  # a program that always asks: the known answer decides
             return None if is_yes(answers[asked.name]) else Deny(f"Not allowed: {asked.prompt}")
         given = event.ask(asked.prompt, asked.name)
         meta = msgspec.structs.replace(meta, answers={**answers, asked.name: given})
@@ -70,15 +70,15 @@ async def intercept(wire: Wire, event: Event, terms: CallTerms) -> Any:
 
 
 def _changes_of(result: Any) -> Mapping[str, Any]:
-    """The fields that a result changes; a decision has words of its own, Hermes's too."""
+    """Return the fields that a result changes. A decision (ours or Hermes's) changes none."""
     is_change = isinstance(result, Mapping) and not {"decision", "action"} & result.keys()
     return result if is_change else {}
 
 
 async def observe(wire: Wire, event: Event, terms: CallTerms) -> None:
-    """Notify it; what in its answer would decide or change things has no effect.
+    """Notify a hook; decisions and changes in its answer have no effect.
 
-    Raises HookFailed: it could not be reached, or failed.
+    Raises HookFailed if it could not be reached, or failed.
     """
     fields, _ = encode_event(event.name, event, terms.left_out)
     answer = await wire.call(event.name, fields, _build_meta(event, terms.target), terms.timeout)
@@ -92,7 +92,7 @@ def report_answer(answer: HookAnswer | RpcMessage, name: str, fields: Mapping[st
 
 
 def _describe_vain_answer(answer: HookAnswer | RpcMessage, event: Mapping[str, Any]) -> str:
-    """What an observer would have decided or changed; another answer may mean something to whoever wrote it."""
+    """Describe a decision or a change by an observer; any other answer may have its own meaning."""
     if answer.ask is not None:
         return "asked"
     result = answer.result if isinstance(answer.result, Mapping) else {}
@@ -115,14 +115,14 @@ def _build_meta(event: Event, target: str, **more: Any) -> CallMeta:
         turn=str(event.get("turn_id") or ""),
         turn_bag=_json_part_of(event.turn),
         session_bag=_json_part_of(event.session),
-        # within a conversation nothing is looked up in the environment, as in Hermes
+        # within a conversation the environment is not consulted, as in Hermes
         session=describe_session(event) if event.get("session_key") else {},
         **more,
     )
 
 
 def _json_part_of(bag: dict[str, Any]) -> dict[str, Any]:
-    """What of a bag can go to another process; hooks in code may keep live objects there."""
+    """Return the part of a bag that another process can read; in-process hooks may keep live objects in it."""
     if not bag:
         return {}
     sent, odd = to_plain(bag)
@@ -134,6 +134,6 @@ def _apply_bags(event: Event, answer: HookAnswer) -> None:
         answer.turn_bag.apply_to(event.turn)
     if answer.session_bag:
         changes = answer.session_bag
-        if isinstance(changes.put.get(SUMMARY_KEY), dict):  # the gateway writes that: a model follows its words
+        if isinstance(changes.put.get(SUMMARY_KEY), dict):  # the gateway writes this one: a model obeys its words
             changes = BagDelta({name: one for name, one in changes.put.items() if name != SUMMARY_KEY}, changes.gone)
         changes.apply_to(event.session)

@@ -1,7 +1,7 @@
-"""An event's fields as JSON for another process: all of them where that can be, and never an error where it cannot.
+"""Encode an event's fields as JSON for another process; a field that is no plain data never causes an error.
 
-A live object of our own process stays here. What is no plain data is sent as text, to be read; nothing that comes back
-for it counts.
+Live objects of our own process are left out. Other data that is not plain becomes text to read; a change to it does not
+count.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ import msgspec
 from gateway.events.catalogue import EVENT_SPECS, get_event_spec
 
 JSON_ERRORS = (msgspec.MsgspecError, TypeError, ValueError, RecursionError, OverflowError)
-MAX_TEXT = 10_000  # characters of an object that is shown as text
+MAX_TEXT = 10_000  # characters of an object that becomes text
 
 # The fields of each event that hold objects of our own process.
 _LIVE_FIELDS: Mapping[str, frozenset[str]] = {
     name: live for name, known in EVENT_SPECS.items() if (live := frozenset(f.name for f in known.fields if f.live))
 }
 
-# The fields that are nearly all of an event: only hooks that read them get them.
+# The fields that make up most of an event: only hooks that read them get them.
 LARGE_FIELDS: Mapping[str, frozenset[str]] = {
     "agent:start": frozenset({"messages"}),
     "llm:before": frozenset({"messages", "tools"}),
@@ -37,7 +37,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def check_changes(name: str, changed: Mapping[str, Any]) -> str:
-    """What was put into a field of this event that cannot stand there, in words; empty when all fits."""
+    """Describe a change of a wrong type; "" if all types are right."""
     known = get_event_spec(name)
     for field in known.fields if known else ():
         if field.writable and field.name in changed and not _is_of_type(changed[field.name], field.type):
@@ -58,7 +58,7 @@ def _is_of_type(value: Any, kind: str) -> bool:
 def encode_event(
     name: str, fields: Mapping[str, Any], left_out: frozenset[str] = frozenset()
 ) -> tuple[bytes, frozenset[str]]:
-    """The fields as one JSON object, but for large ones `left_out`; and which of all cannot be changed from there."""
+    """Return the fields as one JSON object, without large ones `left_out`, and the names of read-only ones."""
     live = _LIVE_FIELDS.get(name, frozenset())
     without = live | (left_out & LARGE_FIELDS.get(name, frozenset()))
     is_whole = without.isdisjoint(fields)
@@ -71,7 +71,7 @@ def encode_event(
 
 
 def to_plain(fields: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
-    """The fields as the other side will read them, and those that had to be made into text."""
+    """Return the fields as the other side will read them, and the names of those that became text."""
     sent, odd = {}, set()
     for name, value in fields.items():
         try:
