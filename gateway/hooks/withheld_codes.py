@@ -1,9 +1,9 @@
-"""The codes of pairing requests, invitations and links, kept from hooks: events carry `…` in their place.
+"""The codes of pairing requests, invitations and links, hidden from hooks: events carry `…` in their place.
 
-No more than the code is cut, so that nothing else hides behind the sign from a hook that guards something. A field that
-the hooks left as it was has its codes again after the last of them. A field that they changed keeps the sign: they do
-not choose where a code goes. A reply, in which a person must read their code, has it again in the lines that the hooks
-left as they were.
+Only the code itself is cut, so that nothing else hides behind the sign from a guard. A field that the hooks left
+unchanged has its codes again after the last of them. A field that they changed keeps the sign: hooks do not choose
+where a code goes. A reply, in which a person must read their code, has it again in the lines that the hooks left
+unchanged.
 """
 
 import re
@@ -14,12 +14,12 @@ from gateway.events import Event
 
 WITHHELD = "…"
 SIGN = "[A-Za-z0-9]"
-# A code begins a word, or stands after a character that an address or a JSON text writes as several.
+# A code starts a word, or follows a character that an address or a JSON text escapes.
 BEFORE_CODE = rf"(?:(?<!{SIGN})|(?<=%[0-9A-Fa-f]{{2}})|(?<=\\[nrt]))"
 
 
 class CodeKind(NamedTuple):
-    """The words that may be codes of a kind, what is kept of such a word, and the marks of the codes that are open."""
+    """One kind of code: the words that may be codes, the mark of such a word, and the marks of the open codes."""
 
     words: re.Pattern[str]
     mark_of: Callable[[str], str]
@@ -27,12 +27,12 @@ class CodeKind(NamedTuple):
 
 
 def compile_words(pattern: str) -> re.Pattern[str]:
-    """Return what finds such words in a text."""
+    """Compile a pattern that finds such words in a text."""
     return re.compile(f"{BEFORE_CODE}(?:{pattern})(?!{SIGN})")
 
 
 class WithheldCodes:
-    """The open codes of these `kinds`, which no hook of a registry reads."""
+    """The open codes of these `kinds`, which no hook of a registry can read."""
 
     def __init__(self) -> None:
         self.kinds: tuple[CodeKind, ...] = ()
@@ -79,17 +79,17 @@ class WithheldFields:
             self.shown = {**fields, **{name: cut[name] for name in self._before}}
 
     def restore(self, event: Event) -> Event:
-        """Put back the fields that the hooks left as they were."""
+        """Put back the fields that the hooks left unchanged."""
         for name, value in self._list_unchanged(event):
             dict.__setitem__(event, name, value)  # hooks may not write all of them
         return event
 
     def look_behind(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the fields as they are now, with the codes of those that are unchanged."""
+        """Return the present fields, with the codes of those that are unchanged."""
         return {**event, **dict(self._list_unchanged(event))} if self._before else event
 
     def _list_unchanged(self, event: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        # The value that the hooks were shown may have been changed in place: so it is cut once more.
+        # A hook may have changed the value in place: so it is cut once more.
         for name, value in self._before.items():
             if event.get(name) == cut_codes(value, self._codes):
                 yield name, value
@@ -112,9 +112,9 @@ def cut_codes(value: Any, codes: Sequence[str]) -> Any:
 
 
 def restore_codes(left: str, text: str, codes: Sequence[str]) -> str:
-    """Return a reply as hooks left it, with its codes in the lines that they left as they were.
+    """Return a reply after the hooks, with its codes in the lines that they left unchanged.
 
-    If they put the sign into another line, it is the reply as it was before them.
+    If they put the sign into another line, return the reply from before the hooks.
     """
     if not codes or WITHHELD not in left:
         return left

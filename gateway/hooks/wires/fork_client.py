@@ -1,25 +1,24 @@
-"""The gateway's handle on the fork server: the process that makes the workers, and a new one when it ends.
+"""The gateway's handle on the fork server, the process that makes the workers; it is replaced if it ends.
 
 Theory of operation
 
-The fork server is a program of its own. It starts when somebody first wants a process of it, or before that where
-`begin` says that somebody soon will: a gateway without hooks has none. It has nothing in its environment (but for a
-mark), and is told everything over one socket: lines of JSON, with the three descriptors of a new worker beside the line
-that asks for it. When the gateway ends, however it ends, that socket does, and the fork server kills all workers;
-`worker/fork_server.py` has that side.
+The fork server is a program of its own. It starts with the first request for a process, or earlier if `begin` says that
+one comes soon: a gateway without hooks has none. It has an empty environment (but for a mark), and gets everything over
+one socket: lines of JSON, and beside a request for a worker the worker's three descriptors. When the gateway ends, in
+any way, that socket closes, and the fork server kills all workers; `worker/fork_server.py` is the other side.
 
-A worker is started in three steps. `start` makes both ends of its wire, its output and its stack file, and sends the
-other ends to the fork server, which forks. The worker reads its `WorkerSpec` from its own wire, where it has been
-waiting since before the worker existed. It imports the handler and says `$ready`, or `$broken` with the reason.
+A worker starts in three steps. `start` makes both ends of its wire, its output and its stack file, and sends the other
+ends to the fork server, which forks. The worker reads its `WorkerSpec` from its own wire, where it has been waiting
+since before the worker existed. The worker imports the hook and says `$ready`, or `$broken` with the reason.
 
-Of many that are to start at once a few begin at a time (`MOST_STARTS`), since all of them would have to share the
-processors, and be late; one that does not come to its end makes room after a moment, so that it holds up nobody.
+At most `MOST_STARTS` workers start at a time, since all of them share the processors, and would be late; one that takes
+long makes room after a moment, so that it blocks no other.
 
 A worker counts as gone when the fork server has reaped it (`ended`), not when its wire closes: by then everything that
-it left behind has been killed too. If the fork server itself ends or hangs, all its workers are lost at once; their
-owners learn it (what was under way fails as "orphaned", which is not the hook's fault), and their next start waits for
-the fork server that takes its place. With each start and kill goes a question whether it is done: a fork server that
-does not answer hangs only when it has had the time for it (`ProcessHealth`), which a busy machine may not give it.
+it left behind has been killed too. If the fork server itself ends or hangs, all its workers are lost at once. Their
+calls fail as "orphaned", which is not the hook's fault, and their next start waits for the new fork server. Each start
+and kill is followed by a question if it is done: a fork server that does not answer counts as hanging only after it had
+the processor time to answer (`ProcessHealth`), which a busy host may not give it.
 """
 
 import asyncio
@@ -58,17 +57,17 @@ ENDLESS = "it had {} processes and threads, and {} (three quarters of hooks.proc
 ENDED = "the fork server ended, and its workers with it"
 BOOT_FILE = Path(__file__).resolve().parents[2] / "worker" / "boot.py"
 CHUNK = 1 << 16
-READY_TIMEOUT = 10.0  # seconds for a worker, or another fork server in the place of one that ended
-MOST_STARTS = 16  # workers that begin at a time
-SLOW_START = 0.5  # seconds after which one that has not begun makes room for the next
+READY_TIMEOUT = 10.0  # seconds for a worker, or for a new fork server
+MOST_STARTS = 16  # workers that start at a time
+SLOW_START = 0.5  # seconds after which a slow start makes room for the next
 END_TIMEOUT = 5.0  # seconds for a fork server to end all its workers and itself
-STEADY_AFTER = 1.0  # seconds after which a fork server has not failed at its start
-POLL_PAUSE = 0.05  # seconds between two looks whether it has ended
-RESTARTS = Backoff(0.05, 5.0)  # seconds before another try, when one failed at its start
+STEADY_AFTER = 1.0  # seconds after which a fork server counts as started
+POLL_PAUSE = 0.05  # seconds between two checks if it has ended
+RESTARTS = Backoff(0.05, 5.0)  # seconds before another try after a failed start
 
 
 class ServedProcess(Protocol):
-    """A process that the fork server has made, from outside."""
+    """A process that the fork server has made, seen from the gateway."""
 
     pid: int
     is_stopping: bool
@@ -76,27 +75,27 @@ class ServedProcess(Protocol):
     def kill(self, reason: str) -> None: ...
 
     def end(self, how: int | str) -> None:
-        """Nothing of it is left; `how`: its exit code, minus the signal that ended it, or words."""
+        """Handle its end; `how` is its exit code, minus the signal that ended it, or a text."""
 
     def lose(self, why: str) -> None:
-        """The fork server is gone."""
+        """Handle the loss of the fork server."""
 
 
 class ForkServerProcess:
-    """One fork server process, and the workers in it by their numbers."""
+    """One fork server process, and its workers by number."""
 
     def __init__(self, settings: ForkServerSettings, ended: Callable[[], None]) -> None:
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._workers: dict[int, ServedProcess] = {}
         self.numbers = itertools.count(1)
-        self._asked = 0  # how often it was asked whether it has done all that it was told before
-        self._looking: asyncio.TimerHandle | None = None  # while it owes an answer to that
+        self._asked = 0  # the number of the last question if all is done
+        self._looking: asyncio.TimerHandle | None = None  # while that question is open
         self._text = b""
-        self._unsent: deque[tuple[bytes, list[int]]] = deque()  # with descriptors of our own
+        self._unsent: deque[tuple[bytes, list[int]]] = deque()  # with our own copies of the descriptors
         self.begun = self._loop.time()
         self.is_open = True
-        self._is_closing = False  # it was told all that it will be told
+        self._is_closing = False  # no further requests will be sent
         self.trouble = ""
         self.mark = make_mark(settings.mark)
         self._socket, self._process = _start_process(settings, self.mark)
@@ -104,7 +103,7 @@ class ForkServerProcess:
         self._loop.add_reader(self._socket, self._read)
 
     def add(self, verb: str, number: int, process: ServedProcess, descriptors: Sequence[int]) -> None:
-        """`verb`: `start` makes a worker, `run` the keeper of a command."""
+        """Request a process: `start` makes a worker, `run` the keeper of a command."""
         if not self.is_open:  # it ended while the worker's wire was made
             process.lose(ENDED)
             return
@@ -113,14 +112,14 @@ class ForkServerProcess:
         self._expect_answer()
 
     def control(self, number: int, verb: str, since: float = 0) -> None:
-        """What comes too late is without effect."""
+        """Send a command about a worker; no effect if the worker is gone."""
         if number in self._workers:
             self._send({"verb": verb, "worker": number, "since": since})
             if verb == "kill":
                 self._expect_answer()
 
     def _expect_answer(self) -> None:
-        """Whoever waits for a worker's start or end must not wait for a fork server that hangs."""
+        """Ask if all is done, so that no start or kill waits for a fork server that hangs."""
         self._asked += 1
         self._send({"verb": "ping", "worker": self._asked})
         if self._looking is None and self.is_open:
@@ -137,7 +136,7 @@ class ForkServerProcess:
             self._looking = self._loop.call_later(LOOK_PAUSE, self._look, health)
 
     def _receive_pong(self, asked: int) -> None:
-        """It has done all that it was told before it was asked that; while it gets on, it does not hang."""
+        """Handle an answer: it has done everything before that question. While it makes progress, it does not hang."""
         if asked == self._asked:
             self._stop_looking()
         else:
@@ -149,7 +148,7 @@ class ForkServerProcess:
             self._looking = None
 
     async def close(self) -> None:
-        """All workers end at once, and the fork server after them."""
+        """End all workers at once, and then the fork server."""
         for process in self._workers.values():
             process.is_stopping = True
             process.kill("the gateway stopped")
@@ -162,7 +161,7 @@ class ForkServerProcess:
         await self.wait_gone()
 
     async def wait_gone(self) -> None:
-        """After its end: nothing of the process is left."""
+        """Wait until nothing is left of the process after its end."""
         self._process.kill()
         with anyio.CancelScope(shield=True):
             await _wait_ended(self._process)
@@ -176,7 +175,7 @@ class ForkServerProcess:
             self._loop.add_writer(self._socket, self._send_rest)
 
     def _write(self, data: bytes, descriptors: Sequence[int]) -> bool:
-        """False: it has so much to read that it takes no more now."""
+        """Send; return False if its socket is full."""
         try:
             if socket.send_fds(self._socket, [data], descriptors) < len(data):
                 self._lose("the fork server reads no requests")
@@ -188,7 +187,7 @@ class ForkServerProcess:
 
     def _send_rest(self) -> None:
         while self._unsent and self._write(*self._unsent[0]):
-            if self._unsent:  # else it was lost
+            if self._unsent:  # otherwise it was lost
                 close_all(self._unsent.popleft()[1])
         if self.is_open and not self._unsent:
             self._loop.remove_writer(self._socket)
@@ -243,7 +242,7 @@ def close_all(descriptors: Sequence[int]) -> None:
 
 
 class LastingForkServer:
-    """The fork server from its first request on: another one takes the place of one that ended."""
+    """The fork server from its first request on; one that ended is replaced."""
 
     def __init__(self, settings: ForkServerSettings, tasks: TaskGroup) -> None:
         self._settings = settings
@@ -260,14 +259,14 @@ class LastingForkServer:
         return self._server.pid if self._server else None
 
     def begin(self) -> None:
-        """Start it beside whatever comes next."""
+        """Start it in the background."""
         if not self._has_begun and not self._is_closing:
             self._has_begun = True
             if not self._start():
                 self._tasks.start_soon(self._replace)
 
     async def find(self, timeout: float) -> ForkServerProcess | None:
-        """The one that is up; None where none is within that time."""
+        """Return the running fork server; None if none runs within that time."""
         self.begin()
         with anyio.move_on_after(timeout):
             await self._up.wait()
@@ -294,7 +293,7 @@ class LastingForkServer:
         return True
 
     def _miss(self) -> None:
-        """It has ended."""
+        """Replace a fork server that has ended."""
         if not self._is_closing:
             self._up = anyio.Event()
             self._tasks.start_soon(self._replace, self._server)
@@ -303,7 +302,7 @@ class LastingForkServer:
         lived = 0.0
         if ended:
             await ended.wait_gone()
-            self._tasks.start_soon(run_in_thread, kill_marked, ended.mark)  # what its workers left behind
+            self._tasks.start_soon(run_in_thread, kill_marked, ended.mark)  # processes that its workers left behind
             lived = anyio.current_time() - ended.begun
         while not self._up.is_set() and not self._is_closing:
             await anyio.sleep(self._attempts.pause(lived))
@@ -312,11 +311,14 @@ class LastingForkServer:
 
 
 class ForkServerClient:
-    """`async with ForkServerClient() as server: await server.start(...)`; at its end no process of a hook is left."""
+    """The client: `async with ForkServerClient() as server: await server.start(...)`.
+
+    At its end no hook process is left.
+    """
 
     def __init__(self, settings: ForkServerSettings, redact: Callable[[str], str] = str) -> None:
         self._settings = settings
-        self._redact = redact  # takes secrets out of what workers print
+        self._redact = redact  # removes secrets from the output of workers
         self._stack = AsyncExitStack()
         self._starts = anyio.Semaphore(MOST_STARTS)
 
@@ -337,16 +339,16 @@ class ForkServerClient:
 
     @property
     def pid(self) -> int | None:
-        """None before the first start."""
+        """The process id; None before the first start."""
         return self._server.pid
 
     @property
     def is_forking(self) -> bool:
-        """Else it makes workers and commands alone, and no program."""
+        """True if it also forks programs; otherwise it makes only workers and commands."""
         return self._settings.fork
 
     def begin(self) -> None:
-        """Start the fork server now, for somebody will want it soon."""
+        """Start the fork server now, because a request will come soon."""
         self._server.begin()
 
     async def start(
@@ -357,9 +359,11 @@ class ForkServerClient:
         timeout: float = READY_TIMEOUT,
         stdin: int | None = None,
     ) -> WorkerHandle:
-        """A worker whose handler has been imported. `stdin` is a file for its standard input, which else is empty.
+        """Start a worker and wait until its hook is imported.
 
-        `timeout` is counted from when it begins: a thousand that begin at once would all be late.
+        `stdin` is a file for its standard input, else it is empty.
+
+        `timeout` counts from its own start: a thousand that start together would all be late.
 
         Raises:
             HookFailed: with the reason; nothing of the worker is left then.
@@ -369,7 +373,7 @@ class ForkServerClient:
 
     @asynccontextmanager
     async def _begin(self) -> AsyncIterator[None]:
-        """So many starts at a time; one that takes long lets the next one begin beside it."""
+        """Limit the starts at a time; a slow one lets the next start beside it."""
         await self._starts.acquire()
         is_left = False
 
@@ -418,12 +422,12 @@ class ForkServerClient:
         return worker
 
     async def run(self, command: CommandSpec, output: Callable[[bytes], None]) -> int:
-        """Run a command, and hand on what it prints. Returns its exit code, or minus the signal that ended it.
+        """Run a command and pass on its output. Return its exit code, or minus the signal that ended it.
 
-        When it is over nothing is left of what it started; nor when whoever waits is cancelled.
+        At the end nothing is left of the processes it started, even if the caller is cancelled.
 
         Raises:
-            AgentError: it could not be run, or was not let come to its end.
+            AgentError: it could not be run, or was killed.
         """
         if (server := await self._server.find(READY_TIMEOUT)) is None:
             raise AgentError(self._server.describe_trouble())
@@ -447,7 +451,7 @@ class ForkServerClient:
     async def start_program(
         self, program: ProgramRequest, protocol: asyncio.SubprocessProtocol, stderr: int | None = None
     ) -> asyncio.SubprocessTransport:
-        """A program in a process of the fork server, as `subprocess_exec` gives one; `stderr` is where its errors go.
+        """Start a program in a process of the fork server, like `subprocess_exec`; `stderr` receives its errors.
 
         Raises:
             OSError: it could not be started.
@@ -489,6 +493,6 @@ def _start_process(settings: ForkServerSettings, mark: str) -> tuple[socket.sock
 
 
 async def _wait_ended(process: "subprocess.Popen[bytes]") -> None:
-    """Wait without a thread: there may be none."""
-    while process.poll() is None:  # noqa: ASYNC110 - nothing tells of its end
+    """Wait without a thread, since none may be left."""
+    while process.poll() is None:  # noqa: ASYNC110 - no event signals its end
         await anyio.sleep(POLL_PAUSE)

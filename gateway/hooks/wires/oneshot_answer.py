@@ -1,11 +1,11 @@
-"""What a one-shot program says by its end: exit codes and JSON on stdout, as Claude Code's hooks have them.
+"""The answer of a one-shot program: its exit code and JSON on stdout, as for Claude Code's hooks.
 
-Exit 0: it went well, and a JSON object on stdout may decide. Exit 2: what was about to happen is blocked, with stderr
-as the reason. Any other end is a failure, and the hook's `on_error` says what follows from it.
+Exit 0 is success, and a JSON object on stdout may decide. Exit 2 blocks the operation, with stderr as the reason. Any
+other end is a failure, and the hook's `on_error` decides what follows.
 
-The object is one of our decisions (`{"decision": "deny"}`), or Claude Code's (`{"decision": "block"}`,
-`{"continue": false}`, `{"hookSpecificOutput": {...}}`), or Hermes's (`{"action": "block"}`, `{"context": ...}`), or
-simply changed fields.
+The object is one of our decisions (`{"decision": "deny"}`), Claude Code's (`{"decision": "block"}`, `{"continue":
+false}`, `{"hookSpecificOutput": {...}}`), Hermes's (`{"action": "block"}`, `{"context": ...}`), or plain changed
+fields.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ MAX_SHOWN = 2000
 
 _decode = JsonDecoder[Any]().decode
 
-# What such a program finds beside the event's own fields, so that scripts written for Claude Code find what they read.
+# Fields that such a program gets beside the event's own, so that scripts for Claude Code find their names.
 _CLAUDE_EVENTS: Mapping[str, str] = {
     "agent:start": "UserPromptSubmit",
     "message:received": "UserPromptSubmit",
@@ -40,7 +40,7 @@ _CLAUDE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "tool_response": ("result",),
     "prompt": ("message_full", "text"),
 }
-# Claude Code's names for our tools, and for their arguments.
+# Claude Code's names for our tools and their arguments.
 CLAUDE_TOOLS = ToolNames(
     (
         make_tool_name("shell", "Bash"),
@@ -59,34 +59,34 @@ CLAUDE_TOOLS = ToolNames(
 
 
 class ProgramDialect(Protocol):
-    """What a program reads and what its end means."""
+    """The input of a program, and the meaning of its end."""
 
     async def build_input(
         self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]
     ) -> bytes | None:
-        """What it finds on stdin; None: it is not run this time."""
+        """Return the program's stdin; None: it is not run this time."""
 
     def read_answer(
         self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]
     ) -> HookAnswer:
-        """What its end means for this event: its exit code, its stdout and its stderr.
+        """Interpret a program's end: its exit code, its stdout and its stderr.
 
         Raises:
-            HookFailed: it failed, or said what means nothing.
+            HookFailed: it failed, or its output has no meaning.
         """
 
 
 class OwnDialect(ProgramDialect):
-    """Our own events, with the names beside them that scripts written for Claude Code read.
+    """Our own events, with additional names for scripts written for Claude Code.
 
-    `is_guard`: an end that cannot be understood is a failure, where it is otherwise taken for chatter.
+    `is_guard`: output without a meaning is a failure; for other hooks it is ignored.
     """
 
     def __init__(self, is_guard: bool) -> None:
         self._is_guard = is_guard
 
     async def build_input(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes:
-        """One object; the event's own fields win over a name of Claude Code's."""
+        """Return one object; the event's own fields take precedence over Claude Code's names."""
         said: dict[str, Any] = {"event": name, "hook_event_name": _CLAUDE_EVENTS.get(name, name), "cwd": folder}
         for theirs, ours in _CLAUDE_FIELDS.items():
             if (found := next((field for field in ours if fields.get(field) is not None), None)) is not None:
@@ -101,7 +101,7 @@ class OwnDialect(ProgramDialect):
         self,
         name: str,
         fields: Mapping[str, Any],
-        meta: CallMeta,  # noqa: ARG002 - the protocol's
+        meta: CallMeta,  # noqa: ARG002 - part of the protocol
         ended: tuple[int, bytes, str],
     ) -> HookAnswer:
         code, stdout, stderr = ended
@@ -124,7 +124,7 @@ class OwnDialect(ProgramDialect):
 
 
 def _to_decision(name: str, said: dict[str, Any], tool: str) -> dict[str, Any]:
-    """One of our decisions, or changed fields."""
+    """Return one of our decisions, or changed fields."""
     specific = said.get("hookSpecificOutput")
     specific = specific if isinstance(specific, dict) else {}
     word = str(said.get("decision", said.get("action", specific.get("permissionDecision", "")))).strip().lower()
@@ -153,7 +153,7 @@ def _changes_of(said: Mapping[str, Any], specific: Mapping[str, Any], tool: str)
 
 
 def _make_block(name: str, reason: str) -> dict[str, Any]:
-    """At the end of a turn, to block is to go on; everywhere else, not to go on."""
+    """Return the decision for "block": at the end of a turn it continues the turn, everywhere else it denies."""
     if name == "agent:end":
         return {"decision": "retry", "message": reason}
     return {"decision": "deny", "message": reason}

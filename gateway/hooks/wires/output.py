@@ -1,7 +1,7 @@
-"""What a hook prints and logs, in a file of its own, with the time of each line.
+"""A hook's output in a file of its own, with the time of each line.
 
-However much is printed, the gateway reads so much a second and no more: what is over the rate is dropped, the log says
-how much, and the printer's own writes wait. Two files of bounded size are kept.
+The gateway reads only so much a second: output over the rate is dropped, the log says how much, and the program's own
+writes wait. Two files of bounded size are kept.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from pathlib import Path
 BYTES_PER_SECOND = 64 << 10  # bytes a second
 BURST = 1 << 20
 CHUNK = 1 << 16
-READ_PAUSE = 0.005  # seconds between two reads of somebody who is over the rate
-LAST_READS = 16  # of what is still in the pipe when its writer is gone
+READ_PAUSE = 0.005  # seconds between two reads from a program over the rate
+LAST_READS = 16  # of the pipe's remaining output when its writer is gone
 MAX_FILE_BYTES = 4 << 20  # bytes in a file; then it becomes the older one of the two
 
 
 class HookOutput:
-    """The log of one hook. `redact` takes secrets out of each line."""
+    """The log of one hook. `redact` removes secrets from each line."""
 
     def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
         self._path = path
@@ -28,23 +28,23 @@ class HookOutput:
         self._loop = asyncio.get_running_loop()
         self._file: int | None = None
         self._pipe: int | None = None
-        self._line = b""  # without its end so far
+        self._line = b""  # a line without its end so far
         self._tokens = float(BURST)
         self._at = self._loop.time()
         self._dropped = 0
 
     def attach(self, pipe: int) -> None:
-        """Read this pipe from now on, and own it."""
+        """Own this pipe, and read it from now on."""
         os.set_blocking(pipe, False)
         self._pipe = pipe
         self._loop.add_reader(pipe, self._read)
 
     def note(self, text: str) -> None:
-        """What the gateway has to say of the hook, between what the hook says itself."""
+        """Write a remark of the gateway between the hook's own lines."""
         self._take(text.encode("utf-8", "backslashreplace").rstrip(b"\n") + b"\n")
 
     def close(self) -> None:
-        """Keep what is still in the pipe; whoever may write into it now is not heard any more."""
+        """Read the rest of the pipe, and close it for all writers."""
         if self._pipe is not None:
             self._loop.remove_reader(self._pipe)
             with suppress(BlockingIOError):
@@ -79,7 +79,7 @@ class HookOutput:
             self._loop.add_reader(self._pipe, self._read)
 
     def _take(self, data: bytes) -> bool:
-        """Was it within the rate?"""
+        """Write the data if it is within the rate; return False otherwise."""
         now = self._loop.time()
         self._tokens = min(BURST, self._tokens + (now - self._at) * BYTES_PER_SECOND)
         self._at = now
@@ -111,7 +111,7 @@ class HookOutput:
         stamp = time.strftime("%Y-%m-%d %H:%M:%S ").encode()
         text = b"\n".join(lines).decode("utf-8", "surrogateescape")
         lines = self._redact(text).encode("utf-8", "surrogateescape").split(b"\n")
-        with suppress(OSError):  # a full disk costs the hook its log, and nobody else anything
+        with suppress(OSError):  # a full disk costs the hook its log, and no one else anything
             os.write(self._open(), b"".join(stamp + line + b"\n" for line in lines))
 
     def _open(self) -> int:
@@ -125,7 +125,7 @@ class HookOutput:
         return self._open()
 
     def _turn_over(self, file: int) -> None:
-        """During a reload two workers write into one log: who comes second finds it turned over already."""
+        """Rotate the file. In a reload two workers write one log: the second finds it rotated already."""
         with suppress(FileNotFoundError):
             if self._path.stat().st_ino == os.fstat(file).st_ino:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))

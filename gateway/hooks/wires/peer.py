@@ -1,7 +1,7 @@
-"""The gateway's end of a wire that speaks lines: calls go out, answers and requests come in.
+"""The gateway's end of a wire of lines: it sends calls, and receives answers and requests.
 
-It never grows without bound, whatever is written at the other end: only so many requests are served at once, and
-nothing is read while the other end does not read our answers. Then its writes wait, and so it pays itself.
+Its memory is bounded for any input: it serves only so many requests at once, and reads nothing while the other end does
+not read our answers. Then the other end's writes block, and the cost is its own.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from gateway.hooks.wires.codec import BadMessage, LineDecoder, RpcMessage
 from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.worker.protocol import RAISED, REQUEST_PREFIX
 
-REST_FACTOR = 4  # times as long as it worked for one hook, the loop is free of it
+REST_FACTOR = 4  # the loop is free for so many times as long as it worked for one hook
 
 
 class MessageReader:
-    """`handle` gets each message; `is_full` says that none is wanted now; `lost` why none will come any more."""
+    """A reader that passes on messages by `handle`, pauses while `is_full`, and reports a broken wire by `lost`."""
 
     def __init__(
         self, handle: Callable[[RpcMessage], None], is_full: Callable[[], bool], lost: Callable[[str], None]
@@ -44,7 +44,7 @@ class MessageReader:
                 self._work()
 
     def schedule(self, delay: float = 0) -> None:
-        """Look soon at what has arrived."""
+        """Look at the received bytes soon."""
         if not self._is_scheduled and not self.is_closed:
             self._is_scheduled = True
             self._loop.call_later(delay, self._work)
@@ -77,14 +77,14 @@ class MessageReader:
 
 
 MAX_OPEN_REQUESTS = 64  # requests of one hook that are served at once
-MAX_UNREAD_BYTES = 64 << 20  # bytes that we keep for somebody who does not read
-CONTROL_PREFIX = "$"  # begins the methods of the wire itself, which are no events
+MAX_UNREAD_BYTES = 64 << 20  # bytes kept for a peer that does not read
+CONTROL_PREFIX = "$"  # starts the methods of the wire itself, which are no events
 
 
 class Peer:
-    """`noticed` gets the messages of the wire itself; `lost` is told why the wire cannot be used any more.
+    """One end of a wire. `noticed` gets the messages about the wire itself; `lost` gets the reason if it breaks.
 
-    The `over` of a call is told once, even when nobody waits for the answer any more.
+    A call's `over` is called once, even if no caller waits for the answer any more.
     """
 
     def __init__(
@@ -110,13 +110,13 @@ class Peer:
         self._reader.attach(reader)
         self._writer = writer
 
-    # Called by the transports.
+    # The transports call these.
 
     def received(self, data: bytes | memoryview) -> None:
         self._reader.received(data)
 
     def pause_requests(self) -> None:
-        """The other end does not read: then nothing of it is read either."""
+        """Stop reading, because the other end does not read either."""
         self._is_choked = True
 
     def resume_requests(self) -> None:
@@ -124,15 +124,15 @@ class Peer:
         self._reader.schedule()
 
     def hang_up(self) -> None:
-        """Nothing can be written any more; what waits for an answer still waits to be told why there is none."""
+        """Stop reading and writing; waiting calls get their error from `close`."""
         self._reader.is_closed = True
 
-    # Called by the owner.
+    # The owner calls these.
 
     def call(
         self, method: str, params: bytes, meta: bytes, over: Callable[[int], None]
     ) -> tuple[int, asyncio.Future[RpcMessage]]:
-        """Begin a call. Raises HookFailed when the other end has long stopped reading."""
+        """Start a call. Raises HookFailed if the other end has not been reading for long."""
         if self._writer.get_write_buffer_size() > MAX_UNREAD_BYTES:
             raise HookFailed(f"it does not read: {MAX_UNREAD_BYTES >> 20} MB wait for it", kind="refused")
         number = next(self._numbers)
@@ -143,14 +143,14 @@ class Peer:
 
     @property
     def is_serving(self) -> bool:
-        """Tell if a request of the other end waits for its answer."""
+        """True if a request of the other end waits for its answer."""
         return self._served > 0
 
     def tell(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         self._write(codec.encode_notice(method, params))
 
     def close(self, failure: Callable[[], HookFailed]) -> None:
-        """Nothing more comes: whoever waits for an answer gets this failure."""
+        """End all waiting calls with this failure."""
         self.hang_up()
         self._wakeup.set()
         pending, self._pending = self._pending, {}
@@ -192,7 +192,7 @@ class Peer:
             self._write(line)
 
     async def _start_requests(self) -> None:
-        """Requests arrive in callbacks of a transport; only a task may start tasks."""
+        """Start tasks for requests: these arrive in a transport's callback, which must not start tasks itself."""
         while not self._reader.is_closed:
             await self._wakeup.wait()
             self._wakeup.clear()
@@ -203,7 +203,7 @@ class Peer:
         params = message.params if isinstance(message.params, dict) else {}
         try:
             line = codec.encode_response(message.id, await self._serve_request(verb, params, message.during))
-        except Exception as error:  # noqa: BLE001 - a part of the gateway; the hook is who must hear of it
+        except Exception as error:  # noqa: BLE001 - an error of the gateway, which the hook must get
             line = codec.encode_error(message.id, RAISED, str(error) or type(error).__name__)
         finally:
             if self._is_full():

@@ -1,4 +1,4 @@
-"""The process of one worker, from outside: how it is reached, and how and why it ended; and whether a process hangs."""
+"""A worker's process, from outside: how to control it, how and why it ended, and if it hangs."""
 
 import os
 import signal
@@ -18,14 +18,14 @@ from gateway.worker.protocol import EXIT_REASONS, START_EXITS
 MAX_DUMP_BYTES = 64 << 10
 MAX_FILE_BYTES = 1 << 20
 CLOSED = "it closed the wire to the gateway"
-LOOK_PAUSE = 0.25  # seconds between two looks
-HANGING_AFTER = 6.0  # seconds in which it could have answered
-STOPPED_AFTER = 1.0  # seconds for which a process is stopped by a signal
+LOOK_PAUSE = 0.25  # seconds between two checks
+HANGING_AFTER = 6.0  # seconds of its own time in which it could have answered
+STOPPED_AFTER = 1.0  # seconds for which a signal may stop a process
 STOPPED, IS_WAITING_ITS_TURN = "Tt", "RD"
 
 
 def read_memory(pid: int) -> int:
-    """Bytes of this process alone; 0 where the system does not tell, or the process is gone."""
+    """Return the private bytes of this process; 0 if the system does not tell, or the process is gone."""
     try:
         lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()
     except OSError:
@@ -34,17 +34,17 @@ def read_memory(pid: int) -> int:
 
 
 class StackDumpFile:
-    """A file in memory that a worker's interpreter writes its stacks to, by itself, even in the midst of C code."""
+    """A memory file to which a worker's interpreter itself writes its stacks, even inside C code."""
 
     def __init__(self) -> None:
         self.descriptor = write_memory_file("hook-stacks")
         self._seen = 0
 
     def read(self) -> str:
-        """What was written since the last look."""
+        """Return what was written since the last call."""
         data = os.pread(self.descriptor, MAX_DUMP_BYTES, self._seen)
         self._seen += len(data)
-        if self._seen > MAX_FILE_BYTES:  # the offset is one for both ends
+        if self._seen > MAX_FILE_BYTES:  # both ends share the offset
             os.ftruncate(self.descriptor, 0)
             self._seen = os.lseek(self.descriptor, 0, os.SEEK_SET)
         return "".join(_without_our_frames(data.decode("utf-8", "replace").splitlines(keepends=True)))
@@ -54,7 +54,7 @@ class StackDumpFile:
 
 
 def _without_our_frames(lines: Iterable[str]) -> Iterator[str]:
-    """Without the frames below the handler's: how it came to be called interests nobody."""
+    """Drop the frames below the hook's own."""
     was_foreign = is_below = False
     for line in lines:
         is_ours = is_program_file(line.partition('"')[2])
@@ -68,7 +68,7 @@ def _without_our_frames(lines: Iterable[str]) -> Iterator[str]:
 
 
 def write_memory_file(purpose: str, content: bytes = b"") -> int:
-    """The descriptor of a file without a name; in memory, where the system has such files."""
+    """Return the descriptor of a file without a name, in memory if the system can."""
     try:
         descriptor = os.memfd_create(purpose)
     except (AttributeError, OSError):
@@ -80,13 +80,13 @@ def write_memory_file(purpose: str, content: bytes = b"") -> int:
 
 
 class ProcessControl(Protocol):
-    """The fork server, as far as it holds this one process; what comes too late is without effect."""
+    """The fork server's control of this one process; no effect after its end."""
 
     def __call__(self, verb: str, since: float = 0) -> None: ...
 
 
 class ProcessHandle:
-    """When the process and what it left behind are no more, `drain` is called once, and then `ended`."""
+    """A process. After the end of the process and its children, `drain` is called once, and then `ended`."""
 
     def __init__(
         self, control: ProcessControl, output: HookOutput, drain: Callable[[], None], ended: Callable[[], None]
@@ -99,11 +99,11 @@ class ProcessHandle:
         self.stacks = StackDumpFile()
         self.pid = 0
         self.gone = Disconnection()
-        self.hangs = ""  # the stack of each of its threads when it last was over its time
-        self._traceback = ""  # of the last thing that went wrong
+        self.hangs = ""  # the stacks of its threads when a call was last over its time
+        self._traceback = ""  # of the last error
         self.is_stopping = False
-        self.has_begun = False  # what it runs is imported
-        self._is_killed = False  # by somebody else
+        self.has_begun = False  # its hook is imported
+        self._is_killed = False  # by another process
         self._is_orphaned = False
 
     def dump(self) -> None:
@@ -113,18 +113,18 @@ class ProcessHandle:
         self._control("free")
 
     def kill(self, reason: str) -> None:
-        """The first reason stands."""
+        """Kill the process; the first reason is kept."""
         self._why = self._why or reason
         if not self.gone:
             self._control("kill")
 
     def prune(self, age: float) -> None:
-        """Kill what it has started in the last so many seconds."""
+        """Kill the processes that it has started in the last so many seconds."""
         if hasattr(time, "CLOCK_BOOTTIME"):
             self._control("prune", time.clock_gettime(time.CLOCK_BOOTTIME) - age)
 
     def look(self) -> str:
-        """What its interpreter has written of where it is, since the last look."""
+        """Return the stacks that its interpreter has written since the last call."""
         text = self.stacks.read()
         self.hangs = text or self.hangs
         return text
@@ -134,18 +134,18 @@ class ProcessHandle:
         self.output.note(f"{text}\n{traceback}" if traceback else text)
 
     def failure(self) -> HookFailed:
-        """What every call gets after the end."""
+        """Return the error of every call after the end."""
         return HookFailed(self.gone.reason, kind="killed" if self._is_killed else "died", traceback=self._traceback)
 
     def lose(self, why: str) -> None:
-        """The fork server has died: a worker dies with it, what the worker started does not."""
+        """Handle the loss of the fork server: a worker dies with it, but not the worker's children."""
         self._is_orphaned = True
         if self.pid:
             kill_group(self.pid)
         self.end(why)
 
     def end(self, how: int | str) -> None:
-        """`how`: its exit code, minus the signal that ended it, or words."""
+        """Handle the end; `how` is the exit code, minus the signal that ended it, or a text."""
         if self.gone:
             return
         self._drain()
@@ -160,7 +160,7 @@ class ProcessHandle:
         self.output.close()
 
     def _reason(self, how: int | str) -> str:
-        """Our own reason only where it was us: a process may end by itself while we reach for it."""
+        """Return the reason. Our own counts only if our kill ended it: a process may exit just before."""
         if isinstance(how, str):
             return how
         if how == -signal.SIGKILL and self._why:
@@ -172,7 +172,7 @@ class ProcessHandle:
 
 
 def describe_exit(status: int) -> str:
-    """In words: `status` is an exit code, or minus the signal that ended the process."""
+    """Describe an exit code, or minus the signal that ended the process."""
     if status >= 0:
         return f"its process ended with exit code {status}"
     try:
@@ -182,10 +182,10 @@ def describe_exit(status: int) -> str:
 
 
 class ProcessHealth:
-    """Whether a process hangs that owes an answer since this was made; to be asked every `LOOK_PAUSE` seconds.
+    """A check if a process hangs that has owed an answer since this was created; call it every `LOOK_PAUSE` seconds.
 
-    On a busy machine it may only be late: its time is counted as it has had it, and what it waits for a processor, or
-    for a disk, is no time of its own. Where the system does not tell, all of the time counts.
+    On a busy host a process may only be late: so only its own time counts, and not its waiting for a processor or a
+    disk. If the system does not tell, all time counts.
     """
 
     def __init__(self, pid: int) -> None:
@@ -202,5 +202,5 @@ class ProcessHealth:
 
 
 def _count_time_had(last: ProcessInfo, now: ProcessInfo) -> float:
-    """Seconds since the last look in which it could have done something."""
+    """Return the seconds since the last check in which it could run."""
     return now.ran - last.ran if now.state in IS_WAITING_ITS_TURN else LOOK_PAUSE

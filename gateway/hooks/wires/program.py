@@ -1,4 +1,4 @@
-"""A program that is a hook: which one, what it finds around it, and how it is restrained and ended.
+"""A program as a hook: its environment, its restrictions, and its end.
 
 It leads a process group of its own, which ends with it, and sees the environment that its manifest declares.
 """
@@ -41,7 +41,8 @@ from gateway.worker.process_tree import find_descendants, has_sockets
 from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta, ProgramRequest
 from gateway.worker.sandbox import Sandbox
 
-RUNTIME_RESERVE = 1 << 30  # what runtimes set aside and never write: Node half of it for code, or it does not start
+# runtimes reserve memory that they never use: Node needs half of this for code, or does not start
+RUNTIME_RESERVE = 1 << 30
 
 SHORT_ERRORS = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
@@ -51,27 +52,29 @@ _encode = msgspec.json.Encoder().encode
 ForkProgram: TypeAlias = Callable[
     [ProgramRequest, asyncio.SubprocessProtocol, int | None], Awaitable[asyncio.SubprocessTransport]
 ]
-"""Starts a program in a process that can be restricted, and ends with us; its errors go where the number says."""
+"""Start a program in a process that can be restricted, and that ends with us; the number is a descriptor for its
+errors.
+"""
 
 
 class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Which program, and what it finds around it."""
+    """A program and its environment."""
 
     name: str
     command: tuple[str, ...]
     folder: Path
     log: Path
-    redact: Callable[[str], str] = str  # takes secrets out of what it prints
-    env: Mapping[str, str] = {}  # all of it: nothing else is there
+    redact: Callable[[str], str] = str  # removes secrets from its output
+    env: Mapping[str, str] = {}  # its whole environment
     options: Mapping[str, Any] = {}
-    mark: str = ""  # by which what it leaves behind is found
-    is_guard: bool = False  # `on_error: deny`: what cannot be understood is a failure
+    mark: str = ""  # finds the processes that it leaves behind
+    is_guard: bool = False  # `on_error: deny`: output without a meaning is a failure
     memory: int | None
-    sandbox: Sandbox | None = None  # what it reaches
-    fork: ForkProgram | None = None  # makes its process; None: we do, and nothing restricts it
+    sandbox: Sandbox | None = None  # its restrictions
+    fork: ForkProgram | None = None  # makes its process; None: we do, without restrictions
 
     def environ(self) -> dict[str, str]:
-        """HOOK_OPTIONS is how a program of any language comes by its options."""
+        """Return the environment; HOOK_OPTIONS passes the options to a program in any language."""
         told = {"HOOK_NAME": self.name, "HOOK_OPTIONS": _encode(self.options).decode()}
         return {**self.env, **env_of(self.mark), **told}
 
@@ -83,14 +86,14 @@ def describe_start_failure(spec: ProgramSpec, error: Exception) -> str:
 
 
 def is_limit_error(error: Exception) -> bool:
-    """Tell if the system has no process, or no descriptor for its pipes, for now."""
+    """Return True if the system has no process, or no descriptor for its pipes, at the moment."""
     return isinstance(error, OSError) and error.errno in SHORT_ERRORS
 
 
 async def open_process(
     spec: ProgramSpec, protocol: asyncio.SubprocessProtocol, stderr: int | None = None
 ) -> asyncio.SubprocessTransport:
-    """Its process, the leader of a group. OSError, ValueError or HookFailed: it cannot be started."""
+    """Start its process, the leader of a group. Raises OSError, ValueError or HookFailed."""
     if spec.fork is not None:
         program = ProgramRequest(
             command=spec.command, folder=str(spec.folder), env=spec.environ(), sandbox=spec.sandbox
@@ -108,7 +111,7 @@ async def open_process(
 
 
 def limit_program(pid: int, spec: ProgramSpec) -> None:
-    """When the machine runs short, the program goes before the gateway; where the system has means for that."""
+    """Let the system end the program before the gateway when memory is short, if the system can."""
     kernel.restore_descriptor_limit(pid)
     if spec.memory is not None:
         kernel.limit_data(pid, spec.memory + RUNTIME_RESERVE)
@@ -118,14 +121,14 @@ def limit_program(pid: int, spec: ProgramSpec) -> None:
 
 
 def kill_program(transport: asyncio.SubprocessTransport) -> None:
-    """And its group, which one that has only just begun does not lead yet."""
+    """Kill the program and its group, which a program does not lead yet in its first moment."""
     kill_group(transport.get_pid())
     with suppress(ProcessLookupError):
         transport.kill()
 
 
 def close_pipes(transport: asyncio.SubprocessTransport) -> None:
-    """Close the pipes of a program that has ended: who escaped may hold them, and never read what waits there."""
+    """Close the pipes of a program that has ended: an escaped child may hold them open, and never read."""
     writer = transport.get_pipe_transport(0)
     assert isinstance(writer, asyncio.WriteTransport)
     if writer.get_write_buffer_size():
@@ -133,19 +136,19 @@ def close_pipes(transport: asyncio.SubprocessTransport) -> None:
     transport.close()
 
 
-EXIT_DELAY = 0.1  # seconds that a program which closed its stdout has to end by itself
-# A program that never answered does not read or write lines, or its answers lie in a buffer.
+EXIT_DELAY = 0.1  # seconds for a program to exit after it closed its stdout
+# A program that never answered does not read or write lines, or keeps its answers in a buffer.
 SILENCE_HELP = (
     "it has to answer each line with one, and flush it; what reads its input to the end is `protocol: oneshot`"
 )
-OUTPUT_DELAY = 0.2  # seconds for what an ended program has written; what it left behind may hold its stdout longer
+OUTPUT_DELAY = 0.2  # seconds to read a program's output after its end; a child may hold its stdout open for longer
 
 
 class LastingProgramPipes(asyncio.SubprocessProtocol):
-    """Carries bytes between a program and the peer; `broken`: what it wrote becomes no message, `silent`: it closed its
-    stdout, `ended`: with this status.
+    """The pipes between a lasting program and the peer.
 
-    A program may answer and end at once: its end counts when all that it wrote has been read.
+    `broken` reports output that is no message, `silent` a closed stdout, and `ended` the exit status. A program may
+    answer and exit at once: its end counts when all its output has been read.
     """
 
     transport: asyncio.SubprocessTransport | None = None  # until there is a process
@@ -212,7 +215,7 @@ class LastingProgram:
 
     @classmethod
     async def start(cls, spec: ProgramSpec, serve: Capability, tasks: TaskGroup) -> "LastingProgram":
-        """Raises HookError when the program cannot be started; nothing of it is left then."""
+        """Start the program. Raises HookError if this fails; nothing of it is left then."""
         program = cls(spec, serve, tasks)
         try:
             await program._begin()
@@ -235,7 +238,7 @@ class LastingProgram:
         return (self.pid,)
 
     def find_obstacle(self) -> str:
-        """Return why it must not end though it is not called, as far as the system shows it; "" if nothing is seen."""
+        """Return why an idle program must not end, as far as the system shows it; "" if nothing is seen."""
         if self._peer.is_serving:
             return "it waits for an answer of the gateway"
         if find_descendants({self.pid}):
@@ -252,7 +255,7 @@ class LastingProgram:
         return answer if meta.decides else unused_part_of(answer)
 
     async def stop(self, grace: float) -> None:
-        """Closing its stdin tells a program that no more will come."""
+        """Stop the program: its closed stdin tells it that no more events come."""
         self._why = self._why or "it was stopped"
         if self._pipes.transport and (stdin := self._pipes.transport.get_pipe_transport(0)):
             stdin.close()
@@ -263,10 +266,10 @@ class LastingProgram:
             await self.gone.wait()
 
     def dump(self) -> None:
-        """A foreign program cannot say where it hangs."""
+        """Do nothing: a foreign program cannot write its stacks."""
 
     def free(self) -> None:
-        """Nor be made to let go."""
+        """Do nothing: a foreign program cannot be interrupted."""
 
     def kill(self, reason: str) -> None:
         self._why = self._why or reason
@@ -282,7 +285,7 @@ class LastingProgram:
             os.close(write)
 
     async def _kill_orphans(self) -> None:
-        """What it started and detached from itself ends with it."""
+        """Kill the processes that it started and detached."""
         await self.gone.wait()
         await run_in_thread(kill_marked, self._spec.mark)
 
@@ -291,7 +294,7 @@ class LastingProgram:
         return HookFailed(f"{self._spec.name} {why}{helps}", kind="timeout")
 
     def _noticed(self, message: RpcMessage) -> None:
-        """A foreign program has no messages about the wire itself."""
+        """Ignore a message about the wire itself; a foreign program has none."""
 
     def _ended(self, status: int) -> None:
         self._end(self._why or describe_exit(status))
@@ -309,7 +312,7 @@ MAX_STDERR_BYTES = 64 << 10  # bytes of its stderr
 
 
 class ProgramRun(asyncio.SubprocessProtocol):
-    """One process of the program, and what it wrote; `over` when it has ended and all of that is here."""
+    """One process of the program, and its output; `over` is set when it has ended and all output is here."""
 
     def __init__(self) -> None:
         self.stdout, self.stderr = bytearray(), bytearray()
@@ -321,7 +324,7 @@ class ProgramRun(asyncio.SubprocessProtocol):
         return self._transport.get_pid()
 
     def write(self, data: bytes) -> None:
-        """All that it can read; it need not."""
+        """Send all of its input; it need not read it."""
         stdin = self._transport.get_pipe_transport(0)
         assert isinstance(stdin, asyncio.WriteTransport)
         stdin.write(data)
@@ -371,7 +374,7 @@ class OneshotProgram:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Of all that run now."""
+        """The ids of all processes that run now."""
         return tuple(run.pid for run in self._running)
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
@@ -405,7 +408,7 @@ class OneshotProgram:
         await run_in_thread(kill_marked, self._spec.mark)
 
     async def _run(self, data: bytes) -> tuple[int, bytes, bytes]:
-        """Its exit code, its stdout, and the end of its stderr."""
+        """Run it once and return its exit code, its stdout, and the end of its stderr."""
         run, spec = ProgramRun(), msgspec.structs.replace(self._spec, mark=make_mark(self._spec.mark))
         try:
             transport = await open_process(spec, run)
@@ -420,7 +423,7 @@ class OneshotProgram:
             run.kill()
             with anyio.CancelScope(shield=True):
                 await run.over.wait()
-                await run_in_thread(kill_marked, spec.mark)  # what it detached from itself
+                await run_in_thread(kill_marked, spec.mark)  # detached processes
             self._running.discard(run)
             self._idle.set()
             self._idle = anyio.Event()

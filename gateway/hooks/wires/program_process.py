@@ -1,7 +1,7 @@
-"""A program whose process the fork server has made: it looks as one that was started here.
+"""A program in a process of the fork server, with the interface of a local subprocess.
 
-Whoever restricts a process must be in it, alone and before the program is: that is the fork server's child, and not the
-daemon, which has threads.
+Restrictions must be set inside the process, before the program starts and without other threads: so in a child of the
+fork server, and not of the daemon, which has threads.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from gateway.worker.kernel import kill_group
 
 
 class ProgramProcess:
-    """The process, as far as a transport wants to know it: what `subprocess.Popen` is otherwise."""
+    """The process, with the part of `subprocess.Popen` that a transport needs."""
 
     def __init__(self, control: ProcessControl, stdin: int, stdout: int, stderr: int | None) -> None:
         self.stdin = FileIO(stdin, "wb")
@@ -40,13 +40,13 @@ class ProgramProcess:
             self.started.set_result(None)
 
     def attach(self, transport: "ProgramTransport") -> None:
-        """This one is told of its end, which may have come already."""
+        """Notify this transport of the end, which may have come already."""
         self._transport = transport
         if self.returncode is not None:
             transport.tell_ended(self.returncode)
 
     def close(self) -> None:
-        """It was not started."""
+        """Close the pipes of a process that was not started."""
         for file in (self.stdin, self.stdout, self.stderr):
             if file is not None:
                 file.close()
@@ -58,7 +58,7 @@ class ProgramProcess:
         self._control("kill")
 
     def end(self, how: int | str) -> None:
-        """Nothing of it is left; words say that it never was."""
+        """Handle the end; a text means that it never started."""
         if isinstance(how, str) and not self.started.done():
             self.started.set_exception(OSError(how))
             return
@@ -67,7 +67,7 @@ class ProgramProcess:
             self._transport.tell_ended(self.returncode)
 
     def lose(self, why: str) -> None:
-        """The fork server is gone, and a program with it; what that had started is not."""
+        """Handle the loss of the fork server: the program dies with it, but not its children."""
         self.is_orphaned = True
         if not self.started.done():
             self.started.set_exception(HookFailed(why, kind="orphaned"))
@@ -77,7 +77,7 @@ class ProgramProcess:
 
 
 class ProgramTransport(BaseSubprocessTransport):
-    """The pipes of such a process, and when it has ended."""
+    """The pipes of such a process, and its end."""
 
     def _start(self, args: Any, *_: Any, **__: Any) -> None:
         self._proc = args
@@ -87,13 +87,13 @@ class ProgramTransport(BaseSubprocessTransport):
 
 
 def is_orphan(transport: asyncio.SubprocessTransport | None) -> bool:
-    """The fork server ended, and this program with it."""
+    """Return True if this program died with the fork server."""
     process = transport.get_extra_info("subprocess") if transport is not None else None
     return isinstance(process, ProgramProcess) and process.is_orphaned
 
 
 async def connect_program(process: ProgramProcess, protocol: asyncio.SubprocessProtocol) -> asyncio.SubprocessTransport:
-    """The transport of a process that has been asked for. OSError or HookFailed: it could not be made."""
+    """Wait for a requested process and return its transport. Raises OSError or HookFailed."""
     try:
         await process.started
     except BaseException:

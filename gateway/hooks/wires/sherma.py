@@ -1,9 +1,8 @@
-"""Our events in sherma's words, and back: the one table of its methods and fields.
+"""Our events in sherma's terms, and back: the one table of its methods and fields.
 
-sherma names the moments around a call differently, sends a context of its own shape, and takes back less than we do.
-A row says for one of its methods which of our fields stand behind which of its own. Its `messages`, `response`,
-`tools`, `tool_calls` and `error` are there to be read; making a model is never told to a remote hook. It has no word
-for a decision.
+sherma names the moments around a call differently, sends a context of its own shape, and accepts fewer changes than we
+do. A row maps the fields of one method to ours. Its `messages`, `response`, `tools`, `tool_calls` and `error` are
+read-only; the creation of a model is never sent to a remote hook. sherma has no decisions.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,11 +23,11 @@ class ShermaMethod(msgspec.Struct, frozen=True):
     point: str
     fields: Mapping[str, str | Mapping[str, str]]
     fits: Callable[[Fields], bool] = lambda _: True
-    # What its name says of our event, and no field of its own does.
+    # What the method's name says about our event, and none of its fields does.
     says: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     def params(self, ours: Fields) -> dict[str, Any]:
-        """The context that sherma expects; what we do not have has an empty value of its kind."""
+        """Return sherma's context; a field that we lack has an empty value of its type."""
         sent: dict[str, Any] = {}
         for theirs, own in self.fields.items():
             if isinstance(own, str):
@@ -38,7 +37,7 @@ class ShermaMethod(msgspec.Struct, frozen=True):
         return sent
 
     def changes(self, result: Fields) -> dict[str, Any]:
-        """What a reply of a sherma server says about fields of ours."""
+        """Return the changes of our fields in a sherma server's reply."""
         found: dict[str, Any] = {}
         for theirs, own in self.fields.items():
             if theirs in READ_ONLY or result.get(theirs) is None:
@@ -50,7 +49,7 @@ class ShermaMethod(msgspec.Struct, frozen=True):
         return found
 
     def event(self, params: Fields) -> dict[str, Any]:
-        """The fields of our event in a request of a sherma client."""
+        """Return the fields of our event from a sherma client's request."""
         found = dict(self.says)
         for theirs, own in self.fields.items():
             value = params.get(theirs)
@@ -62,7 +61,7 @@ class ShermaMethod(msgspec.Struct, frozen=True):
         return found
 
     def reply(self, changed: Fields, params: Fields) -> dict[str, Any]:
-        """Changed fields of our event as a sherma client takes them."""
+        """Return changed fields of our event for a sherma client."""
         found: dict[str, Any] = {}
         for theirs, own in self.fields.items():
             if isinstance(own, str):
@@ -177,12 +176,12 @@ METHODS: tuple[ShermaMethod, ...] = (
     ShermaMethod("after_interrupt", "interrupt:after", {**_CALL_FIELDS, "value": "value", "response": "response"}),
 )
 
-POINTS: tuple[str, ...] = tuple(dict.fromkeys(method.point for method in METHODS))  # the events that it has words for
+POINTS: tuple[str, ...] = tuple(dict.fromkeys(method.point for method in METHODS))  # the events with a method
 METHOD_NAMES: frozenset[str] = frozenset(method.name for method in METHODS) | NEVER_SENT
 
 
 def find_method(point: str, fields: Fields) -> ShermaMethod | None:
-    """sherma's method for one of our events; None where it has none."""
+    """Return sherma's method for one of our events; None if it has none."""
     return next((method for method in METHODS if method.point == point and method.fits(fields)), None)
 
 

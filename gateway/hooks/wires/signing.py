@@ -1,6 +1,6 @@
-"""Signed requests, as Standard Webhooks writes them: who has the secret wrote this body, a moment ago, once.
+"""Signed requests by Standard Webhooks: an owner of the secret wrote this body, a moment ago, once.
 
-The signature is over `id.timestamp.body`, byte for byte, so that nothing is parsed before it is believed.
+The signature covers `id.timestamp.body`, byte for byte, so that nothing is parsed before it is verified.
 """
 
 import base64
@@ -16,11 +16,11 @@ MIN_SECRET_BYTES = 24
 
 
 class BadSignature(ValueError):
-    """The request was not signed with this secret, not now, or not for the first time."""
+    """An error: the request was not signed with this secret, not recently, or not for the first time."""
 
 
 def key_of(secret: str) -> bytes:
-    """The key in a secret: `whsec_` and base64, or any other text of at least 24 characters as it stands."""
+    """Return the key of a secret: `whsec_` and base64, or any other text of at least 24 characters."""
     if secret.startswith("whsec_"):
         try:
             key = base64.b64decode(secret[6:], validate=True)
@@ -34,7 +34,7 @@ def key_of(secret: str) -> bytes:
 
 
 def sign(key: bytes, message: str, timestamp: float, body: bytes) -> dict[str, str]:
-    """The headers that go with this body."""
+    """Return the signature headers for this body."""
     stamp = str(int(timestamp))
     return {
         "webhook-id": message,
@@ -49,7 +49,7 @@ def _signature(key: bytes, message: str, stamp: str, body: bytes) -> str:
 
 
 class Verifier:
-    """Believes each signed request once, within five minutes."""
+    """A verifier that accepts each signed request once, within five minutes."""
 
     def __init__(self, key: bytes, clock: Callable[[], float]) -> None:
         self._key = key
@@ -57,7 +57,7 @@ class Verifier:
         self._seen: OrderedDict[str, float] = OrderedDict()
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Raises BadSignature with the reason; headers by their lower-case names."""
+        """Verify a request; raises BadSignature with the reason. Header names are in lower case."""
         message, stamp, given = (headers.get(f"webhook-{part}", "") for part in ("id", "timestamp", "signature"))
         if not (message and stamp.isascii() and stamp.isdigit() and len(stamp) < 12 and given):
             raise BadSignature("the request is not signed")

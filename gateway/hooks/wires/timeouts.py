@@ -1,7 +1,7 @@
-"""What is done about a call that is over its time, step by step, each harder than the one before.
+"""The steps after a call's time limit, each harder than the one before.
 
-The task is cancelled; a handler that holds the loop is asked where it hangs, and made to let go; and what resists is
-killed. A handler that is cancelled properly never sees the second step.
+The task is cancelled; a hook that blocks the loop is asked where it hangs, and interrupted; a hook that resists is
+killed. A hook that handles cancellation well never sees the second step.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.protocol import BatchTerms, CallMeta
 
-HELD_AFTER = 0.1  # seconds from the cancellation until we take the loop for held
-DUMP_TIME = 0.03  # seconds to write down where it hangs
+HELD_AFTER = 0.1  # seconds from the cancellation until the loop counts as blocked
+DUMP_TIME = 0.03  # seconds to write the stacks
 GRACE = 1.0  # seconds from the cancellation to the kill
 
 _encode = msgspec.json.Encoder().encode
 
 
 class CallHolder(Protocol):
-    """The process that holds the call."""
+    """The process that runs the call."""
 
     def dump(self) -> None: ...
 
@@ -36,7 +36,7 @@ class CallHolder(Protocol):
 
 
 class CallTimeout:
-    """`spare`: seconds that pass before that for which the limit is."""
+    """The time limit of a call; `spare` seconds pass before the limited part begins."""
 
     def __init__(self, holder: CallHolder, cancel: Callable[[], None], limit: float, spare: float = 0.0) -> None:
         self._holder = holder
@@ -48,7 +48,7 @@ class CallTimeout:
         self.limit = limit
         self.why = ""
         self.is_abandoned = False
-        self.is_alone = True  # no other call ran beside it: what was started since then is this call's
+        self.is_alone = True  # no other call ran beside it: processes started since then are this call's
 
     @property
     def is_late(self) -> bool:
@@ -59,13 +59,13 @@ class CallTimeout:
         return self._loop.time() - self._begun
 
     def abandon(self) -> None:
-        """Nobody waits for the answer any more, which may have come in the same moment."""
+        """Cancel the call, because its caller is gone. The answer may arrive at the same moment."""
         if not self.is_late and not self._has_ended:
             self.is_abandoned = True
             self.begin("was cancelled")
 
     def begin(self, why: str = "") -> None:
-        """The time is over."""
+        """Start the steps, because the time is over."""
         if not self.is_late:
             self.why = why or f"was over its {self.limit:g} s"
             self._end = self._loop.time() + GRACE
@@ -85,7 +85,7 @@ class CallTimeout:
         self._next(DUMP_TIME, self._free)
 
     def _free(self) -> None:
-        """Again and again: it may just have been in the midst of a message, which must not be torn."""
+        """Interrupt repeatedly: the first try may have met the middle of a message, which must stay whole."""
         if self._loop.time() < self._end:
             self._holder.free()
             self._next(HELD_AFTER, self._free)
@@ -94,8 +94,9 @@ class CallTimeout:
 
 
 class ActiveCalls:
-    """The calls that are under way at one peer. `late` makes the failure of one that was over its time; `over` is told
-    of each that has come to its end.
+    """The running calls of one peer.
+
+    `late` makes the error of a call over its limit; `over` is called for each call that has ended.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class ActiveCalls:
         self._running: dict[int, CallTimeout] = {}
 
     async def make(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> RpcMessage:
-        """Raises HookFailed when there is no answer, or it came too late."""
+        """Make a call. Raises HookFailed without an answer, or if it came too late."""
         call, answered = self._begin(name, encode_fields(fields), _encode(meta), timeout)
         try:
             message = await answered
@@ -125,7 +126,7 @@ class ActiveCalls:
     async def make_batch(
         self, batch: bytes, terms: BatchTerms, limit: float, note: Callable[[RpcMessage, CallTimeout], None]
     ) -> None:
-        """Make one call of many events, each with this limit. `note` gets its answer, also after a cancellation.
+        """Make one call with many events, each with this limit. `note` gets the answer, even after a cancellation.
 
         Raises HookFailed without an answer.
         """

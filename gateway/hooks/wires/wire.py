@@ -1,8 +1,8 @@
-"""How a hook is reached, whatever it runs in: one call, one answer.
+"""The connection to a hook of any kind: one call, one answer.
 
 A wire speaks JSON-RPC 2.0. The method is the event's name, `params` are its fields, and `meta` (a member beside
-`params`, which a plain JSON-RPC peer may ignore) is what the hook may know of the call itself. The result is null,
-changed fields, or an outcome as plain data. Requests go both ways: a hook asks the gateway on the same wire.
+`params`, which a plain JSON-RPC peer may ignore) describes the call itself. The result is null, changed fields, or an
+outcome as plain data. Requests go both ways: a hook sends requests to the gateway on the same wire.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,20 +15,20 @@ from gateway.errors import HookError
 from gateway.events import Question, outcome_from
 from gateway.worker.protocol import CallMeta
 
-# verb ("send", "store.get"), its parameters, and the id of the event during which the hook asks ("" when none).
+# verb ("send", "store.get"), its parameters, and the id of the event that the hook handles ("" if none).
 Capability = Callable[[str, dict[str, Any], str], Awaitable[Any]]
 
 MAX_ANSWER_BYTES = 4 << 20  # of a hook that runs elsewhere
 
-# raised: the handler raised · timeout: it was over its time · died: its process or connection ended ·
-# killed: its process was, and not by us ·
-# garbled: what it wrote is no answer · refused: the wire did not take the call
-# orphaned: the fork server ended, and its process with it, which need not be its fault
+# raised: the hook raised · timeout: it was over its time · died: its process or connection ended ·
+# killed: another process killed its process ·
+# garbled: its output is no answer · refused: the wire did not take the call
+# orphaned: the fork server ended, and its process with it, which may not be its fault
 FailureKind = Literal["raised", "timeout", "died", "killed", "garbled", "refused", "orphaned", "untrusted", "short"]
 
 
 class BagDelta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a call did to a bag; a delta, so that two hooks that run at once do not undo each other."""
+    """The changes that a call made to a bag; a delta, so that two concurrent hooks do not undo each other's."""
 
     put: dict[str, Any] = {}
     gone: tuple[str, ...] = ()
@@ -46,18 +46,18 @@ NO_CHANGE = BagDelta()
 
 
 class HookAnswer(msgspec.Struct, frozen=True):
-    """What came back from one call."""
+    """The result of one call."""
 
-    result: Any = None  # what the handler returned or raised as its outcome, as plain data
-    changed: dict[str, Any] = {}  # writable fields that have another value now
-    ask: Question | None = None  # the handler needs a person's answer first; nothing else of this answer counts
-    refused: tuple[str, ...] = ()  # read-only fields that the handler changed: warned about, not applied
+    result: Any = None  # what the hook returned or raised as its outcome, as plain data
+    changed: dict[str, Any] = {}  # writable fields with a new value
+    ask: Question | None = None  # the hook needs a person's answer first; nothing else of this answer counts
+    refused: tuple[str, ...] = ()  # read-only fields that the hook changed: warned about, not applied
     turn_bag: BagDelta = NO_CHANGE
     session_bag: BagDelta = NO_CHANGE
 
 
 class HookFailed(HookError):
-    """One call failed, or the hook as a whole; `kind` says how, `traceback` where."""
+    """One call failed, or the hook as a whole; `kind` is the way, `traceback` the place."""
 
     def __init__(self, message: str, *, kind: FailureKind, traceback: str = "") -> None:
         super().__init__(message)
@@ -66,7 +66,7 @@ class HookFailed(HookError):
 
 
 def answer_of(result: Any, who: str = "") -> HookAnswer:
-    """The answer in a result as plain data. Raises HookFailed when that means nothing; `who` begins its text."""
+    """Return the answer in a plain result. Raises HookFailed if it has no meaning; `who` starts the text."""
     try:
         outcome = outcome_from(result)
     except (TypeError, ValueError) as error:
@@ -75,24 +75,24 @@ def answer_of(result: Any, who: str = "") -> HookAnswer:
 
 
 def unused_part_of(answer: HookAnswer) -> HookAnswer:
-    """Of the answer of one that only observes: what it would have decided, which has no effect and is told."""
+    """Return the decision in an observer's answer, which has no effect but a remark; drop the rest."""
     is_decision = isinstance(answer.result, Mapping) and "decision" in answer.result
     return answer if is_decision or answer.ask is not None else HookAnswer()
 
 
 class Disconnection:
-    """Whether, and in words why, the other end of a wire is no more. Any number of tasks may wait for it."""
+    """The end of a wire, with its reason. Any number of tasks may wait for it."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
         self.reason = ""
-        self.is_orphaned = False  # the fork server ended, and it with that
+        self.is_orphaned = False  # it ended together with the fork server
 
     def __bool__(self) -> bool:
         return self._event.is_set()
 
     def tell(self, reason: str, is_orphaned: bool = False) -> None:
-        """The first reason stands."""
+        """Set the reason; the first one is kept."""
         if not self._event.is_set():
             self.reason, self.is_orphaned = reason, is_orphaned
             self._event.set()
@@ -103,17 +103,17 @@ class Disconnection:
 
 
 class Wire(Protocol):
-    """The gateway's end of the way to one hook."""
+    """The gateway's end of the connection to one hook."""
 
     @property
     def gone(self) -> Disconnection: ...
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
-        """Tell the hook of one event; `fields` as bytes are JSON already, encoded once for all hooks.
+        """Call the hook for one event; `fields` as bytes are JSON, encoded once for all hooks.
 
         Raises:
-            HookFailed: it raised, was over its time, died, or answered what is no answer.
+            HookFailed: it raised, was over its time, died, or gave no valid answer.
         """
 
     async def stop(self, grace: float) -> None:
-        """Let it finish what it has begun, for at most `grace` seconds; afterwards nothing of it is left."""
+        """Let it finish its work for at most `grace` seconds; afterwards nothing of it is left."""

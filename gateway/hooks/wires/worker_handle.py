@@ -1,24 +1,24 @@
 """The gateway's handle on one worker: a process that runs one folder hook.
 
-A worker is made by the fork server, is ready when its handler has been imported, and is gone when its process and
-whatever that started have ended. Who owns it makes the next one.
+The fork server makes a worker; it is ready when its hook has been imported, and gone when its process and all its
+children have ended. Its owner then makes the next one.
 
 Theory of operation: a call that takes too long
 
-Each call has a `CallTimeout`, whose timer starts with it. When the time is over (or nobody waits any more) these steps
+Each call has a `CallTimeout`, whose timer starts with it. When the time is over (or the caller is gone) these steps
 follow, each harder than the one before, until the worker has answered the call:
 
-1. At once: `$cancel` over the wire. The worker notes where the coroutine waits and cancels its task. A handler that
-   awaits ends here and never sees the next step.
-2. After 0.1 s the loop of the worker is taken for held, by a plain function that sleeps or computes. The fork server
-   sends a signal on which the interpreter writes the stack of each thread into the worker's stack file ("dump").
-3. After another 0.03 s a second signal ("free"), whose handler raises `CallTimedOut` in whatever holds the loop. It is
-   repeated every 0.1 s, since the first may have met the worker in the midst of a message, which must not be torn.
-4. One second after the cancellation the process is killed ("kill"), and the fork server kills what it started.
+1. At once: `$cancel` over the wire. The worker notes where the coroutine waits and cancels its task. A hook that awaits
+  ends here and never sees the next step.
+2. After 0.1 s the worker's loop counts as blocked, by a plain function that sleeps or computes. The fork server sends a
+  signal on which the interpreter writes the stack of each thread into the worker's stack file ("dump").
+3. After another 0.03 s a second signal ("free"), whose handler raises `CallTimedOut` in the code that blocks the loop.
+  It is repeated every 0.1 s, since the first may have met the middle of a message, which must stay whole.
+4. One second after the cancellation the process is killed ("kill"), and the fork server kills its children.
 
-In steps 1 to 3 the worker survives, and with it what its handler keeps in memory; the processes that a call had started
-are killed ("prune") when no other call ran beside it. The caller hears of it once the worker has answered or is gone,
-with the stacks of step 2 as the traceback: only then is it certain that the handler does no more.
+In steps 1 to 3 the worker survives, and with it the data that its hook keeps in memory; the processes that a call
+started are killed ("prune") if no other call ran beside it. The caller gets its error once the worker has answered or
+is gone, with the stacks of step 2 as the traceback: only then it is certain that the hook has stopped.
 """
 
 import asyncio
@@ -41,15 +41,15 @@ from gateway.worker.protocol import BatchAnswer, BatchTerms, CallMeta, LoadedHan
 from gateway.worker.tool_names import TOOL_SERVERS
 
 BUFFER_BYTES = 1 << 14  # of each worker; most answers are short
-LAST_READS = 32  # of what is still in the socket when its writer is gone
-EXIT_DELAY = 0.05  # seconds that a process which closed its wire has to end by itself
-ANSWER_TIMEOUT = 1.0  # seconds for a worker without a call to say what it keeps, and whether it may end
-MAX_REMARKS, MAX_REMARK = 20, 300  # of what it says while it runs, and of the characters of each
-KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest machine
+LAST_READS = 32  # of the socket's remaining data when its writer is gone
+EXIT_DELAY = 0.05  # seconds for a process to exit after it closed its wire
+ANSWER_TIMEOUT = 1.0  # seconds for an idle worker to say what it keeps, and if it may end
+MAX_REMARKS, MAX_REMARK = 20, 300  # of its remarks while it runs, and of the characters of each
+KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest host
 
 
 class BatchOutcome(NamedTuple):
-    """How long each event took that a worker began; why some failed; what some answered, in vain."""
+    """The time of each event that a worker began; the errors of some; the answers of others, which have no effect."""
 
     seconds: Sequence[float]
     failed: Mapping[int, HookFailed]
@@ -57,7 +57,7 @@ class BatchOutcome(NamedTuple):
 
 
 class WorkerPipe(asyncio.BufferedProtocol):
-    """Carries bytes from the socket to the peer."""
+    """The bytes between the socket and the peer."""
 
     def __init__(self, peer: Peer, closed: Callable[[], object]) -> None:
         self._peer = peer
@@ -82,7 +82,7 @@ class WorkerPipe(asyncio.BufferedProtocol):
 
 
 class WorkerHandle:
-    """One hook's process. Made by `ForkServerClient.start`."""
+    """One hook's process, from `ForkServerClient.start`."""
 
     def __init__(
         self, spec: WorkerSpec, control: ProcessControl, output: HookOutput, serve: Capability, tasks: TaskGroup
@@ -94,12 +94,12 @@ class WorkerHandle:
         self._calls = ActiveCalls(self._peer, self.process, self._late, self._over)
         self._transport: asyncio.Transport | None = None
         self._loaded: asyncio.Future[LoadedHandlers] = asyncio.get_running_loop().create_future()
-        self.remarks: dict[str, None] = {}  # what it has said while it ran of what it does in vain, each once
-        self.is_worn = False  # it ran out of memory once: another one should take its place
+        self.remarks: dict[str, None] = {}  # its remarks at run time about code without an effect, each once
+        self.is_worn = False  # it ran out of memory once: a new worker should replace it
 
     @property
     def is_asking(self) -> bool:
-        """Tell if it waits for an answer of the gateway."""
+        """True if it waits for an answer of the gateway."""
         return self._peer.is_serving
 
     @property
@@ -107,7 +107,7 @@ class WorkerHandle:
         return self._loaded.result()
 
     async def connect(self, sock: socket.socket) -> None:
-        """Take this end of the wire, and say at the other which hook it is."""
+        """Take this end of the wire, and send the specification of the hook to the other."""
         loop = asyncio.get_running_loop()
         self._socket = sock
         pipe = WorkerPipe(self._peer, lambda: loop.call_later(EXIT_DELAY, self.process.kill, CLOSED))
@@ -116,7 +116,7 @@ class WorkerHandle:
         self._peer.tell("$start", {"spec": self.spec})
 
     async def wait_ready(self, timeout: float) -> None:
-        """Wait until the handler is imported. Raises HookFailed with the reason, and then nothing of it is left."""
+        """Wait until the hook is imported. Raises HookFailed with the reason; nothing of the worker is left then."""
         try:
             with anyio.fail_after(timeout):
                 await asyncio.shield(self._loaded)
@@ -144,8 +144,11 @@ class WorkerHandle:
     async def tell_batch(
         self, batch: bytes, terms: BatchTerms, limit: float, note: Callable[[BatchOutcome], None]
     ) -> None:
-        """Notify it of events in one message; `limit` is that of each. `note` hears what came of them,
-        also when the caller is cancelled. Raises HookFailed: the outcomes are unknown.
+        """Notify it of several events in one message; `limit` applies to each.
+
+        `note` gets the outcomes, even after a cancellation.
+
+        Raises HookFailed if the outcomes are unknown.
         """
         if self.gone:
             raise self.process.failure()
@@ -154,7 +157,7 @@ class WorkerHandle:
         await self._calls.make_batch(batch, terms, limit, lambda message, call: note(self._read_told(message, call)))
 
     def _read_told(self, message: RpcMessage, call: CallTimeout) -> BatchOutcome:
-        """The event that was cut off is late, or goes back to the journal."""
+        """Read the outcomes; an event that was cut off is late, or returns to the journal."""
         if message.error is not None:
             raise self._failed(message.error)
         told = msgspec.convert(message.result, BatchAnswer, str_keys=True)
@@ -168,7 +171,7 @@ class WorkerHandle:
         return BatchOutcome(told.seconds, failed, told.answers)
 
     async def stop(self, grace: float = 2.0) -> None:
-        """It finishes what it has begun, and its background tasks are cancelled; after `grace` seconds it is killed."""
+        """Stop it: it finishes its work, its background tasks are cancelled, and after `grace` seconds it is killed."""
         self.process.is_stopping = True
         self._peer.tell("$stop")
         try:
@@ -178,11 +181,11 @@ class WorkerHandle:
             await self._end("it did not stop within its time")
 
     def adopt(self, kept: Mapping[str, Any]) -> None:
-        """Give it what the one before it kept for the turns that go on."""
+        """Pass on the state that its predecessor kept for running turns."""
         self._peer.tell("$adopt", kept)
 
     async def ask(self, what: str) -> Any:
-        """What it answers to a question of the wire itself; None where it does not, or not in time."""
+        """Ask a question of the wire itself; return None without an answer in time."""
         if not self.gone:
             _, answered = self._peer.call(what, b"{}", b"{}", lambda _: None)
             with anyio.move_on_after(ANSWER_TIMEOUT), suppress(HookFailed):
@@ -213,7 +216,7 @@ class WorkerHandle:
         return HookFailed(fault.message, kind="raised", traceback=traceback)
 
     def _noticed(self, message: RpcMessage) -> None:
-        """What the worker says of itself; or what its handler wrote on our wire, which may be anything."""
+        """Handle the worker's messages about itself. The hook's own code may write anything to our wire."""
         try:
             if message.method == "$ready":
                 _resolve(self._loaded, msgspec.convert(message.params, LoadedHandlers))
@@ -230,7 +233,7 @@ class WorkerHandle:
             self.process.kill(f"it wrote no message of ours: {error}")
 
     def _read_rest(self) -> None:
-        """What it wrote before its end counts, though a busy loop may hear of the end first."""
+        """Read its last output, since a busy loop may learn of the end first."""
         with suppress(OSError):
             for _ in range(LAST_READS):
                 self._peer.received(self._socket.recv(BUFFER_BYTES))
@@ -243,11 +246,11 @@ class WorkerHandle:
 
 
 def _resolve(future: "asyncio.Future[LoadedHandlers]", what: LoadedHandlers | HookFailed) -> None:
-    """The first word counts."""
+    """Set the result, unless one is set."""
     if future.done():
         return
     if isinstance(what, LoadedHandlers):
         future.set_result(what)
     else:
         future.set_exception(what)
-        future.exception()  # nobody may be waiting any more
+        future.exception()  # no task may be waiting any more
