@@ -1,5 +1,5 @@
-"""What runs in the fork server and in the workers: `boot.py` is started as a program, and the rest comes in through it.
+"""The code of the fork server and the workers: `boot.py` is started as a program and imports the rest.
 
-There `gateway` is not this package but what `boot.py` offers to hooks under that name: of the gateway, nothing here may
-import more than that. (Of all this the daemon itself uses only what runs a handler in its own process.)
+In these processes `gateway` is not this package but the part that `boot.py` offers to hooks under that name: nothing
+here may import more of the gateway. (The daemon itself uses only the part that runs a hook in its own process.)
 """

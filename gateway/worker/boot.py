@@ -1,8 +1,8 @@
-"""The program that becomes the fork server, or a worker where forking is not safe.
+"""The program of the fork server, or of a single worker if forking is not safe.
 
-Before anything else is imported, `gateway` becomes what hooks may see of it: a handler that says
-`from gateway.hooks import on` gets that, whether the daemon's own package is installed or not, and a handler that
-reaches for the daemon's insides is told what it may import instead.
+It first limits `gateway` to the part that hooks may import: a hook that says `from gateway.hooks import on` gets it,
+even if the daemon's own package is not installed, and a hook that imports the daemon's internals gets an error that
+names the alternatives.
 """
 
 import importlib
@@ -21,8 +21,8 @@ HERMES = HERE.parent / "hermes"
 EVENTS = HERE.parent / "events"
 PACKAGE = "gateway.worker"
 MODULE_TABLE = "gateway.hermes.modules"
-# What this program is made of, and events. A name without a file is a package that holds nothing itself: of
-# `gateway.hermes` the other files belong to the daemon.
+# The files of this program, and events. A name without a file is an empty package: the other files of `gateway.hermes`
+# belong to the daemon.
 OWN: Mapping[str, Path | None] = {
     "gateway": None,
     "gateway.events": EVENTS / "__init__.py",
@@ -36,12 +36,12 @@ OWN: Mapping[str, Path | None] = {
     "gateway.hermes.plugin": HERMES / "plugin",
 }
 OWN_MODULES = tuple(f"{name}." for name in (PACKAGE, "gateway.hermes.shim", "gateway.hermes.plugin"))
-# Modules of Hermes's gateway in which there are classes that people patch.
+# Modules of Hermes's gateway whose classes plugins patch.
 PATCHED_MODULES = ("gateway.platforms.", "gateway.stream_consumer", "gateway.delivery", "gateway.slash_commands")
 
 
 class HandlerModuleFinder(MetaPathFinder):
-    """Finds the modules that hooks are offered, ahead of everything that may be installed."""
+    """A finder for the modules that hooks may import, before anything that is installed."""
 
     def __init__(self, modules: Mapping[str, Path | None]) -> None:
         self._modules = dict(modules)
@@ -49,7 +49,7 @@ class HandlerModuleFinder(MetaPathFinder):
         self._offered: frozenset[str] = frozenset()
 
     def offer(self, names: Iterable[str], loader: Loader) -> None:
-        """From now on handlers find these, made by this loader, and the modules that people patch."""
+        """Offer these modules to hooks, made by this loader, and the modules that plugins patch."""
         self._offered = frozenset(names)
         self._loader = loader
 
@@ -71,7 +71,7 @@ class HandlerModuleFinder(MetaPathFinder):
         return None
 
     def _suggest(self, name: str) -> str:
-        """What was probably meant instead."""
+        """Suggest what was probably meant."""
         offered = {"gateway.events", *(one for one in self._offered if one.startswith("gateway."))}
         home, _, wanted = name.rpartition(".")
         names = getattr(sys.modules.get(home), "__all__", ()) if home in offered else ()
@@ -80,7 +80,7 @@ class HandlerModuleFinder(MetaPathFinder):
         return f"of the gateway they may import {', '.join(sorted(offered))}"
 
     def _is_the_hooks_own(self, name: str) -> bool:
-        """A module called `tools` that lies where the hook itself has said to look is meant, not Hermes's."""
+        """Return True if the hook has its own module of this name (such as `tools`) on a path that it added."""
         top = name.partition(".")[0]
         added = (Path(entry) for entry in sys.path if entry not in self._path)
         return top != "gateway" and any((at / f"{top}.py").is_file() or (at / top).is_dir() for at in added)
@@ -96,7 +96,7 @@ def _make_spec(name: str, file: Path | None) -> ModuleSpec | None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`fork_server|worker` and what it is started with as JSON."""
+    """Run `fork_server` or `worker` with its start values in JSON."""
     role, start = arguments[0], json.loads(arguments[1])
     sys.path += [entry for entry in start.pop("path", ()) if entry not in sys.path]
     finder = HandlerModuleFinder(OWN)

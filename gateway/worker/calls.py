@@ -1,4 +1,4 @@
-"""The calls that are under way in a worker: each a task, each answered once, whatever its handler does."""
+"""The running calls of a worker: each is a task, and gets one answer in every case."""
 
 import asyncio
 import contextvars
@@ -30,7 +30,7 @@ from gateway.worker.protocol import (
 )
 from gateway.worker.tool_names import TOOL_SERVERS
 
-LOOP_SECONDS = 0.005  # that a batch holds the loop, where its handler takes less
+LOOP_SECONDS = 0.005  # for which a batch may block the loop if its hook takes less
 
 _decode_meta = msgspec.json.Decoder(CallMeta).decode
 _decode_batch = msgspec.json.Decoder(EventBatch).decode
@@ -59,26 +59,26 @@ class HandlerCalls:
         self._open: dict[int | str | None, asyncio.Task[None]] = {}
         self.enter_session: Callable[[Mapping[str, str]], object] = lambda _: (
             None
-        )  # before each call, with what it is of
+        )  # gets each call's session before the call
 
     def begin(self, message: WireMessage) -> None:
-        """Never raises: whatever is wrong with a call is its answer."""
+        """Start a call. Never raises: an error becomes the answer."""
         try:
             meta, name = _decode_meta(message.meta), message.method or ""
             context = self._make_context(meta)
             fields = msgspec.json.decode(message.params)
             call = self._make_call(context, name, fields, meta, message.params)
             function = self._handlers.bind(meta.target, call.context)
-        except Exception as error:  # noqa: BLE001 - it is the daemon that must hear of it
+        except Exception as error:  # noqa: BLE001 - the daemon must get it
             self._fail(message.id, error)
             return
         self._start(message, self._run(message.id, call, function), context)
 
     def begin_batch(self, message: WireMessage) -> None:
-        """The same for many events that it only observes: one after the other, in one task."""
+        """Start a batch of events that the hook only observes: one after the other, in one task."""
         try:
             batch, terms = _decode_batch(message.params), _decode_terms(message.meta)
-        except Exception as error:  # noqa: BLE001 - likewise
+        except Exception as error:  # noqa: BLE001 - the daemon must get it
             self._fail(message.id, error)
         else:
             self._start(message, self._run_batch(message.id, batch, terms), contextvars.copy_context())
@@ -133,12 +133,12 @@ class HandlerCalls:
             begun, in_row = now, in_row + 1 if place in told.failed else 0
             if is_cut_off or in_row >= terms.failures or now - first > terms.seconds:
                 break
-            if now - looked > LOOP_SECONDS:  # its own tasks run too, and what the daemon says is heard
+            if now - looked > LOOP_SECONDS:  # lets its own tasks run, and reads the wire
                 await asyncio.sleep(0)
                 looked = now
 
     async def _tell(self, place: int, event: BatchEvent, key: int, terms: BatchTerms, told: BatchAnswer) -> bool:
-        """Returns True when its handler was cut off: then the daemon wants no more of the batch."""
+        """Handle one event of a batch. Return True if the hook was cut off: the daemon then ends the batch."""
         fields = event.fields
         fields["delivery"] = {"key": fields.get("delivery", {}).get("key", key), "attempt": 1}
         session = describe_session(fields) if fields.get("session_key") else {}
@@ -166,13 +166,13 @@ class HandlerCalls:
         try:
             with self._link.signal_guard as guard:
                 self._send(number, {"error": {"code": RAISED} | describe_error(error, self._spec.folder)})
-                guard.afterwards = None  # here no handler holds the loop
+                guard.afterwards = None  # here no hook blocks the loop
         except BaseException:  # noqa: BLE001 - without an answer the daemon would wait until its limit
             os._exit(CANNOT_ANSWER)
 
     def _ended(self, number: int | str | None, task: "asyncio.Task[None]") -> None:
         del self._open[number]
-        if task.cancelled():  # before it began: nothing of ours ran in it
+        if task.cancelled():  # before it began: no code of ours ran in it
             self._fail(number, asyncio.CancelledError())
 
     def cancel(self, number: int) -> None:
@@ -184,6 +184,6 @@ class HandlerCalls:
             task.cancel()
 
     async def finish(self) -> None:
-        """Wait until all are answered."""
+        """Wait until all calls are answered."""
         while self._open:
             await asyncio.wait(self._open.values())

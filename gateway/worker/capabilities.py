@@ -1,8 +1,8 @@
-"""What a hook may do through the gateway: `context.gateway.send(...)` and the like.
+"""A hook's requests to the gateway: `context.gateway.send(...)` and others.
 
-The same call serves both kinds of handlers. In a plain `def` it returns the answer: nothing else can run on the loop
-then, so the call itself reads the wire until the answer is there. In a coroutine it returns a `PendingReply`, to be
-awaited or left: the request is on its way already.
+The same call serves both kinds of hooks. In a plain `def` it returns the answer: nothing else can run on the loop then,
+so the call itself reads the wire until the answer arrives. In a coroutine it returns a `PendingReply`, which may be
+awaited or ignored: the request has already been sent.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ import msgspec
 from gateway.worker.link import WireMessage, WorkerLink
 from gateway.worker.protocol import REQUEST_PREFIX
 
-POLL_MS = 100  # ms between two looks at an answer that another thread may have read
+POLL_MS = 100  # ms between two checks for an answer that another thread may have read
 
 
 class PendingReply:
-    """An answer that is on its way: `await` it, or take its `result()` in a thread."""
+    """A pending answer: `await` it, or take its `result()` in a thread."""
 
     def __init__(self, future: "Future[Any]", requests: "GatewayRequests") -> None:
         self._future = future
@@ -32,14 +32,14 @@ class PendingReply:
         return asyncio.wrap_future(self._future).__await__()
 
     def result(self) -> Any:
-        """Raises RuntimeError with what the gateway said when it refused."""
+        """Wait for the answer; raises RuntimeError with the gateway's reason for a refusal."""
         return self._requests.wait(self._future)
 
 
 class GatewayRequests:
-    """The requests of this worker that the gateway has not answered yet."""
+    """The requests of this worker without an answer so far."""
 
-    own: "ClassVar[GatewayRequests | None]" = None  # for modules that a handler imports: nobody can hand them anything
+    own: "ClassVar[GatewayRequests | None]" = None  # for modules that a hook imports, which get no arguments
 
     def __init__(self, link: WorkerLink) -> None:
         GatewayRequests.own = self
@@ -47,11 +47,11 @@ class GatewayRequests:
         self._numbers = itertools.count(1)
         self._open: dict[int, Future[Any]] = {}
         self._in_plain_code = False
-        self.patches: dict[str, None] = {}  # what its handler has changed of another program's modules, each once
+        self.patches: dict[str, None] = {}  # the hook's changes to another program's modules, each once
         self.during: ContextVar[str] = ContextVar("during", default="")
 
     def call_handler(self, function: Callable[[], Any]) -> Any:
-        """While it runs, the handler's own `def` holds the loop."""
+        """Run a plain function of the hook, which blocks the loop."""
         self._in_plain_code = True
         try:
             return function()
@@ -63,7 +63,7 @@ class GatewayRequests:
         return reply.result() if self._must_wait() else reply
 
     def ask(self, verb: str, params: dict[str, Any]) -> Any:
-        """The answer itself, also where that holds up a coroutine."""
+        """Wait for the answer itself, even if that blocks a coroutine."""
         return self._begin(verb, params).result()
 
     def _begin(self, verb: str, params: dict[str, Any]) -> PendingReply:
@@ -99,18 +99,18 @@ class GatewayRequests:
             return
         if message.error is not None:
             text = str(message.error.get("message", "refused"))
-            print(f"the gateway refused: {text}", file=sys.stderr)  # noqa: T201 - nobody may be waiting for the answer
+            print(f"the gateway refused: {text}", file=sys.stderr)  # noqa: T201 - maybe no caller waits for the answer
             future.set_exception(RuntimeError(text))
         else:
             future.set_result(msgspec.json.decode(message.result))
 
 
-# Makes a request of the gateway, by its verb and parameters: over a worker's wire, or on the gateway's own loop.
+# Make a request to the gateway, by its verb and parameters: over a worker's wire, or on the gateway's own loop.
 MakeRequest = Callable[[str, dict[str, Any]], Any]
 
 
 class HookStore:
-    """A small key-value store of this hook alone, which lasts."""
+    """A small persistent key-value store of this hook."""
 
     def __init__(self, make: MakeRequest) -> None:
         self._make = make
@@ -129,26 +129,26 @@ class HookStore:
 
 
 class HookCapabilities:
-    """What `uses:` in the manifest grants; the gateway refuses the rest, and says what to write there."""
+    """The requests that `uses:` in the manifest grants; the gateway refuses others, and says what to add there."""
 
     def __init__(self, make: MakeRequest) -> None:
         self._make = make
         self.store = HookStore(make)
 
     def facts(self) -> Any:
-        """How the gateway is set up; everybody may know that, for there is no secret in it."""
+        """Return the setup of the gateway; every hook may read it, since it contains no secret."""
         return self._make("facts", {})
 
     def send(self, to: str, text: str, **more: Any) -> Any:
-        """Say something in a chat."""
+        """Send a text to a chat."""
         return self._make("send", {"to": to, "text": text} | more)
 
     def submit(self, text: str, **more: Any) -> Any:
-        """Give the agent something to do; `session` and `deliver` say where it works and who hears of it."""
+        """Give the agent a task; `session` and `deliver` say where it works and who gets the result."""
         return self._make("submit", {"text": text} | more)
 
     def emit(self, name: str, /, **fields: Any) -> Any:
-        """Tell other hooks of an event of one's own."""
+        """Fire an event of the hook's own for other hooks."""
         return self._make("emit", {"name": name, "fields": fields})
 
 

@@ -1,14 +1,14 @@
-"""One command's keeper: a small process that starts a program, and ends when all that this has started has ended.
+"""The keeper of one command: a small process that starts a program, and ends with the last of its descendants.
 
 Theory of operation
 
-The keeper is forked from the fork server, and adopts orphans: whatever the program starts and detaches (`&`, `setsid`,
-a double fork, a fresh environment) is at last the keeper's child, and known by that alone. When the program itself is
-over, or the keeper is told to end by SIGTERM, what is left is asked to end, and killed a moment later. The keeper then
-ends as the program did: with its exit code, or by the signal that ended it.
+The keeper is forked from the fork server, and adopts orphans: every process that the program starts and detaches (`&`,
+`setsid`, a double fork, a fresh environment) finally becomes the keeper's child, and is known by that alone. When the
+program itself has ended, or SIGTERM ends the keeper, the remaining processes get a request to end, and are killed a
+moment later. The keeper then ends as the program did: with its exit code, or by the same signal.
 
-Should the keeper be killed, its children come to the fork server, which kills all that it does not know. When the fork
-server dies, the kernel sends the keeper SIGTERM; it sees that it has another parent, and kills at once.
+If the keeper is killed, its children go to the fork server, which kills every process that it does not know. When the
+fork server dies, the kernel sends the keeper SIGTERM; the keeper sees that it has another parent, and kills at once.
 """
 
 import os
@@ -29,22 +29,22 @@ from gateway.worker.protocol import CANNOT_BEGIN, CommandSandbox, CommandSpec
 from gateway.worker.readable_paths import find_inside, find_withheld, list_pieces
 from gateway.worker.sandbox import Sandbox, restrict
 
-DEVICES_FOLDER = "/dev"  # of what lies there a sandbox grants what every program opens, and no disk
+DEVICES_FOLDER = "/dev"  # a sandbox grants the devices that every program opens, and no disk
 DEFAULT_TEMPORARY = "/tmp"  # noqa: S108 - the folder in it is our own
-TEMPORARY_OF_ALL = "hermes-gateway-tmp"  # begins its name; what lies in it is hidden from every command but its own
-GRACE = 2.0  # seconds between the request to end and the end
-AGAIN = 0.1  # seconds between two looks at who is still there after that
+TEMPORARY_OF_ALL = "hermes-gateway-tmp"  # starts its name; commands see only their own part of it
+GRACE = 2.0  # seconds between the request to end and the kill
+AGAIN = 0.1  # seconds between two checks for survivors after that
 
 
 class CommandDescriptors(NamedTuple):
-    """A command's ends: of the file that says what it is, and of the pipe for all that it prints."""
+    """A command's descriptors: of the file with its specification, and of the pipe for its output."""
 
     spec: int
     output: int
 
 
 def run_command(ends: CommandDescriptors, fork_server: int) -> NoReturn:
-    """In a fresh process: keep this command, to the end."""
+    """Keep this command to its end, in a fresh process."""
     keeper = _Keeper(fork_server)
     signal.signal(signal.SIGALRM, lambda *_: keeper.kill())
     signal.signal(signal.SIGTERM, lambda *_: keeper.end())
@@ -58,7 +58,7 @@ def run_command(ends: CommandDescriptors, fork_server: int) -> NoReturn:
 
 
 def _read_spec(ends: CommandDescriptors) -> CommandSpec:
-    """What is to be done. Afterwards nothing of the fork server can be reached, and the pipe gets what is printed."""
+    """Read the specification. Afterwards the fork server is out of reach, and the pipe gets all output."""
     with os.fdopen(os.dup(ends.spec), "rb") as file:
         file.seek(0)
         spec = msgspec.json.decode(file.read(), type=CommandSpec)
@@ -75,7 +75,7 @@ class _Keeper:
         self._is_ending = self._is_killing = False
 
     def run(self, spec: CommandSpec) -> int:
-        """The program's exit code, or minus the signal that ended it."""
+        """Run the program and return its exit code, or minus the signal that ended it."""
         try:
             own = _make_own_folder(spec) if spec.sandbox else None
         except OSError as error:
@@ -83,7 +83,7 @@ class _Keeper:
             return NOT_FOUND
         program = _fork(lambda: _become(spec, own))
         for place in (1, 2):
-            os.dup2(0, place)  # the pipe is the program's alone: its end says that all has been printed
+            os.dup2(0, place)  # only the program has the pipe now: its end means that all output was written
         if os.getppid() != self._fork_server:
             self.kill()
         ended = self._wait(program)
@@ -112,7 +112,7 @@ class _Keeper:
             signal.setitimer(signal.ITIMER_REAL, GRACE)
 
     def kill(self) -> None:
-        if self._is_killing:  # a signal came in the midst of it
+        if self._is_killing:  # a signal came during a kill
             return
         self._is_killing = True
         kill_tree(lambda: [one.pid for one in find_descendants({os.getpid()})])
@@ -131,7 +131,7 @@ def _fork(child: Callable[[], NoReturn]) -> int:
 
 
 def _make_own_folder(spec: CommandSpec) -> Path:
-    """Where a command in a sandbox may leave what is temporary; it goes with the command."""
+    """Make the temporary folder of a command in a sandbox; it is removed with the command."""
     top = Path(spec.env.get("TMPDIR", DEFAULT_TEMPORARY)) / f"{TEMPORARY_OF_ALL}-{os.geteuid()}"
     with suppress(FileExistsError):
         top.mkdir(0o700)
@@ -143,7 +143,10 @@ def _make_own_folder(spec: CommandSpec) -> Path:
 
 
 def _remove_folder(own: Path) -> None:
-    """Move up each folder in it before it is emptied: so the depth costs nothing. No process of the command is left."""
+    """Remove the folder after the command's processes.
+
+    Each inner folder moves up first, so that depth costs nothing.
+    """
     folders = [own]
     with suppress(OSError):
         own.chmod(0o700)
@@ -164,14 +167,15 @@ def _enter_sandbox(wanted: CommandSandbox | None, own: Path | None) -> None:
     kept = hidden | find_withheld(wanted.kept) | set(map(os.path.realpath, wanted.kept))  # nor may it appear there
     granted = {one: list_pieces(one, kept) for one in wanted.write}
     pieces = list(chain(*granted.values()))
-    beside = [one for one in (*wanted.read, *wanted.write) if find_inside(one, pieces) is None]  # the others: by these
+    # the others are part of these
+    beside = [one for one in (*wanted.read, *wanted.write) if find_inside(one, pieces) is None]
     read = (*list_pieces("/", hidden), *(one for one in wanted.read if one in beside))
     write = (str(own), *(piece for one, pieces in granted.items() if one in beside for piece in pieces))
     restrict(Sandbox(read=read, write=write, net=wanted.net, sockets=wanted.sockets, modes=True))
 
 
 def _become(spec: CommandSpec, own: Path | None) -> NoReturn:
-    """Be the program, in a session of its own."""
+    """Become the program, in a session of its own."""
     os.setsid()
     env = spec.env | (dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(own)) if own else {})
     run_as_program(spec.program, spec.folder, env, partial(_enter_sandbox, spec.sandbox, own))
@@ -184,5 +188,5 @@ def _end_by(number: int) -> None:
 
 
 def main(start: dict[str, Any], _add_modules: object) -> NoReturn:
-    """Where nothing is forked: a fresh interpreter."""
+    """Keep a command in a fresh interpreter, on systems without forking."""
     run_command(CommandDescriptors(*start["ends"]), start["fork_server"])

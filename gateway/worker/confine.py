@@ -1,6 +1,6 @@
-"""The first moments of a worker: which descriptors, signals, limits and environment it lives with.
+"""The first moments of a worker: its descriptors, signals, limits and environment.
 
-Our own descriptors lie high, so that a handler that closes "everything from 3 to 255" does not hit them.
+Our own descriptors have high numbers, so that a hook that closes "everything from 3 to 255" does not hit them.
 """
 
 import faulthandler
@@ -20,31 +20,35 @@ from gateway.worker import kernel
 from gateway.worker.process_tree import count_all_threads, count_user_threads, find_descendants
 from gateway.worker.protocol import NETWORK_LEFT, NICE, OOM_SCORE, WorkerSpec
 
-LOOK_SECONDS = 1.0  # for which a look at all processes is good
+LOOK_SECONDS = 1.0  # how long a count of all processes stays valid
 
 
 class ProcessLimit:
-    """What all hooks together may have beside a process each; three quarters of that are more than one alone has with
-    good reason."""
+    """The limit on the processes of all hooks, beside one each; a single hook may use three quarters of it."""
 
     def __init__(self, more: int) -> None:
         self._more = more
         self._threads = count_all_threads()
-        self._others = 0  # threads of the same user that are no hook's
+        self._others = 0  # threads of the same user outside of hooks
         self._looked = -math.inf
-        self._workers = 0  # so many there were when their limits were renewed
+        self._workers = 0  # the number of workers when the limits were last set
         self.most_of_one = more * 3 // 4
 
     def needs_look(self) -> bool:
-        """The machine has many more threads than at the last look, or at its quietest since; or many fewer, which may
-        hide that one hook has more: another look is worth it."""
+        """Return True if the number of threads on the host changed much: another count is needed.
+
+        A large fall counts too, since it may hide that one hook has more.
+        """
         now = count_all_threads()
         needs_look = abs(now - self._threads) >= self._more // 8
         self._threads = now if needs_look else min(now, self._threads)
         return needs_look
 
     def now(self, workers: int) -> int | None:
-        """With so many workers; None where there is no limit to be had. Of many starts at once the first looks."""
+        """Return the limit for so many workers; None if the system has none.
+
+        Of many starts at once only the first counts.
+        """
         if os.getuid() == 0:
             return None
         if time.monotonic() - self._looked > LOOK_SECONDS:
@@ -54,7 +58,7 @@ class ProcessLimit:
         return self._others + self._more + workers
 
     def is_outgrown(self, workers: int) -> bool:
-        """There are so many more of them that the limits of the first ones are too low by now."""
+        """Return True if there are so many more workers that the limits of the first ones are too low."""
         return workers >= self._workers + self._more // 8
 
     def renew(self, pids: Iterable[int]) -> None:
@@ -70,21 +74,21 @@ class ProcessLimit:
 
 
 def capped_to_hard(limit: int, hard: int) -> int:
-    """A limit that the kernel accepts beside this hard one."""
+    """Return a limit that the kernel accepts below this hard one."""
     return limit if hard == resource.RLIM_INFINITY else min(limit, hard)
 
 
-# "Write down where you are", and "let go of what holds the loop". Real-time signals: hardly any program uses them.
+# The signals for "write your stacks" and "let go of the loop". Real-time signals: hardly any program uses them.
 _FIRST_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR1 - 1)
 DUMP_SIGNAL, RELEASE_SIGNAL = _FIRST_SIGNAL + 1, _FIRST_SIGNAL + 2
 HIGH_DESCRIPTORS = 1000
 LAST_LOW_DESCRIPTOR = 255
-FIRST_REALTIME = 32  # the signals below are those that every system has
+FIRST_REALTIME = 32  # lower signals exist on every system
 FORK_SERVER_SIGNALS = (signal.SIGCHLD, signal.SIGTERM)  # the signals that the fork server handles itself
 
 
 class WorkerDescriptors(NamedTuple):
-    """A worker's wire to the daemon, its pipe to its log, the file for "where does it hang", and its input."""
+    """A worker's wire to the daemon, its pipe to its log, its stack file, and its input."""
 
     wire: int
     log: int
@@ -93,7 +97,7 @@ class WorkerDescriptors(NamedTuple):
 
 
 def isolate(ends: WorkerDescriptors, fork_server: int, processes: int | None) -> WorkerDescriptors:
-    """Be a process of its own: session, descriptors, signals; afterwards nothing of the fork server can be reached."""
+    """Isolate this process: session, descriptors, signals; afterwards the fork server is out of reach."""
     os.setsid()
     kernel.die_with_parent(signal.SIGKILL)
     kernel.adopt_orphans()
@@ -123,7 +127,7 @@ def _move_descriptors(ends: WorkerDescriptors) -> WorkerDescriptors:
 
 @contextmanager
 def reserve_low_descriptors() -> Generator[None, None, None]:
-    """What is opened meanwhile lies above those that a careless handler closes."""
+    """Give files opened in this block numbers above those that a careless hook closes."""
     taken: list[int] = []
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     last = LAST_LOW_DESCRIPTOR if most == resource.RLIM_INFINITY else min(LAST_LOW_DESCRIPTOR, most // 2)
@@ -137,7 +141,7 @@ def reserve_low_descriptors() -> Generator[None, None, None]:
 
 
 def reset_signals() -> None:
-    """Once, in the fork server: what its own parents ignored (as `nohup` does) is no affair of a handler."""
+    """Reset the signals once, in the fork server: hooks do not inherit what its parents ignored (as `nohup` does)."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         if number < FIRST_REALTIME:
@@ -146,17 +150,17 @@ def reset_signals() -> None:
 
 
 def set_surroundings(spec: WorkerSpec) -> None:
-    """Give a handler what it finds around it: environment, output, and the limits of what it may use."""
-    if spec.memory is not None:  # not the address space: Node alone reserves more of that than anybody has
+    """Set a hook's environment, output and limits."""
+    if spec.memory is not None:  # not the address space: Node alone reserves more of that than any host has
         resource.setrlimit(resource.RLIMIT_DATA, (spec.memory, spec.memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     kernel.write_proc_file("oom_score_adj", OOM_SCORE)
     kernel.write_proc_file("comm", f"hook:{spec.name}"[:15])
     with suppress(OSError):
         os.nice(NICE)
-    os.environ.clear()  # noqa: TID251 - only what the hook declared; the process began with an empty one
+    os.environ.clear()  # noqa: TID251 - only the variables that the hook declared; the process started without any
     os.environ.update(spec.env)  # noqa: TID251
-    time.tzset()  # the C library has read TZ once, of the process that this one was forked from
+    time.tzset()  # the C library has read TZ once, in the process that this one was forked from
     sys.stdin = os.fdopen(0, closefd=False)
     sys.dont_write_bytecode = True
     repair_output(None)
@@ -168,7 +172,7 @@ def set_surroundings(spec: WorkerSpec) -> None:
 
 
 def repair_output(log: int | None) -> None:
-    """Whatever a handler did to stdout and stderr, it can print; what it put in their place stays."""
+    """Restore stdout and stderr if the hook closed them; a replacement by the hook stays."""
     for name, place in (("stdout", 1), ("stderr", 2)):
         if log is not None and not is_open(place):
             os.dup2(log, place)
@@ -180,7 +184,7 @@ def repair_output(log: int | None) -> None:
 
 
 def is_open(descriptor: int) -> bool:
-    """Asks whether this process has it."""
+    """Return True if this process has the descriptor open."""
     try:
         os.fstat(descriptor)
     except OSError:
@@ -189,14 +193,14 @@ def is_open(descriptor: int) -> bool:
 
 
 def log_to_stderr() -> None:
-    """What a handler logs is printed; said before the fork, since it is the same for all."""
+    """Print log records; called before the fork, since it is the same for all hooks."""
     handler = StderrHandler()
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):
-    """Logs to whatever is stderr at that moment."""
+    """A log handler that writes to the present stderr."""
 
     def emit(self, record: Any) -> None:
         self.stream = sys.stderr

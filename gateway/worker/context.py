@@ -1,4 +1,4 @@
-"""What a handler gets as its event, and what of it counts when the handler is done."""
+"""The event that a hook gets, and the parts of it that count when the hook is done."""
 
 import asyncio
 import inspect
@@ -21,33 +21,34 @@ from gateway.worker.capabilities import HookCapabilities
 from gateway.worker.link import encode
 from gateway.worker.protocol import CallMeta
 
-MAX_TURNS = 1_000  # how many turns are remembered
-MAX_VAIN_WORDS, MAX_VAIN_WORD = 20, 100  # of an answer that counts for nothing, and the characters of each
-# What a field can hold that nobody can change in place.
+MAX_TURNS = 1_000  # the number of remembered turns
+MAX_VAIN_WORDS, MAX_VAIN_WORD = 20, 100  # of an answer without effect, and the characters of each
+# Types of values that cannot be changed in place.
 IMMUTABLE_TYPES = (str, int, float, type(None))
-# A Hermes handler that adds keys to its context when a turn begins finds them when it ends.
+# Keys that a Hermes handler adds to its context at a turn's start are there again at its end.
 BEGIN, END = "agent:start", "agent:end"
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-# Of which conversation the running call is: what Hermes's `get_session_env` answers from.
+# The conversation of the running call, for Hermes's `get_session_env`.
 session_variables: ContextVar[Mapping[str, str]] = ContextVar("HERMES_SESSION", default={})  # noqa: B039 - never written to
 
 
-# The fields as another system would have them; None where it has no such event.
+# Return the fields as another system has them; None if it has no such event.
 ShowFields: TypeAlias = Callable[[str, Mapping[str, Any]], dict[str, Any] | None]
 
 
 def keep_context_in_threads() -> None:
-    """From now on each thread has the context variables of whoever started it, and each job of a pool those of whoever
-    submitted it. Python itself carries them into tasks alone.
+    """Give each thread the context variables of its starter, and each job of a pool those of its submitter.
 
-    So what a handler has done there counts as caused by the event that it was called for, and no chain is endless.
+    Python itself carries them only into tasks. With this, the acts of a hook in a thread count as caused by its event,
+    and no chain is endless.
     """
     start, submit = threading.Thread.start, ThreadPoolExecutor.submit
 
     def start_in_context(thread: threading.Thread) -> None:
-        thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]  # whoever overrides it
+        # for subclasses that override it
+        thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]
         start(thread)
 
     def submit_in_context(
@@ -55,15 +56,17 @@ def keep_context_in_threads() -> None:
     ) -> "Future[Any]":
         return submit(pool, copy_context().run, function, *args, **kwargs)
 
-    threading.Thread.start = start_in_context  # type: ignore[assignment, method-assign]  # in the process of a hook alone
-    ThreadPoolExecutor.submit = submit_in_context  # type: ignore[assignment, method-assign]  # likewise
+    # only in the process of a hook
+    threading.Thread.start = start_in_context  # type: ignore[assignment, method-assign]
+    # only in the process of a hook
+    ThreadPoolExecutor.submit = submit_in_context  # type: ignore[assignment, method-assign]
 
 
 class HandlerContext(Event):
-    """An event with the hook's options, which remembers that it asked even where the pause was swallowed.
+    """An event with the hook's options. It remembers a question even if the hook swallowed the pause.
 
-    A handler that was written for another system finds that system's keys and no others: `kept_back` are the fields
-    besides, which can be read by name, or as attributes.
+    A hook for another system sees that system's keys and no others: `kept_back` are the remaining fields, which can be
+    read by name, or as attributes.
     """
 
     __slots__ = ("data_folder", "kept_back", "options", "question")
@@ -78,7 +81,7 @@ class HandlerContext(Event):
         self.question: Question | None = None
 
     def __repr__(self) -> str:
-        """A handler of another system logs it as that system's plain dict."""
+        """Return the text of a plain dict for another system's hook, which may log it."""
         return Event.__repr__(self) if self.kept_back is EMPTY else dict.__repr__(self)
 
     def ask(self, prompt: str, name: str | None = None, answer: Any = None) -> Any:
@@ -90,7 +93,7 @@ class HandlerContext(Event):
 
     @property
     def data(self) -> Path:
-        """A folder for the files of this hook alone."""
+        """The folder for this hook's own files."""
         folder = Path(self.data_folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
@@ -112,7 +115,7 @@ _decode_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class TurnMemory:
-    """What this hook keeps for each turn: its own bag, and the keys that it added at the turn's begin."""
+    """The hook's data for each turn: its own bag, and the keys that it added at the turn's start."""
 
     def __init__(self) -> None:
         self._own: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -122,25 +125,25 @@ class TurnMemory:
         return _remember(self._own, turn)
 
     def recall(self, turn: str) -> dict[str, Any]:
-        """The keys that were added when this turn began."""
+        """Return the keys that were added when this turn started."""
         return self._added.get(turn, {})
 
     def keep(self, turn: str, added: Mapping[str, Any]) -> None:
         _remember(self._added, turn).update(added)
 
     def export(self) -> dict[str, Any]:
-        """What can be carried to another process."""
+        """Return the part that can move to another process."""
         return {"own": _encodable_part_of(self._own), "added": _encodable_part_of(self._added)}
 
     def restore(self, exported: Mapping[str, Mapping[str, Any]]) -> None:
-        """What the process before this one had kept; what this one has kept since stands."""
+        """Restore the previous process's data; newer values of this one take precedence."""
         for kept, mine in ((exported["own"], self._own), (exported["added"], self._added)):
             for turn, values in kept.items():
                 mine[turn] = {**values, **mine.get(turn, {})}
 
 
 def _remember(turns: OrderedDict[str, dict[str, Any]], turn: str) -> dict[str, Any]:
-    """What is kept for this turn; without a turn, nothing is."""
+    """Return the data of this turn; without a turn an empty dict."""
     if not turn:
         return {}
     kept = turns.setdefault(turn, {})
@@ -151,7 +154,7 @@ def _remember(turns: OrderedDict[str, dict[str, Any]], turn: str) -> dict[str, A
 
 
 class HandlerCall:
-    """One call, from what came over the wire to the answer that goes back; `params` is that, where the call decides."""
+    """One call, from its message to its answer; `params` is the original text, if the call decides."""
 
     def __init__(
         self,
@@ -185,9 +188,11 @@ class HandlerCall:
         self.context.gateway = gateway
 
     async def run(self, function: Callable[[], Any], context: Context | None = None) -> dict[str, Any]:
-        """The handler's answer. Raises what it raises, and TypeError, with the field's name, for what is no JSON.
+        """Run the hook and return its answer.
 
-        `context`: whose variables it has, where those of the task are others'.
+        Raises the hook's exception, or TypeError with the name of a field that is no JSON.
+
+        `context` holds the variables, if those of the task belong to another call.
         """
         try:
             result = function() if context is None else context.run(function)
@@ -195,7 +200,7 @@ class HandlerCall:
                 result = await (result if context is None else asyncio.create_task(_wait(result), context=context))
         except OUTCOMES as outcome:
             result = outcome
-        except BaseException:  # a question, which its handler may have swallowed or turned into another error
+        except BaseException:  # a question, which the hook may have swallowed or turned into another error
             if self.context.question is None:
                 raise
         if self.context.question is not None:
@@ -234,7 +239,7 @@ class HandlerCall:
             answer["refused"] = refused
 
     def _add_vain_answer(self, answer: dict[str, Any], value: Any) -> None:
-        """What an observer answers has no effect: enough of it to say so."""
+        """Add enough of an observer's answer, which has no effect, for a remark."""
         if isinstance(value, Mapping) and value is not self.context:
             words = {"decision": str(value["decision"])} if "decision" in value else dict.fromkeys(value)
             answer["result"] = {str(word)[:MAX_VAIN_WORD]: said for word, said in [*words.items()][:MAX_VAIN_WORDS]}
@@ -242,7 +247,7 @@ class HandlerCall:
             answer["refused"] = refused
 
     def _changed(self, name: str) -> msgspec.Raw | None:
-        """The field as it is now, when that is not as it came; a list may have been changed in place."""
+        """Return the field's new value if it changed; a list may have been changed in place."""
         value = self.context.get(name)
         if value is self._fields[name] and isinstance(value, IMMUTABLE_TYPES):
             return None
@@ -264,7 +269,7 @@ async def _wait(result: Awaitable[Any]) -> Any:
 
 
 def encode_value(what: str, value: Any) -> msgspec.Raw:
-    """A value as JSON. Raises TypeError that says what it is."""
+    """Encode a value as JSON. Raises TypeError with the name of the value."""
     try:
         return msgspec.Raw(encode(value))
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
@@ -272,7 +277,7 @@ def encode_value(what: str, value: Any) -> msgspec.Raw:
 
 
 def _without_odd_values(decision: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Beside a decision nobody reads what has no form in JSON; the decision must not be lost with it."""
+    """Return a decision without values that JSON cannot hold, so that the decision itself is not lost."""
     kept = {}
     for key, value in decision.items():
         try:
@@ -304,5 +309,5 @@ def _encodable_part_of(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, dict
             try:
                 kept.setdefault(turn, {})[key] = encode_value(key, value)
             except TypeError:
-                continue  # a live object stays where it is
+                continue  # a live object stays in its process
     return kept

@@ -1,6 +1,6 @@
-"""What is reported of an exception: one line that names the place in the hook, and a traceback, both bounded.
+"""The report of an exception: one line that names the place in the hook, and a traceback, both bounded.
 
-The exception is foreign: its text may be fifty megabytes, may be no text, and asking for it may raise.
+The exception is foreign: its text may be fifty megabytes, may be no text, and reading it may raise.
 """
 
 import itertools
@@ -12,17 +12,17 @@ MAX_MESSAGE = 2_000
 MAX_TRACEBACK = 16_000
 MAX_FRAMES = 20
 MAX_PIECES = 200
-# How a handler came to be called interests nobody.
+# Frames of these folders are left out.
 PROGRAM_FOLDERS = tuple(f"{Path(__file__).resolve().parents[1] / name}/" for name in ("worker", "hermes"))
 
 
 def is_program_file(name: str) -> bool:
-    """Belongs this file to what runs handlers, and not to a hook?"""
+    """Return True if the file belongs to the program that runs hooks, and not to a hook."""
     return name.startswith(PROGRAM_FOLDERS)
 
 
 def describe_error(error: BaseException, folder: Path) -> dict[str, Any]:
-    """`worn`: the process is not sound any more, and another one should take its place."""
+    """Describe an exception; `worn` means that the process is unsound, and needs a replacement."""
     message, text = _message_of(error), _traceback_of(error)
     place = _place_of(error, folder)
     if place:
@@ -31,7 +31,7 @@ def describe_error(error: BaseException, folder: Path) -> dict[str, Any]:
 
 
 def _to_encodable(text: str) -> str:
-    """What no encoder refuses."""
+    """Return the text in a form that can be encoded."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -45,7 +45,7 @@ def _message_of(error: BaseException) -> str:
 
 
 def _place_of(error: BaseException, folder: Path) -> str:
-    """Where in the hook's own code, as a person finds it."""
+    """Return the place in the hook's own code."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}:{error.lineno or 1}:{error.offset or 1}"
     lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
@@ -65,7 +65,7 @@ def _traceback_of(error: BaseException) -> str:
 
 
 def describe_await(coroutine: Any) -> str:
-    """Where a suspended coroutine waits, innermost last, in the form of a traceback."""
+    """Describe where a suspended coroutine waits, innermost last, in the form of a traceback."""
     lines: list[str] = []
     while coroutine is not None and len(lines) < MAX_FRAMES:
         frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)

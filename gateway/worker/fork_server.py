@@ -1,29 +1,29 @@
-"""The fork server's program: it makes a worker for each request, reaps what ends, and kills what is left behind.
+"""The fork server's program: it makes a worker for each request, reaps ended processes, and kills the ones left behind.
 
 Theory of operation
 
 What a fork copies. A child of `os.fork` has the parent's memory, descriptors and signal handlers, and of its threads
-the one that forked. So this process is kept small and harmless: it has imported and run once what every worker needs
-(`preload`), which the workers then share page by page until they write to it; it runs no code of a user; its
+only the one that forked. So this process is kept small and harmless: it has imported and run once what every worker
+needs (`preload`), which the workers then share page by page until they write to it; it runs no code of a user; its
 environment is empty; its only socket is the one to the daemon, and the child drops that first. `gc.freeze` keeps the
 collector of a worker from writing into, and thereby copying, every page that it shares.
 
-Why there is no thread. A lock that another thread holds at the moment of the fork stays locked in the child for ever,
+Why it has no threads. A lock that another thread holds at the moment of the fork stays locked in the child for ever,
 for its holder is not copied. The daemon has threads, therefore it never forks; this process has none, and refuses to
-begin when a module that it was asked to preload started one. It waits in `poll`, without an event loop.
+start when a module that it was asked to preload started one. It waits in `poll`, without an event loop.
 
 Who reaps whom. A worker is a child of this process, in a session of its own: a worker that fills the processors then
-takes them neither from other workers nor from this process, which may have to kill it. It is a subreaper: what its
-handler starts and detaches (a double fork, `setsid`) becomes the worker's child. When the worker is dead, its group is
-killed, and what had detached itself comes to this process, which is a subreaper too: whatever child has no number in
-`WorkerProcesses` is such an orphan, and it is killed with everything that descends from it. A command that is no hook
-has a keeper (`command.py`), which counts as a worker here. A worker's pid is signalled only while the worker is not
-reaped: until then the kernel gives the number to nobody else.
+takes them neither from other workers nor from this process, which may have to kill it. The worker is a subreaper: a
+process that its hook starts and detaches (a double fork, `setsid`) becomes the worker's child. When the worker is dead,
+its group is killed, and detached processes come to this process, which is a subreaper too: a child without a number in
+`WorkerProcesses` is such an orphan, and is killed with all its descendants. A command that is no hook has a keeper
+(`command.py`), which counts as a worker here. A worker's pid is signalled only while the worker is not reaped: until
+then the kernel gives the number to no other process.
 
-When the daemon dies. The kernel closes its end of the socket, and `poll` says so at once; in case a copy of that end
-survives somewhere, the kernel also sends SIGTERM to this process (`die_with_parent`), which then sees that it has
-another parent. All workers are killed, then all orphans, until nothing is left to wait for. When this process dies
-first, the kernel kills each worker by the same means, and the daemon kills their groups.
+When the daemon dies. The kernel closes its end of the socket, and `poll` reports that at once; in case a copy of that
+end survives somewhere, the kernel also sends SIGTERM to this process (`die_with_parent`), which then sees that it has
+another parent. All workers are killed, then all orphans, until no process is left. When this process dies first, the
+kernel kills each worker by the same means, and the daemon kills their groups.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ from gateway.worker.program import ProgramDescriptors, run_program
 from gateway.worker.protocol import CANNOT_BEGIN, ForkServerSettings, WorkerSpec
 from gateway.worker.worker import AddModules, TimedSelector
 
-ROUNDS = 10  # a function is rewritten after eight calls, and once more while it finds out what it is called with
+ROUNDS = 10  # Python optimizes a function after eight calls, and once more when it knows its arguments
 FIELDS = {"tool": "shell", "args": {"command": "ls"}}
 META = {"decides": True, "writable": ["args"], "turn": "t", "event": "e"}
 SPEC = WorkerSpec(
@@ -100,21 +100,21 @@ async def _answer_call(link: WorkerLink, calls: HandlerCalls) -> None:
 
 
 def _sample_handler(_event: str, _context: object) -> None:
-    """As most hooks answer: with nothing."""
+    """Return nothing, as most hooks do."""
 
 
 AnyEnds = WorkerDescriptors | CommandDescriptors | ProgramDescriptors
 Ends = TypeVar("Ends", WorkerDescriptors, CommandDescriptors, ProgramDescriptors)
 
-WATCH_MS = 500  # ms between two looks at whether the machine has more processes than before
-RENEW_MS = 60_000  # ms between two looks at how many processes the user's other programs have
+WATCH_MS = 500  # ms between two checks if the host has more processes than before
+RENEW_MS = 60_000  # ms between two counts of the user's other processes
 WEIGHING_MS = 110  # ms after which the kernel lets an ordinary user change the weight of another session
-STOPPING_POLL_MS = 50  # ms between two looks at what is still there
+STOPPING_POLL_MS = 50  # ms between two checks for survivors
 MAX_DESCRIPTORS = 24
 
 
 class ForkRequests:
-    """Lines of JSON from the daemon, with descriptors beside those that ask for a process."""
+    """Lines of JSON from the daemon, with descriptors beside requests for a process."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -122,7 +122,7 @@ class ForkRequests:
         self._descriptors: deque[int] = deque()
 
     def read(self) -> list[dict[str, Any]] | None:
-        """What has arrived; None when the daemon is gone."""
+        """Read the requests that have arrived; None when the daemon is gone."""
         try:
             data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, MAX_DESCRIPTORS)
         except OSError:
@@ -134,21 +134,21 @@ class ForkRequests:
         return [json.loads(line) for line in lines]
 
     def take_descriptors(self, kind: type[Ends]) -> Ends:
-        """The descriptors that came with the oldest request for a process."""
+        """Take the descriptors of the oldest request for a process."""
         return kind(*(self._descriptors.popleft() for _ in kind._fields))
 
 
 class WorkerProcesses:
-    """The workers by their numbers, until they are reaped: for so long nobody else gets the pid."""
+    """The workers by number, until they are reaped: until then no other process gets the pid."""
 
     def __init__(self) -> None:
         self.pids: dict[int, int] = {}
-        self._keepers: set[int] = set()  # the numbers of those that keep commands, and are no hooks
+        self._keepers: set[int] = set()  # the numbers of keepers of commands, which are no hooks
         self._heavy: list[int] = []
 
     @property
     def needs_limit(self) -> bool:
-        """Some of them still weigh as much as the daemon."""
+        """True while some workers still weigh as much as the daemon."""
         return bool(self._heavy)
 
     def add(self, number: int, pid: int, is_keeper: bool) -> None:
@@ -159,13 +159,13 @@ class WorkerProcesses:
             self._heavy.append(pid)
 
     def find_largest(self) -> tuple[int, int]:
-        """The number of the hook that has most processes and threads, and how many; nobody's number is 0."""
+        """Return the hook with the most processes and threads by its number (0: none), and how many it has."""
         sizes = count_threads(self.pids.values())
         hooks = ((sizes[pid], number) for number, pid in self.pids.items() if number not in self._keepers)
         return max(hooks, default=(0, 0))[::-1]
 
     def kill_tree(self, number: int) -> None:
-        """All at once: those of many are the ones that make more."""
+        """Kill a worker and all its descendants at once: any of them could start more."""
         pid = self.pids[number]
         kill_tree(lambda: [pid, *(one.pid for one in find_descendants({pid}))])
 
@@ -173,7 +173,7 @@ class WorkerProcesses:
         self._heavy = [pid for pid in self._heavy if not kernel.limit_weight(pid)]
 
     def remove(self, pid: int) -> int | None:
-        """It has been reaped. Returns the number of the worker that it was, if it was one, and kills its group."""
+        """Remove a process that was reaped and kill its group. Return its number if it was a worker."""
         number = next((number for number, known in self.pids.items() if known == pid), None)
         if number is not None:
             del self.pids[number]
@@ -187,7 +187,7 @@ class WorkerProcesses:
         return any(pid not in alive for pid in find_children(os.getpid()))
 
     def kill_orphans(self) -> None:
-        """Kill what came to us: the orphans of living workers come to these."""
+        """Kill the orphans that this process adopted; living workers adopt their own."""
         if self.has_orphans():
             spared = frozenset(self.pids.values())
             kill_tree(lambda: [one.pid for one in find_descendants({os.getpid()}, spared)])
@@ -220,7 +220,7 @@ class ForkServer:
                 os.read(self._woken, 1 << 12)
             if self._control.fileno() in ready and not self._stopping:
                 self._serve()
-            if os.getppid() != self._daemon:  # SIGTERM may come from anybody; a new parent tells the truth
+            if os.getppid() != self._daemon:  # SIGTERM may come from any process; a new parent is certain
                 self._stop()
             self._reap()
             if self._workers.needs_limit:
@@ -234,7 +234,7 @@ class ForkServer:
         return WEIGHING_MS if self._workers.needs_limit else WATCH_MS if self._workers.pids else RENEW_MS
 
     def _watch_number(self) -> None:
-        """Renew the limit now and then, and end the hook that spawns without end, before others have to wait."""
+        """Renew the limits now and then, and kill a hook that spawns without end before others have to wait."""
         now = time.monotonic()
         if now >= self._renewal or self._limit.is_outgrown(len(self._workers.pids)):
             self._renewal = now + RENEW_MS / 1000
@@ -279,7 +279,7 @@ class ForkServer:
                 kernel.send_signal(pid, DUMP_SIGNAL)
             case "free":
                 kernel.send_signal(pid, RELEASE_SIGNAL)
-            case "prune":  # what a call that went over its time had started; the worker lives on
+            case "prune":  # the processes of a call over its time; the worker lives on
                 since = int(request["since"] * os.sysconf("SC_CLK_TCK"))
                 kill_tree(lambda: [one.pid for one in find_descendants({pid}) if one.started >= since])
 
@@ -296,7 +296,7 @@ class ForkServer:
                 os.close(end)
 
     def _count_limit(self) -> int | None:
-        """Of the processes that one more worker may have beside it."""
+        """Return the limit on processes if one more worker starts."""
         return self._limit.now(len(self._workers.pids) + 1)
 
     def _fork(self, ends: AnyEnds) -> int:
@@ -343,7 +343,7 @@ class ForkServer:
 
 
 def watch_signals() -> int:
-    """A descriptor that becomes readable when a child ends, or when somebody wants us to end."""
+    """Return a descriptor that becomes readable when a child ends, or when a signal asks this process to end."""
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
@@ -355,7 +355,7 @@ def watch_signals() -> int:
 
 
 def preload(names: Sequence[str]) -> str:
-    """Import and run what all use, once for all; in words, what is wrong afterwards."""
+    """Import and run what all workers use, once; return a description of a fault, or ""."""
     for name in names:
         with suppress(ImportError):
             importlib.import_module(name)
@@ -374,11 +374,11 @@ def main(start: dict[str, Any], add_modules: AddModules) -> None:
     settings = msgspec.convert(start["settings"], ForkServerSettings)
     wrong = ""
     try:
-        mounts.can_restrict()  # what is forked from here knows it then
+        mounts.can_restrict()  # processes that are forked from here know the result
     except OSError as error:
         wrong = f"no process can be made: {error.strerror}"
     fork_server = ForkServer(start["control"], start["daemon"], settings, add_modules)
-    for name in ("gateway.hooks", worker.PLUGIN_LOADER):  # for all, and while their files may still be read
+    for name in ("gateway.hooks", worker.PLUGIN_LOADER):  # for all workers, and while their files may still be read
         importlib.import_module(name)
     wrong = wrong or preload(settings.preload)
     kernel.adopt_orphans()

@@ -1,7 +1,7 @@
-"""The look from inside at what would be lost if this process ended while it is not called.
+"""Check from inside what would be lost if this idle process ended.
 
 The contents of its modules are compared with those right after their import. Plain values, containers, functions and
-the hook's own classes and objects can be compared. Whatever else a module holds counts as changed.
+the hook's own classes and objects can be compared. Anything else in a module counts as changed.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from typing import Any
 
 from gateway.worker.confine import is_open
 
-MOST_VALUES = 20_000  # that are compared
-MOST_DESCRIPTORS = 1 << 16  # that are looked for one by one, where there is no list of them
+MOST_VALUES = 20_000  # values that are compared
+MOST_DESCRIPTORS = 1 << 16  # descriptors that are tried one by one, if the system has no list of them
 THREADS_OF_ONE = 3  # links of the folder of a process with one thread
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _CONTAINERS = (*_MAPPINGS, list, tuple, set, frozenset, deque)
-# Nothing in them changes, or what does belongs to others.
+# Values that never change, or whose changes belong to other code.
 _FIXED = (
     *(types.ModuleType, types.BuiltinFunctionType, types.GenericAlias, types.UnionType, types.EllipsisType, Enum),
     *(types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType),
@@ -40,19 +40,22 @@ class UnknownValue(Exception):
 
 
 class IdleCheck:
-    """Made before anything of the hook runs; `remember` follows its import, if its modules are to be compared."""
+    """The check of one worker.
+
+    Create it before the hook runs; call `remember` after its import to compare its modules.
+    """
 
     def __init__(self, loop: asyncio.SelectorEventLoop, folder: Path) -> None:
         self._loop = loop
         self._folders = tuple(f"{one}{os.sep}" for one in (folder, folder.resolve()))
         self._descriptors = _list_descriptors()
-        self._endings = atexit._ncallbacks()  # noqa: SLF001 - the only way to see them
+        self._endings = atexit._ncallbacks()  # noqa: SLF001 - the only way to count them
         self._before: list[Any] | None = None
         self._obstacle = ""
         self._is_comparing = False
 
     def remember(self) -> None:
-        """Keep what its modules hold now."""
+        """Keep the present contents of its modules."""
         self._is_comparing = True
         try:
             self._before = [*list_values(self._find_modules())]
@@ -60,10 +63,10 @@ class IdleCheck:
             self._obstacle = str(error)
 
     def find_obstacle(self) -> str:
-        """Return why it must not end now; "" if nothing would be lost."""
+        """Return why the process must not end now; "" if nothing would be lost."""
         try:
             return self._find_running() or (self._find_change() if self._is_comparing else "")
-        except Exception as error:  # noqa: BLE001 - of an object of the hook, or of a system without /proc
+        except Exception as error:  # noqa: BLE001 - by an object of the hook, or on a system without /proc
             return f"it cannot be looked at: {error}"
 
     def _find_running(self) -> str:
@@ -73,7 +76,7 @@ class IdleCheck:
         kinds = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
         if any(timers) or any(signal.getitimer(kind)[0] for kind in kinds):
             return "a timer of it runs"
-        if os.stat("/proc/self/task").st_nlink > THREADS_OF_ONE:  # noqa: PTH116 - a sandbox lets it be asked for this
+        if os.stat("/proc/self/task").st_nlink > THREADS_OF_ONE:  # noqa: PTH116 - a sandbox allows this call
             return "a thread of it runs"
         if _has_children():
             return "a process that it started runs"
@@ -99,7 +102,7 @@ class IdleCheck:
 
 
 def list_values(modules: Mapping[str, dict[str, Any]]) -> Iterator[Any]:
-    """Yield all that they hold, in an order that is the same for the same contents. Raises UnknownValue."""
+    """Yield all values in the modules, in an order that is the same for the same contents. Raises UnknownValue."""
     own = {str(one.get("__name__")) for one in modules.values()}
     left: list[Any] = [{name: _drop_grammar(one) for name, one in modules.items()}]
     seen: set[int] = set()
@@ -155,7 +158,7 @@ def _list_function_parts(value: types.FunctionType) -> list[Any]:
 
 
 class _PlainObject:
-    """An object whose attributes are all that it holds."""
+    """An object that holds nothing but its attributes."""
 
 
 def _is_same(before: Any, now: Any) -> bool:
@@ -174,9 +177,9 @@ def _has_children() -> bool:
 
 
 def _list_descriptors() -> frozenset[int]:
-    """List what is open; the list itself is among it."""
+    """List the open descriptors, including the list's own."""
     try:
-        return frozenset(map(int, os.listdir("/proc/self/fd")))  # noqa: PTH208 - names are all that is wanted
+        return frozenset(map(int, os.listdir("/proc/self/fd")))  # noqa: PTH208 - only names are needed
     except OSError:  # in a sandbox
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = MOST_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MOST_DESCRIPTORS)

@@ -1,10 +1,10 @@
-"""JSON that others wrote, decoded where everything else is done, and so in a time that has a bound.
+"""Decode foreign JSON in a bounded time, since nothing else runs meanwhile.
 
-Nothing else runs while a text is decoded. What makes one take longer than its length is looked for first, without
-decoding: a million small values take far longer than one long text of that size, so values are counted by the
-punctuation; and the time of a whole number grows with the square of its digits, so only so many may stand in long rows.
-A number with a fraction can be written so that the decoder of our library looks at it for 10 µs; Python's own reading
-of it takes a tenth of that. Then 8 MB, whatever they are made of, hold everybody up for 40 ms at the most.
+Texts that take longer than their length suggests are found first, without decoding. A million small values take far
+longer than one long text of that size, so values are counted by the punctuation. The time of a whole number grows with
+the square of its digits, so long rows of digits are limited. A number with a fraction can be written so that the
+decoder of our library takes 10 µs for it; Python's own takes a tenth of that. With these limits any 8 MB block the loop
+for at most 40 ms.
 """
 
 from math import isinf
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class JsonDecoder(Generic[T]):
-    """Of one type. `decode` raises ValueError, and nothing else, whatever it is given."""
+    """A decoder for one type. `decode` raises ValueError, and nothing else, for any input."""
 
     def __init__(self, kind: Any = Any) -> None:
         self._decode = msgspec.json.Decoder(kind, float_hook=_read_number).decode
@@ -45,7 +45,7 @@ def _read_number(text: str) -> float:
 
 
 def why_hard(line: bytes | bytearray) -> str:
-    """What of this would take long to decode; nothing where it would not. It is not decoded for that."""
+    """Return what would take long to decode in this text, without decoding it; "" if nothing does."""
     if len(line) <= MAX_LINE_VALUES:
         return ""
     values = 0

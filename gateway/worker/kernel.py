@@ -1,7 +1,7 @@
-"""What only the kernel can do for us: adopt orphans, die with the parent, end a group, say who calls.
+"""Calls of the kernel: adopt orphans, die with the parent, end a group, name a caller.
 
-All of that is Linux's. Elsewhere (macOS), and where a kernel lacks a call, the effect is left out; what cannot be done
-without it raises OSError, and says so. `find_kernel_support` tells what this system has, for those who run it.
+All of that is Linux's. Elsewhere (macOS), and if a kernel lacks a call, the effect is left out; a call that cannot do
+without it raises OSError. `find_kernel_support` reports what this system has.
 """
 
 import ctypes
@@ -26,45 +26,45 @@ PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 PR_SET_NO_NEW_PRIVS = 38
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x10000000, 0x40000000
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's mallopt
-LARGE = 128 << 10  # bytes; what is larger lies by itself
-ARENAS = 2  # pools of what is smaller
+LARGE = 128 << 10  # bytes; a larger block is allocated on its own
+ARENAS = 2  # pools of smaller blocks
 PROC = Path("/proc")
-PEER = 17  # SO_PEERCRED, which Python names on Linux alone
+PEER = 17  # SO_PEERCRED, which Python names only on Linux
 PEER_HANDLE = 77  # SO_PEERPIDFD, which Python has no name for; Linux 6.5
 CREDENTIALS = struct.Struct("3i")  # process, user, group
 IS_LINUX = sys.platform == "linux"
 
-# What a call is given: a number, bytes that it reads, or what it reads or fills.
+# The argument of a call: a number, bytes to read, or a structure to read or fill.
 Argument: TypeAlias = "int | bytes | ctypes.Structure | ctypes.Array[ctypes.c_char] | None"
 
-_descriptors: ContextVar[int] = ContextVar("descriptors")  # before the limit was raised
+_descriptors: ContextVar[int] = ContextVar("descriptors")  # the limit before it was raised
 
 _library = ctypes.CDLL(None, use_errno=True)
 
 
 class KernelSupport(msgspec.Struct, frozen=True):
-    """What a system does for the gateway beside running it."""
+    """The optional features of a system."""
 
-    system: str  # as Python calls it
-    has_proc: bool  # it tells of all processes
-    adopts_orphans: bool  # what detaches itself comes to whom it comes from
-    names_callers: bool  # who is at the other end of a socket
-    limits_others: bool  # a program gets its limits after its start
+    system: str  # Python's name for it
+    has_proc: bool  # it lists all processes
+    adopts_orphans: bool  # a detached process goes to its ancestor
+    names_callers: bool  # it names the process at the other end of a socket
+    limits_others: bool  # a program's limits can be set after its start
 
     @property
     def was_tried(self) -> bool:
-        """Whether the gateway was run on such a system, as far as we know; elsewhere it is expected to work."""
+        """True if the gateway was tested on such a system; on others it is expected to work."""
         return self.system == "linux"
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """For people: what is otherwise here."""
+        """Describe for people what is different here."""
         taken = "a tool of the agent that calls the gateway's commands is taken for you"
         return (*self.unheld, *(() if self.names_callers else (taken,)))
 
     @property
     def unheld(self) -> tuple[str, ...]:
-        """What of that hooks are not held in."""
+        """Describe the limits on hooks that this system cannot enforce."""
         found = (
             (self.has_proc and self.adopts_orphans, "what a hook detaches is not found, and outlives it"),
             (self.limits_others, "programs that are hooks may take more memory than `memory:` says"),
@@ -73,7 +73,7 @@ class KernelSupport(msgspec.Struct, frozen=True):
 
 
 def find_kernel_support() -> KernelSupport:
-    """Tried, as far as that changes nothing."""
+    """Find the features by trying them, as far as that changes nothing."""
     return KernelSupport(
         sys.platform,
         has_proc=(PROC / "self").exists(),
@@ -103,7 +103,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def call_kernel(name: str, *arguments: Argument) -> int:
-    """What this function of the C library answers; OSError where it refuses, or is not there, or not Linux's."""
+    """Call a function of the C library and return its result; raises OSError if it fails or does not exist."""
     function = getattr(_library, name, None) if IS_LINUX else None
     if function is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), name)
@@ -121,13 +121,16 @@ def _as_argument(value: Argument) -> object:
 
 
 def refuse_dumps() -> None:
-    """What /proc has of this process belongs to root, and nobody of its own user looks into it; no core is written."""
+    """Give this process's /proc files to root, so that other processes of its user cannot read them; no core is
+    written.
+    """
     _prctl(PR_SET_DUMPABLE, 0)
 
 
 def limit_free_memory() -> None:
-    """What is freed goes back to the system, or is there for all threads. glibc by itself has a pool for each of many
-    threads, and once something large was freed, it keeps room for as much in them; other libraries do neither.
+    """Return freed memory to the system, or make it available to all threads.
+
+    glibc by default has a pool for many threads each, and keeps large blocks in them; other libraries do not.
     """
     if hasattr(_library, "mallopt"):
         _library.mallopt(M_ARENA_MAX, ARENAS)
@@ -135,18 +138,18 @@ def limit_free_memory() -> None:
 
 
 def wait_ended(pid: int) -> None:
-    """Let go of a child that has ended and that nobody waits for."""
+    """Reap a child that has ended and that no code waits for."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
 def refuse_new_rights() -> None:
-    """Nothing that this process starts has more rights than it, whatever bits its file bears."""
+    """Give no child of this process more rights than it has, whatever bits its file has."""
     call_kernel("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def adopt_orphans() -> None:
-    """Descendants whose parent ends become our children, however they detached themselves."""
+    """Become the parent of all descendants whose parent ends, even detached ones."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -155,12 +158,12 @@ def die_with_parent(number: signal.Signals) -> None:
 
 
 def isolate_network() -> None:
-    """This process, and what it starts, has no network from now on. OSError where the kernel does not do that."""
+    """Remove the network from this process and its children. Raises OSError if the kernel cannot do it."""
     isolate(CLONE_NEWNET)
 
 
 def isolate(kind: int) -> None:
-    """Be in a new namespace of this kind; who is not root gets it within one of users, as the user that it was."""
+    """Enter a new namespace of this kind; without root, inside a user namespace that keeps the user."""
     user, group = os.geteuid(), os.getegid()
     if user == 0 and _answers("unshare", kind):
         return
@@ -171,20 +174,20 @@ def isolate(kind: int) -> None:
 
 
 def write_proc_file(name: str, text: str, process: int | str = "self") -> None:
-    """Of this process or another, where the kernel knows such a fact and allows it."""
+    """Write a fact of this process or another, if the kernel has it and allows it."""
     with suppress(OSError):
         (PROC / str(process) / name).write_text(text)
 
 
 def limit_data(pid: int, most: int) -> None:
-    """What this process may have of memory for data; where the system can limit others."""
+    """Limit the data memory of this process, if the system can limit others."""
     if hasattr(resource, "prlimit"):
         with suppress(OSError, ValueError):
             resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
 
 
 def set_descriptor_limit(most: int) -> None:
-    """Let this process open so many files; what it begins from now on remembers how many it could open before."""
+    """Allow this process so many open files; `restore_descriptor_limit` undoes it for children."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
@@ -192,9 +195,9 @@ def set_descriptor_limit(most: int) -> None:
 
 
 def restore_descriptor_limit(pid: int) -> None:
-    """Let a program that this process has started open as many as this could before; where the system can limit others.
+    """Restore the original limit of open files for a program that this process started, if the system can.
 
-    Some take long to close all that they might have open, or cannot count so far.
+    Some programs take long to close all possible descriptors, or cannot count so far.
     """
     if (most := _descriptors.get(0)) and hasattr(resource, "prlimit"):
         with suppress(OSError, ValueError):
@@ -203,7 +206,7 @@ def restore_descriptor_limit(pid: int) -> None:
 
 
 def find_peer(connection: socket.socket) -> tuple[int, int] | None:
-    """The process and the user at the other end; None where the system does not say, or shows no processes."""
+    """Return the process and the user at the other end; None if the system does not tell, or hides processes."""
     if not IS_LINUX or not (PROC / "self").exists():
         return None
     try:
@@ -214,7 +217,7 @@ def find_peer(connection: socket.socket) -> tuple[int, int] | None:
 
 
 def open_peer(connection: socket.socket, pid: int) -> int | None:
-    """A descriptor by which it can be seen whether the process at the other end has ended; None: it has."""
+    """Return a descriptor that shows if the process at the other end has ended; None: it has."""
     with suppress(OSError):
         return connection.getsockopt(socket.SOL_SOCKET, PEER_HANDLE)
     with suppress(OSError):
@@ -229,7 +232,7 @@ def has_ended(handle: int) -> bool:
 
 
 def is_live(pid: int) -> bool:
-    """Whether there is such a process, whoever it belongs to."""
+    """Return True if the process exists, for any user."""
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -240,8 +243,9 @@ def is_live(pid: int) -> bool:
 
 
 def limit_weight(leader: int) -> bool:
-    """What is in the session of this leader gets together a tenth of what the daemon does, where the kernel weighs
-    sessions. False: not yet; the leader has yet to begin it, or too many were changed in this tenth of a second.
+    """Give this leader's session a tenth of the daemon's processor weight, if the kernel weighs sessions.
+
+    Return False to retry: the session has not begun, or too many changes were made in this tenth of a second.
     """
     try:
         if os.getsid(leader) != leader:
@@ -255,18 +259,18 @@ def limit_weight(leader: int) -> bool:
 
 
 def send_signal(pid: int, number: int) -> None:
-    """Without effect where the process is gone."""
+    """Send a signal; no effect if the process is gone."""
     with suppress(OSError):
         os.kill(pid, number)
 
 
 def kill_group(pid: int) -> None:
-    """Kill the processes of this group that are still there."""
+    """Kill the remaining processes of this group."""
     with suppress(OSError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def kill_with_group(pid: int) -> None:
-    """Kill this process, which may have left its group, and those in the group that bears its number."""
+    """Kill this process, which may have left its group, and the group with its number."""
     kill_group(pid)
     send_signal(pid, signal.SIGKILL)

@@ -1,6 +1,7 @@
-"""Landlock: a thread lays down its rights to files, TCP ports, and to whatever runs outside.
+"""Landlock: a thread gives up rights to files, TCP ports and outside processes.
 
-The kernel's versions differ in what they know of. What a version does not know is not asked of it: it would refuse all.
+Versions of the kernel differ in the rights that they know. Rights that a version does not know are left out: it would
+refuse the whole set.
 """
 
 import os
@@ -11,7 +12,7 @@ from contextlib import suppress
 
 from gateway.worker import kernel
 
-# The same numbers on every machine; only where they are tried out are they used.
+# The same numbers on every machine; used only where they were tested.
 MACHINES = ("x86_64", "aarch64")
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 ASK_VERSION = 1
@@ -20,8 +21,8 @@ UNDER_PATH, TO_PORT = 1, 2  # the kinds of rules
 RUN, WRITE, READ, LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 CHARACTER_DEVICE, BLOCK_DEVICE = 1 << 6, 1 << 11
 TRUNCATE, CONTROL_DEVICE = 1 << 14, 1 << 15
-FIRST_RIGHTS = (1 << 13) - 1  # what the first version knows of
-ON_FILES = RUN | WRITE | READ | TRUNCATE | CONTROL_DEVICE  # what a rule about a plain file may say
+FIRST_RIGHTS = (1 << 13) - 1  # the rights of the first version
+ON_FILES = RUN | WRITE | READ | TRUNCATE | CONTROL_DEVICE  # the rights that a rule about a plain file may name
 
 BIND, CONNECT = 1 << 0, 1 << 1
 ABSTRACT_SOCKETS, SIGNALS = 1 << 0, 1 << 1
@@ -35,7 +36,7 @@ LATER = {
 
 
 def find_version() -> int:
-    """0 where the kernel has none, or was told at its start not to use it."""
+    """Return the version; 0 if the kernel has none, or disabled it at boot."""
     if os.uname().machine not in MACHINES:
         return 0
     try:
@@ -51,7 +52,7 @@ def restrict(
     net: bool | tuple[int, ...],
     version: int,
 ) -> None:
-    """OSError when the kernel refuses; some of it may hold by then."""
+    """Restrict this thread. Raises OSError if the kernel refuses; part of it may apply by then."""
     known = _known_rights(version)
     ports = BIND | CONNECT if version >= PORTS and net is not True else 0
     outsiders = ABSTRACT_SOCKETS | SIGNALS if version >= OUTSIDERS else 0
@@ -81,7 +82,7 @@ def _known_rights(version: int) -> int:
 
 
 def _allow_path(rules: int, path: str, rights: int) -> None:
-    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # what cannot be reached needs no right
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # an unreachable path needs no right
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
             if not stat.S_ISDIR(os.fstat(place).st_mode):

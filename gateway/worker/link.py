@@ -1,7 +1,7 @@
-"""The worker's end of the wire: whole messages in both directions, whatever its handler does meanwhile.
+"""The worker's end of the wire: complete messages in both directions, even while a hook blocks the loop.
 
-The daemon reads no faster than it can serve, and stops reading while we do not read its answers. So whoever writes
-must read: the thread of the loop does, while it waits for room.
+The daemon reads no faster than it can serve, and stops reading while we do not read its answers. So a writer must also
+read: the thread of the loop does, while it waits for room.
 """
 
 import os
@@ -19,8 +19,8 @@ from gateway.worker.json_decoder import why_hard
 from gateway.worker.protocol import BROKEN_WIRE, LOST_WIRE, MAX_LINE_BYTES
 
 CHUNK = 1 << 16
-WRITE_POLL_MS = 20  # ms between two looks at whether others let us write
-FORKED_COPY = 0  # the exit code of a copy that would write to our wire
+WRITE_POLL_MS = 20  # ms between two checks if another thread lets us write
+FORKED_COPY = 0  # the exit code of a forked copy that would write to our wire
 
 
 class WireGuard:
@@ -32,16 +32,16 @@ class WireGuard:
         self._owner = os.getpid()
 
     def is_ours(self) -> bool:
-        """Is this the worker, or a copy of it that a handler forked?"""
+        """Return True in the worker itself, and False in a copy that a hook forked."""
         return os.getpid() == self._owner
 
     def check(self) -> None:
-        """Without our socket there is nobody to tell."""
+        """Exit if the socket is no longer ours, since no report is possible."""
         if self._look() != self._identity:
             os._exit(LOST_WIRE)
 
     def poll(self, what: int, timeout: int) -> bool:
-        """Could one read or write within so many ms?"""
+        """Return True if it becomes readable or writable within so many ms."""
         poll = select.poll()
         poll.register(self.descriptor, what)
         return bool(poll.poll(timeout))
@@ -55,7 +55,7 @@ class WireGuard:
 
 
 def replace_by_nothing(descriptor: int) -> None:
-    """In a copy of the worker: what it writes there must not reach the daemon."""
+    """Point a descriptor at /dev/null, so that a forked copy cannot write to the daemon."""
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, descriptor, inheritable=False)
     os.close(nothing)
@@ -82,7 +82,7 @@ _PLAIN_FORMS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 
 
 def to_plain(value: Any) -> Any:
-    """What JSON has no form for but handlers use all the same: subclasses of str and numbers, and paths."""
+    """Convert values that JSON lacks but hooks use: subclasses of str and numbers, and paths."""
     for kind, convert in _PLAIN_FORMS:
         if isinstance(value, kind):
             return convert(value)
@@ -94,9 +94,9 @@ _decode = msgspec.json.Decoder(WireMessage).decode
 
 
 class SignalGuard:
-    """Inside, a message is in our hands, and who interrupted would tear it: that waits until `afterwards`.
+    """A block that signals must not interrupt, since a message would be torn: they wait until `afterwards`.
 
-    Of the loop's thread alone, which is also the only one that a signal interrupts.
+    Only for the loop's thread, which is also the only one that a signal interrupts.
     """
 
     def __init__(self) -> None:
@@ -119,19 +119,19 @@ class SignalGuard:
 
 class WorkerLink:
     def __init__(self, descriptor: int) -> None:
-        self.left: Callable[[], object] = lambda: None  # called when something was read that the loop must act on
+        self.left: Callable[[], object] = lambda: None  # called after a read if the loop must act on a message
         self.wire_guard = WireGuard(descriptor)
         self._thread = threading.get_ident()
         self._lock = threading.RLock()
         self._rest = bytearray()
-        self.arrived: list[WireMessage] = []  # read while writing; the loop takes it from here
+        self.arrived: list[WireMessage] = []  # messages read while writing; the loop takes them from here
         self.signal_guard = SignalGuard()
 
     def in_loop_thread(self) -> bool:
         return threading.get_ident() == self._thread
 
     def send(self, message: dict[str, Any]) -> None:
-        """Raises ValueError for an answer that is too long, TypeError and the like for what is no JSON."""
+        """Send a message. Raises ValueError if it is too long, TypeError or similar if it is no JSON."""
         if not self.wire_guard.is_ours():
             os._exit(FORKED_COPY)
         data = encode(message)
@@ -167,7 +167,7 @@ class WorkerLink:
                 self.left()
 
     def read(self) -> None:
-        """Move what has arrived to `arrived`; in the loop's thread alone."""
+        """Move received messages to `arrived`; only in the loop's thread."""
         with self.signal_guard:
             try:
                 data = self.wire_guard.socket.recv(CHUNK)
@@ -184,12 +184,12 @@ class WorkerLink:
                 os._exit(BROKEN_WIRE)
 
     def wait(self, timeout: int) -> None:
-        """Until something has been read, or so many ms are over."""
+        """Wait until something has been read, at most so many ms."""
         if self.wire_guard.poll(select.POLLIN, timeout):
             self._make_room()
 
     def receive_first(self) -> WireMessage:
-        """The first message on the wire."""
+        """Return the first message on the wire."""
         while not self.arrived:
             self.wait(-1)
         return self.arrived.pop(0)
@@ -199,12 +199,12 @@ class WorkerLink:
         return taken
 
     def take_responses(self) -> list[WireMessage]:
-        """The rest is left for the loop."""
+        """Take the responses; the rest stays for the loop."""
         arrived = self.take()
         self.arrived = [message for message in arrived if message.method is not None]
         return [message for message in arrived if message.method is None]
 
     def _lost(self) -> NoReturn:
-        """The daemon is gone: nobody needs us."""
+        """Kill the whole group, because the daemon is gone."""
         os.killpg(0, signal.SIGKILL)
         os._exit(BROKEN_WIRE)

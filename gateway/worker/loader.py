@@ -1,9 +1,8 @@
-"""From a handler's file to what can be called.
+"""Load a hook's file and find its functions.
 
 The module is `hermes_hook_<name>`, is in `sys.modules` before it runs (forward references of dataclasses and pydantic
-look there), and has the `__file__` that it was found under. It and its siblings are compiled from the very text that
-stands in the folder, never from byte code: a reload that meets an edit of the same second must not run what was there
-before.
+look there), and has the `__file__` of its folder. It and its siblings are compiled from the present text in the folder,
+never from byte code: a reload after an edit in the same second must not run the old code.
 """
 
 import linecache
@@ -22,7 +21,7 @@ from gateway.worker.protocol import LoadedHandlers, MarkedFunction, PluginConten
 
 
 class SourceOnlyLoader(SourceFileLoader):
-    """Reads no byte code."""
+    """A loader that reads no byte code."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -31,9 +30,9 @@ class SourceOnlyLoader(SourceFileLoader):
 
 
 class Handlers(msgspec.Struct, frozen=True):
-    """What one folder has to call: `handle`, and functions marked with `@on`, each under a name of its own.
+    """The functions of one folder: `handle`, and functions marked with `@on`, each under its own name.
 
-    A plugin also has what it serves when it is asked to, and offers tools, commands and skills.
+    A plugin also has functions that it serves on request, and offers tools, commands and skills.
     """
 
     handle: Callable[..., Any] | None
@@ -42,7 +41,7 @@ class Handlers(msgspec.Struct, frozen=True):
     offers: PluginContents = msgspec.field(default_factory=PluginContents)
 
     def bind(self, target: str, event: Event) -> Callable[[], Any]:
-        """The call of what goes by this name; "" is `handle`. Raises LookupError when there is none."""
+        """Bind the function with this name; "" is `handle`. Raises LookupError if it does not exist."""
         if target:
             function = self.marked[target][0] if target in self.marked else self.served[target]
             return lambda: function(event)
@@ -52,7 +51,7 @@ class Handlers(msgspec.Struct, frozen=True):
         return lambda: handle(event.name, event)
 
     def describe(self) -> LoadedHandlers:
-        """The same as plain data, for the daemon."""
+        """Describe the functions as plain data, for the daemon."""
         marks = [
             MarkedFunction(target=target, names=mark.names, **{**mark.options, "when": mark.when and dict(mark.when)})
             for target, (_, mark) in self.marked.items()
@@ -61,13 +60,13 @@ class Handlers(msgspec.Struct, frozen=True):
 
 
 def load_handler(name: str, file: Path) -> Handlers:
-    """Raises whatever the handler's code raises, and TypeError when there is nothing to call in it."""
+    """Import the file. Raises any exception of its code, and TypeError if it has no function to call."""
     source = file.read_bytes()
     module = _create_module(f"hermes_hook_{name}", file)
     read_siblings_from_source(file.parent)
     code = compile(source, str(file), "exec", dont_inherit=True)
     cache_source_lines(str(file), source)
-    exec(code, module.__dict__)  # noqa: S102 - running the hook is what this process is for
+    exec(code, module.__dict__)  # noqa: S102 - running the hook is the purpose of this process
     return _find_handlers(module)
 
 
@@ -79,7 +78,7 @@ def _create_module(name: str, file: Path) -> ModuleType:
 
 
 def read_siblings_from_source(folder: Path) -> None:
-    """For whatever entries of `sys.path` a handler adds that lie in its folder."""
+    """Load modules in the hook's folder from source, for every entry that it adds to `sys.path`."""
     home = folder.resolve()
 
     def finder(entry: str) -> FileFinder:
@@ -93,7 +92,7 @@ def read_siblings_from_source(folder: Path) -> None:
 
 
 def cache_source_lines(name: str, source: bytes) -> None:
-    """A traceback shows the lines that run, not those that an edit has put there since."""
+    """Keep the running source for tracebacks, in case the file is edited."""
     text = source.decode("utf-8", "replace")
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
 

@@ -1,7 +1,7 @@
-"""Everything read-only but a few places, for this process and what it starts: no mode, owner or time changes there.
+"""Make everything read-only but a few places, for this process and its children: no mode, owner or time changes there.
 
-Landlock does not ask about such a change by a path. A read-only mount refuses it. Mounts of one's own take root's
-rights, or a namespace of users, in which this process has them for as long as it takes.
+Landlock does not check such a change by a path. A read-only mount refuses it. Own mounts need root's rights, or a user
+namespace, in which this process has those rights for a moment.
 """
 
 import os
@@ -20,7 +20,7 @@ BIND, BIND_RECURSIVELY = 1 << 12, 1 << 14
 
 @cache
 def can_restrict() -> bool:
-    """Tell if this kernel makes such mounts for us. A child tries it, so call it in a process of one thread."""
+    """Return True if this kernel makes such mounts for us. A child tries it, so call it in a process of one thread."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -32,7 +32,10 @@ def can_restrict() -> bool:
 
 
 def restrict(writable: Iterable[str]) -> None:
-    """Raise OSError if the kernel refuses, which may leave us without a user: ask `can_restrict` before."""
+    """Make the mounts.
+
+    Raises OSError if the kernel refuses, which may leave us without a user: ask `can_restrict` first.
+    """
     places = _list_outermost(writable)
     kernel.isolate(kernel.CLONE_NEWNS)
     _set_attributes("/", READ_ONLY, 0, PRIVATE)
@@ -40,16 +43,16 @@ def restrict(writable: Iterable[str]) -> None:
         kernel.call_kernel("mount", place, place, None, BIND | BIND_RECURSIVELY, None)
         try:
             _set_attributes(place, 0, READ_ONLY)
-        except PermissionError:  # the machine has mounted a part of it read-only
+        except PermissionError:  # the host has mounted a part of it read-only
             with suppress(PermissionError):
                 _set_attributes(place, 0, READ_ONLY, flags=0)
-    can_restrict.cache_clear()  # inside, the answer is another one
+    can_restrict.cache_clear()  # inside, the answer differs
     with suppress(OSError):
-        os.chdir(os.getcwd())  # noqa: PTH109 - into the mount that lies there now
+        os.chdir(os.getcwd())  # noqa: PTH109 - enter the mount that now covers it
 
 
 def _list_outermost(places: Iterable[str]) -> list[bytes]:
-    """Leave out a place inside of another one: between two mounts, a move is a copy."""
+    """Leave out places inside others: between two mounts, a move is a copy."""
     found: list[str] = []
     for place in sorted({os.path.realpath(place) for place in places}):
         inside = any(place.startswith(f"{other.rstrip('/')}/") for other in found)

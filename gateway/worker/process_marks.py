@@ -1,13 +1,13 @@
-"""How the processes of hooks are known when nothing else says whose they are: by a variable in their environment.
+"""Find the processes of hooks by a variable in their environment, when nothing else identifies them.
 
-A process that detached itself has another parent when its own has ended, and after a crash of the gateway nobody is
-left that knew it. What it was started with stands in /proc, as long as it lives: a mark for this home, and behind it
-one for this process of a hook. So what a hook left behind is found when the hook ends, and by the next gateway on the
-same home; another gateway's hooks have another mark. Who is given an empty environment has none, and is found by
-descent alone.
+A detached process has another parent when its own has ended, and after a crash of the gateway no process knows it.
+/proc shows the environment of its start for as long as it lives: a mark for this home, followed by one for this process
+of a hook. So processes that a hook left behind are found when the hook ends, and by the next gateway on the same home;
+another gateway's hooks have another mark. A process with an empty environment has no mark, and is found only by
+descent.
 
-A mark is no secret: whoever can set it for a process could as well end that process. Where there is no /proc, nobody is
-found.
+A mark is no secret: a program that can set it for a process could as well end that process. Without /proc, no process
+is found.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ MARK_VARIABLE = "HERMES_GATEWAY_MARK"
 
 
 def mark_of(lock: Path) -> str:
-    """The mark of the home that this lock is held for; a copy of the home has another one."""
+    """Return the mark of the home of this lock; a copy of the home has another one."""
     try:
         found = lock.stat()
     except OSError:
@@ -31,7 +31,7 @@ def mark_of(lock: Path) -> str:
 
 
 def make_mark(home: str) -> str:
-    """One for a process of a hook; none where the home has none."""
+    """Make a mark for a process of a hook; "" if the home has none."""
     return f"{home}.{os.urandom(8).hex()}" if home else ""
 
 
@@ -40,13 +40,13 @@ def env_of(mark: str) -> dict[str, str]:
 
 
 def find_marked(mark: str) -> list[int]:
-    """Who has this mark, or one that this one is the beginning of; but not we, nor whoever we come from."""
+    """Return the processes with this mark or an extension of it, without this process and its ancestors."""
     wanted = f"{MARK_VARIABLE}={mark}".encode()
     ours = {os.getpid(), *find_ancestors(os.getpid())}
     found: list[int] = []
     for entry in os.scandir(PROC) if PROC.is_dir() else ():
         if entry.name.isdigit() and int(entry.name) not in ours:
-            with suppress(OSError):  # it is gone, or another user's
+            with suppress(OSError):  # it is gone, or belongs to another user
                 variables = (PROC / entry.name / "environ").read_bytes().split(b"\0")
                 if any(one == wanted or one.startswith(wanted + b".") for one in variables):
                     found.append(int(entry.name))
@@ -54,5 +54,5 @@ def find_marked(mark: str) -> list[int]:
 
 
 def kill_marked(mark: str) -> int:
-    """Kill who has this mark, whatever they start meanwhile. Returns how many they were."""
+    """Kill the processes with this mark, including new ones. Return their number."""
     return kill_tree(lambda: find_marked(mark)) if mark else 0

@@ -1,6 +1,6 @@
-"""Who descends from whom, as the kernel sees it, and how a whole tree is ended.
+"""The tree of processes, as the kernel sees it, and how to kill a whole tree.
 
-Where there is no /proc (not on Linux) nobody is found, and process groups have to do.
+Without /proc (not on Linux) no process is found, and process groups must suffice.
 """
 
 import os
@@ -16,18 +16,18 @@ MOST_GENERATIONS = 1000
 
 
 class ProcessInfo(NamedTuple):
-    """A process, its parent, and when it began, in clock ticks since the machine started."""
+    """A process, its parent, and its start, in clock ticks since boot."""
 
     pid: int
     parent: int
     started: int
-    state: str  # by the letter that the kernel has for it
-    ran: float  # seconds for which it has had a processor
+    state: str  # the kernel's letter for it
+    ran: float  # seconds of processor time
     threads: int
 
     @property
     def is_zombie(self) -> bool:
-        """It has ended, and nobody has waited for it."""
+        """True if it has ended, but was not reaped."""
         return self.state == "Z"
 
 
@@ -38,28 +38,28 @@ def list_processes() -> Iterator[ProcessInfo]:
 
 
 def read_process(pid: int) -> ProcessInfo | None:
-    """None where it is gone, or not to be seen."""
+    """Read one process; None if it is gone, or not visible."""
     try:
         stat = (PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return None
-    fields = stat[stat.rindex(")") + 2 :].split()  # the name before may hold blanks and parentheses
+    fields = stat[stat.rindex(")") + 2 :].split()  # the name before may contain blanks and parentheses
     ran = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return ProcessInfo(pid, int(fields[1]), int(fields[19]), fields[0], ran, int(fields[17]))
 
 
 def find_ended_children(parent: int) -> set[int]:
-    """Its children that have ended, and that nobody has waited for."""
+    """Return its children that have ended, but were not reaped."""
     threads = PROC / str(parent) / "task"
     found: set[int] = set()
-    for thread in os.listdir(threads) if threads.is_dir() else ():  # noqa: PTH208 - names are all that is wanted
+    for thread in os.listdir(threads) if threads.is_dir() else ():  # noqa: PTH208 - only names are needed
         with suppress(OSError):
             found |= {int(pid) for pid in (threads / thread / "children").read_text().split()}
     return {pid for pid in found if (process := read_process(pid)) and process.is_zombie}
 
 
 def find_descendants(ancestors: set[int], spared: frozenset[int] = frozenset()) -> list[ProcessInfo]:
-    """All that come from these, but for the spared and what comes from them."""
+    """Find all descendants of these, without the spared ones and their descendants."""
     below: dict[int, list[ProcessInfo]] = {}
     for process in list_processes():
         below.setdefault(process.parent, []).append(process)
@@ -74,7 +74,7 @@ def find_descendants(ancestors: set[int], spared: frozenset[int] = frozenset()) 
 
 
 def has_sockets(pid: int) -> bool:
-    """Tell if it has sockets open beside its input and output; one that cannot be looked at may have some."""
+    """Return True if it has sockets open beside its input and output, or if that cannot be seen."""
     try:
         files = [file for file in (PROC / str(pid) / "fd").iterdir() if int(file.name) > 2]
         return any(str(file.readlink()).startswith("socket:") for file in files)
@@ -83,7 +83,7 @@ def has_sockets(pid: int) -> bool:
 
 
 def find_children(pid: int) -> list[int]:
-    """Of a process with one thread."""
+    """List the children of a process with one thread."""
     try:
         return [int(child) for child in (PROC / str(pid) / "task" / str(pid) / "children").read_text().split()]
     except OSError:  # a kernel without this file
@@ -91,13 +91,13 @@ def find_children(pid: int) -> list[int]:
 
 
 def count_threads(pids: Iterable[int]) -> dict[int, int]:
-    """Of each of these processes and all that come from it: one look at all there are, however many are asked for."""
+    """Count the threads of each process and its descendants, with one pass over all processes."""
     found = dict.fromkeys(pids, 0)
     # One of these may look as if it had ended, though threads of it live on.
     known = {one.pid: one for one in (*list_processes(), *filter(None, map(read_process, found)))}
     for process in known.values():
         above: ProcessInfo | None = process
-        for _ in range(MOST_GENERATIONS):  # who reads while pids are given anew may see a circle
+        for _ in range(MOST_GENERATIONS):  # reused pids may form a circle while we read
             if above is None:
                 break
             if above.pid in found:
@@ -107,7 +107,7 @@ def count_threads(pids: Iterable[int]) -> dict[int, int]:
 
 
 def count_all_threads() -> int:
-    """Of all processes of the machine, at hardly any cost; 0 where the system does not tell."""
+    """Count all threads of the host, at hardly any cost; 0 if the system does not tell."""
     try:
         return int((PROC / "loadavg").read_text().split()[3].partition("/")[2])
     except OSError:
@@ -115,7 +115,7 @@ def count_all_threads() -> int:
 
 
 def count_user_threads(user: int, without: set[int]) -> int:
-    """How many threads this user runs in other processes; what the kernel counts against a limit of processes."""
+    """Count the threads of this user in other processes, which count against its limit."""
     total = 0
     for entry in os.scandir(PROC) if PROC.is_dir() else ():
         if entry.name.isdigit() and int(entry.name) not in without:
@@ -128,7 +128,7 @@ def count_user_threads(user: int, without: set[int]) -> int:
 
 
 def find_ancestors(pid: int) -> list[int]:
-    """Its parent, the parent of that, and so on."""
+    """Return its parent, the parent of that, and so on."""
     found: list[int] = []
     while (process := read_process(pid)) and process.parent:
         pid = process.parent
@@ -137,9 +137,9 @@ def find_ancestors(pid: int) -> list[int]:
 
 
 def kill_tree(find_pids: Callable[[], list[int]]) -> int:
-    """Kill all that this finds, though they may be making more: first stop each one that can still make another.
+    """Kill all processes that `find_pids` returns, even while they start more: first stop each one, then kill.
 
-    Returns how many they were.
+    Return their number.
     """
     stopped: set[int] = set()
     for _ in range(MAX_ROUNDS):

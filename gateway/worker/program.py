@@ -1,8 +1,7 @@
-"""How a process of the fork server becomes a program, and is held to what that may reach: a hook's, what hears and
-speaks, or a command.
+"""Turn a process of the fork server into a restricted program: a hook's, one that hears and speaks, or a command.
 
-Only a command has a keeper: the others are told of and killed as a worker is, and what they leave behind comes to the
-fork server.
+Only a command has a keeper: the others are reported and killed like a worker, and processes that they leave behind go
+to the fork server.
 """
 
 import os
@@ -19,12 +18,12 @@ from gateway.worker.protocol import CANNOT_RESTRICT, OOM_SCORE, ProgramRequest
 from gateway.worker.sandbox import restrict
 
 MOST_DESCRIPTORS = 1 << 12  # more than a fork server ever has
-NOT_FOUND = 127  # the exit code by which a shell says so
+NOT_FOUND = 127  # the exit code of a shell for this
 PROGRAM_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)
 
 
 class ProgramDescriptors(NamedTuple):
-    """A program's ends: of the file that says what it is, and of the pipes that are its input and output."""
+    """A program's descriptors: of the file with its specification, and of its pipes."""
 
     spec: int
     stdin: int
@@ -33,7 +32,7 @@ class ProgramDescriptors(NamedTuple):
 
 
 def run_program(ends: ProgramDescriptors) -> NoReturn:
-    """In a fresh process: be this program, the leader of a session."""
+    """Become this program, the leader of a session, in a fresh process."""
     with os.fdopen(os.dup(ends.spec), "rb") as file:
         file.seek(0)
         spec = msgspec.json.decode(file.read(), type=ProgramRequest)
@@ -49,7 +48,7 @@ def run_program(ends: ProgramDescriptors) -> NoReturn:
 def run_as_program(
     program: tuple[str, ...], folder: str, env: Mapping[str, str], enter: Callable[[], object]
 ) -> NoReturn:
-    """Be this program, which ends with whoever forked it; `enter` restricts what it reaches."""
+    """Become this program, which ends with the process that forked it; `enter` restricts it."""
     kernel.die_with_parent(signal.SIGKILL)
     kernel.write_proc_file("oom_score_adj", OOM_SCORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

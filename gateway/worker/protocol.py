@@ -1,7 +1,7 @@
-"""What the daemon and the program of the workers must agree on: what is said at the start, beside a call, at the end.
+"""The protocol between the daemon and its workers: the messages at the start, beside a call, and at the end.
 
-Both sides load this one file: the daemon as a part of its package, a worker by the table in `boot.py`. It imports
-msgspec and the standard library alone.
+Both sides load this file: the daemon as a part of its package, a worker by the table in `boot.py`. It imports only
+msgspec and the standard library.
 """
 
 from collections.abc import Mapping
@@ -15,17 +15,17 @@ from gateway.worker.sandbox import Sandbox
 
 MAX_LINE_BYTES = 8 << 20  # bytes in a line of the wire
 
-RAISED = -32000  # the JSON-RPC code of whatever a handler raised
-REQUEST_PREFIX = "gateway."  # begins the methods by which a hook asks the gateway
+RAISED = -32000  # the JSON-RPC code of an exception in a hook
+REQUEST_PREFIX = "gateway."  # starts the methods by which a hook asks the gateway
 
-NETWORK_LEFT = "the network could not be forbidden"  # begins a line of the log of a worker that is to have none
-NICE = 5  # how much a hook's process stands back behind others
+NETWORK_LEFT = "the network could not be forbidden"  # starts a log line of a worker that should have no network
+NICE = 5  # lowers the priority of a hook's process
 OOM_SCORE = "500"  # when memory is short, a hook goes before the daemon
 
-# The exit codes that a worker chooses itself, and what people are told of them.
+# The exit codes that a worker chooses itself, and their texts for people.
 IMPORT_FAILED, CANNOT_BEGIN, LOST_WIRE, BROKEN_WIRE, CANNOT_ANSWER, LOOP_BROKEN = 3, 70, 71, 72, 73, 74
 CANNOT_RESTRICT = 76
-START_EXITS = frozenset({IMPORT_FAILED, CANNOT_BEGIN, CANNOT_RESTRICT})  # later it is the handler that chooses them
+START_EXITS = frozenset({IMPORT_FAILED, CANNOT_BEGIN, CANNOT_RESTRICT})  # later the hook may choose them
 EXIT_REASONS: Mapping[int, str] = {
     IMPORT_FAILED: "its handler could not be imported",
     CANNOT_BEGIN: "it could not begin",
@@ -38,31 +38,31 @@ EXIT_REASONS: Mapping[int, str] = {
 
 
 class ForkServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the fork server is run: what it imports for all, and whether it forks (where that is not safe, it spawns)."""
+    """The settings of the fork server: its preloaded modules, and if it forks (otherwise it spawns)."""
 
-    processes: int  # that all hooks together may have; root has no such limit
+    processes: int  # of all hooks together; root has no such limit
     preload: tuple[str, ...] = ("yaml",)
-    mark: str = ""  # of the home, for whatever is made of it
+    mark: str = ""  # of the home, for its processes
     fork: bool = IS_LINUX
 
 
 class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Which hook a worker becomes, and what it finds around it."""
+    """The hook that a worker runs, and its environment."""
 
     name: str  # its module is called hermes_hook_<name>
     handler: str  # the file
-    env: dict[str, str]  # all of it: nothing else is there
+    env: dict[str, str]  # its whole environment
     options: Mapping[str, Any]
-    path: tuple[str, ...]  # where its own dependencies were installed
+    path: tuple[str, ...]  # the folders of its own dependencies
     modules: Mapping[str, str]  # modules offered to it, by name, each with its file; "" is an empty package
     memory: int | None  # bytes of data; None: no limit
-    plugin: Mapping[str, Any] | None  # what a Hermes plugin finds as its manifest; None: it is a hook
-    is_offline: bool = False  # no network is there for it, where the kernel can forbid that
-    label: str  # another name for the module, where the manifest gives the hook one
-    hermes: bool = False  # its handler is shown events as Hermes would tell them
-    data: str = ""  # the folder for its files, which need not be there
-    sandbox: Sandbox | None = None  # what it reaches; None: all that its user does
-    is_compared: bool = False  # it may end while nobody calls it if its modules are then as after their import
+    plugin: Mapping[str, Any] | None  # the manifest of a Hermes plugin; None: it is a hook
+    is_offline: bool = False  # it has no network, if the kernel can remove it
+    label: str  # another name for the module, if the manifest gives the hook one
+    hermes: bool = False  # it sees events in Hermes's form
+    data: str = ""  # the folder for its files, which may not exist yet
+    sandbox: Sandbox | None = None  # its restrictions; None: those of its user
+    is_compared: bool = False  # it may end while idle if its modules are then as after their import
 
     @property
     def folder(self) -> Path:
@@ -70,13 +70,13 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandSandbox(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command may reach: it reads what is not hidden, and `read`; it writes `write`, and a folder of its own.
+    """The restrictions of a command: it reads everything not hidden, and `read`; it writes `write`, and its own folder.
 
-    It does not write what is `kept`, wherever that is.
+    It never writes to `kept` paths, wherever they are.
     """
 
     hidden: tuple[str, ...]
-    read: tuple[str, ...]  # though it lies in what is hidden
+    read: tuple[str, ...]  # even inside hidden folders
     write: tuple[str, ...]
     kept: tuple[str, ...] = ()
     net: bool
@@ -84,44 +84,44 @@ class CommandSandbox(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that is no hook, and is run once: what the agent's shell is asked to do."""
+    """A program that is no hook, and runs once: a command of the agent's shell."""
 
-    program: tuple[str, ...]  # its file, which is not looked for, and its arguments
+    program: tuple[str, ...]  # its file, which is not searched for, and its arguments
     folder: str
-    env: dict[str, str]  # all of it: nothing else is there
+    env: dict[str, str]  # its whole environment
     sandbox: CommandSandbox | None = None
 
 
 class ProgramRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that the fork server makes a process for: a hook, or what hears and speaks."""
+    """A program for which the fork server makes a process: a hook, or one that hears and speaks."""
 
-    command: tuple[str, ...]  # its file, which is not looked for, and its arguments
+    command: tuple[str, ...]  # its file, which is not searched for, and its arguments
     folder: str
-    env: dict[str, str]  # all of it: nothing else is there
-    sandbox: Sandbox | None = None  # what it reaches; None: whatever its user does
+    env: dict[str, str]  # its whole environment
+    sandbox: Sandbox | None = None  # its restrictions; None: those of its user
 
 
 class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a hook may know of a call beside the event's fields."""
+    """Facts about a call, beside the event's fields."""
 
-    event: str = ""  # the event's id; comes back as `during` with every request that the hook makes because of it
+    event: str = ""  # the event's id; returns as `during` with every request that the hook makes in this call
     decides: bool = False  # an interceptor: result and changes count
-    writable: tuple[str, ...] | None = None  # the fields whose change counts; None: all of them
+    writable: tuple[str, ...] | None = None  # the fields whose changes count; None: all of them
     target: str = ""  # the function marked with `@on` that is called; "": `handle`
-    turn: str = ""  # the turn's id: what a hook keeps for the turn is kept under it
-    answers: dict[str, Any] | None = None  # what the person has answered so far, by question; None: must not ask
+    turn: str = ""  # the turn's id, for data that the hook keeps for the turn
+    answers: dict[str, Any] | None = None  # the person's answers so far, by question; None: must not ask
     turn_bag: dict[str, Any] = {}
     session_bag: dict[str, Any] = {}
     session: dict[str, str] = {}  # HERMES_SESSION_PLATFORM and so on, without the prefix
-    servers: tuple[str, ...] = ()  # of tools, where their names are told as Hermes's
+    servers: tuple[str, ...] = ()  # of tools, whose names are passed on as Hermes's
 
 
 class BatchTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a batch: no event begins after so many seconds, nor after so many failures in a row."""
+    """The limits of a batch: no event starts after so many seconds, nor after so many failures in a row."""
 
     seconds: float
     failures: int
-    servers: tuple[str, ...] = ()  # as of a call
+    servers: tuple[str, ...] = ()  # as in a call
 
 
 class BatchEvent(msgspec.Struct, frozen=True):
@@ -132,14 +132,14 @@ class BatchEvent(msgspec.Struct, frozen=True):
 
 
 class EventBatch(msgspec.Struct, frozen=True):
-    """Events that a hook observes, each with the key of its delivery, which is the first."""
+    """Events that a hook observes, each with the key of its first delivery."""
 
     events: list[BatchEvent]
     keys: list[int]
 
 
 class BatchAnswer(msgspec.Struct):
-    """How long each took that was begun; which of these failed, by their places; what some answered in vain."""
+    """The seconds of each event that was started; the failures, by place; the answers without effect."""
 
     seconds: list[float] = msgspec.field(default_factory=list)
     failed: dict[int, Any] = msgspec.field(default_factory=dict)
@@ -147,7 +147,7 @@ class BatchAnswer(msgspec.Struct):
 
 
 class MarkedFunction(msgspec.Struct, frozen=True):
-    """A function of the handler that is marked with `@on`; `target` is what a call names it by."""
+    """A function of the hook that is marked with `@on`; calls name it by `target`."""
 
     target: str
     names: tuple[str, ...]
@@ -158,7 +158,7 @@ class MarkedFunction(msgspec.Struct, frozen=True):
 
 
 class PluginItem(msgspec.Struct, frozen=True):
-    """A tool, command or skill of a plugin, as far as it is data."""
+    """A tool, command or skill of a plugin, as plain data."""
 
     name: str
     description: str = ""
@@ -170,7 +170,7 @@ class PluginItem(msgspec.Struct, frozen=True):
 
 
 class PluginContents(msgspec.Struct, frozen=True):
-    """What a plugin has beside its callbacks. `decides`: those of its targets whose answers count."""
+    """The contents of a plugin beside its callbacks. `decides`: its targets whose answers count."""
 
     decides: tuple[str, ...] = ()
     tools: tuple[PluginItem, ...] = ()
@@ -180,21 +180,21 @@ class PluginContents(msgspec.Struct, frozen=True):
 
 
 class LoadedHandlers(msgspec.Struct, frozen=True):
-    """What the handler's import has brought: is there a `handle`, and which functions are marked?"""
+    """The result of the hook's import: if it has a `handle`, and its marked functions."""
 
     handle: bool
     marks: tuple[MarkedFunction, ...]
     offers: PluginContents = PluginContents()
-    patches: tuple[str, ...] = ()  # what it has changed of modules that stand for another program's
+    patches: tuple[str, ...] = ()  # its changes to modules that stand for another program's
 
 
 class WorkerRemark(msgspec.Struct, frozen=True):
-    """`$remark`: what its owner should know of it, which only shows while it runs."""
+    """A remark for the owner, `$remark`, about something that shows only at run time."""
 
     text: str
 
 
-# The context variables that a handler written for Hermes finds, each with our field.
+# The context variables of a Hermes hook, each with our field.
 _SESSION_FIELDS: Mapping[str, str] = {
     "PLATFORM": "platform",
     "SOURCE": "platform",
@@ -212,5 +212,5 @@ _SESSION_FIELDS: Mapping[str, str] = {
 
 
 def describe_session(fields: Mapping[str, Any]) -> dict[str, str]:
-    """The conversation of an event or a call, as its context variables say it."""
+    """Return the conversation of an event or a call as context variables."""
     return {name: "" if (value := fields.get(field)) is None else str(value) for name, field in _SESSION_FIELDS.items()}

@@ -1,9 +1,8 @@
-"""What a command may reach where something must be out of its reach: all around that, piece by piece.
+"""The paths that a command may reach if others are hidden: everything around those, piece by piece.
 
-Landlock only grants. So a folder in which something is hidden is granted in pieces, each of them whole. They are
-counted anew for each command, as they are then: what appears meanwhile in a folder of pieces cannot be reached, and the
-folder itself cannot be listed, only what lies in it. No link is followed: what it leads to is granted where that lies,
-or is not.
+Landlock can only grant. So a folder with a hidden path in it is granted in pieces, each of them whole. The pieces are
+listed again for each command: a file that appears meanwhile in such a folder cannot be reached, and the folder itself
+cannot be listed, only its pieces. No link is followed: its target is granted at its own place, or not at all.
 """
 
 import os
@@ -13,17 +12,17 @@ from pathlib import Path
 
 
 def find_withheld(paths: Iterable[str]) -> frozenset[str]:
-    """Where these really are, as far as they are there now, whether or not this user can read them at this moment.
+    """Return the real places of those paths that exist now, readable or not.
 
-    A place that is a link is hidden where it leads to: the link itself is granted to nobody. One in a closed folder is
-    hidden with that folder, which a command of the same user could open.
+    A link is hidden at its target: the link itself is never granted. A path in a closed folder is hidden with that
+    folder, which a command of the same user could open.
     """
     found = map(_find_reached, paths)
     return frozenset(os.path.realpath(one) for one in found if one)
 
 
 def _find_reached(path: str) -> str:
-    """The path, or the closed folder in front of it; empty if neither is there."""
+    """Return the path, or the closed folder in front of it; "" if neither exists."""
     try:
         os.lstat(path)
     except PermissionError:
@@ -34,7 +33,7 @@ def _find_reached(path: str) -> str:
 
 
 def list_pieces(top: str, hidden: frozenset[str]) -> tuple[str, ...]:
-    """The fewest paths that hold everything below `top` but what is hidden there, and hold none of that."""
+    """Return the fewest paths that cover everything below `top` without the hidden paths."""
     start = os.path.realpath(top)
     within = "/" if start == "/" else f"{start}/"
     below = {one for one in hidden if one.startswith(within)}
@@ -43,9 +42,9 @@ def list_pieces(top: str, hidden: frozenset[str]) -> tuple[str, ...]:
 
 
 def find_inside(place: str, folders: Iterable[str]) -> Path | None:
-    """The place that its name gives it in the first of these folders on its way; None: it is in none of them.
+    """Return the real place of a path inside the first of these folders on its way; None if it is in none of them.
 
-    The agent makes links in such a folder, so none below it is followed.
+    The agent may create links in such a folder, so none below it is followed.
     """
     path, within = Path(os.path.normpath(place)), tuple(folders)
     for folder in reversed(path.parents):

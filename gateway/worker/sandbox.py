@@ -1,19 +1,19 @@
-"""What a process may still reach: files, network, sockets. Once in a sandbox it stays there, with all that it starts.
+"""The sandbox: files, network and sockets that a process can reach. No process leaves it, nor do its children.
 
 Theory of operation
 
-Three means of the kernel, which need no rights. Landlock holds what has a path or a TCP port (`landlock.py`). Mounts
-of one's own hold modes, owners and times, which Landlock does not ask about (`mounts.py`). A filter of system calls
-holds what both leave open (`seccomp.py`). Each binds the calling thread alone, and what it starts from then on: so a
-process is restricted right after its fork, before it has a second thread. What is open by then stays open. Where a
-kernel has less, less is held, and `find_support` says what is missing.
+Three means of the kernel, which need no rights. Landlock restricts everything with a path or a TCP port
+(`landlock.py`). Own mounts protect modes, owners and times, which Landlock does not check (`mounts.py`). A filter of
+system calls covers the rest (`seccomp.py`). Each binds only the calling thread and its later children: so a process is
+restricted right after its fork, before it has a second thread. Files that are open by then stay open. If a kernel has
+less, less is restricted, and `find_support` says what is missing.
 
-It does not hold `stat` of files elsewhere, nor `chdir` to a folder there, nor `inotify`, which tells the names that
-appear in it or go. Without mounts of one's own (in a container, say), a command still changes modes, owners and times
-as its user may, while a hook gets the answer that such a change was made, everywhere, and it is not.
+It does not restrict `stat` of files elsewhere, `chdir` to a folder there, or `inotify`, which reports the names that
+appear in it or go. Without own mounts (in a container, say), a command still changes modes, owners and times as its
+user may, while for a hook every such change seems to succeed and is not made.
 
-Root inside a sandbox is less than root: whatever would lead around it (modules of the kernel, raw devices, other
-processes' memory) is laid down.
+Root inside a sandbox is less than root: it loses everything that would lead out (modules of the kernel, raw devices,
+other processes' memory).
 """
 
 import ctypes
@@ -27,15 +27,15 @@ from pathlib import Path
 
 from gateway.worker import kernel, landlock, mounts, seccomp
 
-# Every program opens one of these, and none of them holds anything.
+# Every program opens one of these, and none of them contains data.
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives")
-# Not the folders above them, where private keys lie too.
+# Not the folders above them, which also contain private keys.
 CERTIFICATES = (
     "/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem",
     "/etc/pki/tls/openssl.cnf", "/etc/pki/ca-trust", "/etc/ca-certificates", "/etc/ca-certificates.conf",
 )  # fmt: skip
-# What the resolver, and those who ask for a user's name or the time of day, read.
+# Files for the resolver, for user names and for the time of day.
 RESOLVER = (
     "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services",
     "/etc/protocols", "/etc/passwd", "/etc/group", "/etc/localtime", "/etc/timezone",
@@ -57,11 +57,11 @@ CAPABILITIES_VERSION, MOST_CAPABILITIES = 0x20080522, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """What may be reached from inside; paths are absolute, and those that are not there are passed over.
+    """The restrictions of a process; paths are absolute, and missing ones are ignored.
 
-    `read` is to read and to run, `write` is all that can be done to files. `net` is no network, all of it, or
-    connections to these TCP ports alone. `sockets` are those that have a path or an abstract name: whoever reaches them
-    may be served by a process outside. `modes`: where no mounts hold them, those of files elsewhere may still change.
+    `read` allows to read and to run, `write` all changes to files. `net` is no network, all of it, or only connections
+    to these TCP ports. `sockets` are those with a path or an abstract name: a process outside may serve them. `modes`:
+    if no mounts protect them, modes of files elsewhere may still change.
     """
 
     read: tuple[str, ...] = ()
@@ -73,14 +73,14 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSupport:
-    """What this machine's kernel can hold: Landlock's version (0: it has none), and whether it filters system calls."""
+    """The support by this host's kernel: Landlock's version (0: none), and if it filters system calls."""
 
     landlock: int
     has_filter: bool
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """For people: what is not held here, and what would."""
+        """Describe for people what is not restricted here, and the remedy."""
         found = []
         if self.landlock < landlock.FILES:
             found.append("files are not held: this kernel has no Landlock (Linux 5.13, `landlock` in `lsm=`)")
@@ -98,7 +98,7 @@ def find_support() -> SandboxSupport:
 
 
 def restrict(sandbox: Sandbox) -> None:
-    """From now on this thread, and all that it starts, reaches only that. OSError where the kernel fails at it."""
+    """Restrict this thread and its later children. Raises OSError if the kernel fails."""
     support = find_support()
     kernel.refuse_new_rights()
     if has_mounts := mounts.can_restrict():
@@ -111,13 +111,13 @@ def restrict(sandbox: Sandbox) -> None:
 
 
 def find_needed_paths() -> tuple[str, ...]:
-    """What any program reads: interpreter, libraries, certificates, and the resolver's files."""
+    """Return the paths that any program reads: interpreter, libraries, certificates, and the resolver's files."""
     found = dict.fromkeys((*PROGRAMS, *CERTIFICATES, *RESOLVER, *_find_interpreter()))
     return tuple(path for path in found if not any(path.startswith(f"{other}/") for other in found))
 
 
 def _find_interpreter() -> Iterator[str]:
-    """The environment that runs here, the Python it was made from, and our own files, all of which may lie anywhere."""
+    """Yield the running environment, its base Python, and our own files, wherever they are."""
     yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
     yield from (sys.executable, os.path.realpath(sys.executable))
     yield from (entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages"))
@@ -129,7 +129,7 @@ class _CapabilityHeader(ctypes.Structure):
 
 
 def _lay_down_capabilities(numbers: Iterable[int]) -> None:
-    """Drop those of this thread; what it starts gets none of them back, since it may gain no new rights."""
+    """Drop capabilities of this thread; its children cannot get them back, since they gain no new rights."""
     with suppress(OSError):
         header, data = _CapabilityHeader(CAPABILITIES_VERSION, 0), ctypes.create_string_buffer(24)
         kernel.call_kernel("capget", header, data)

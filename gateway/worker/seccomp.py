@@ -1,16 +1,16 @@
 """A filter of system calls, for what Landlock leaves open.
 
-That is UDP, MPTCP, a first packet of TCP that connects, sockets with a path, and io_uring, which asks no filter.
-Landlock holds paths and TCP ports, and does not ask which calls make sockets. Nor does it hold what has no path: the
-kernel's keyring, and memory that outlives a process. Namespaces are refused since rights come with them. So are
-limits, turns and processors of another process: with a limit of one's own making, the kernel ends the gateway.
+That is UDP, MPTCP, a first packet of TCP that connects, sockets with a path, and io_uring, which bypasses filters.
+Landlock restricts paths and TCP ports, but not the calls that make sockets. Nor does it restrict what has no path: the
+kernel's keyring, and memory that outlives a process. Namespaces are refused because they bring rights. So are limits,
+priorities and processors of another process: with a limit set by a hook, the kernel would end the gateway.
 
-If no mounts hold them, changes of modes, owners and times get the answer "done" and are not made: a program that copies
-a file or unpacks an archive goes on, and an error would end it.
+If no mounts protect them, changes of modes, owners and times seem to succeed and are not made: a program that copies a
+file or unpacks an archive continues, and an error would end it.
 
 The filter is a small program that the kernel runs before each call: it sees the call's number and its arguments as
-numbers, never what they point to. It answers whether the call is made, or with which error it fails. A call of
-another machine's kind (32 bits, x32) has other numbers, so none of these is made.
+numbers, never the data behind pointers. Its answer allows the call, or is the error with which it fails. Calls of
+another architecture (32 bits, x32) have other numbers, so all of these are refused.
 """
 
 import ctypes
@@ -29,30 +29,31 @@ PR_SET_SECCOMP, WITH_FILTER = 22, 2
 LOAD_WORD, MASK, RETURN = 0x20, 0x54, 0x06
 IF_EQUAL, IF_ANY_BIT = 0x15, 0x45
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
-NUMBER_AT, MACHINE_AT, FIRST_ARGUMENT_AT = 0, 4, 16  # where the call's facts stand, in bytes
-X32 = 0x40000000  # marks the calls of a kind of x86_64 programs that nobody uses
+NUMBER_AT, MACHINE_AT, FIRST_ARGUMENT_AT = 0, 4, 16  # the offsets of the call's facts, in bytes
+X32 = 0x40000000  # marks the calls of x32 programs, which no one uses
 
-KIND_OF_SOCKET = 0xF  # the bits of a socket's type that say so; the others are flags
-FAST_OPEN = 0x20000000  # the flag of a message that connects by itself
-NETLINK = 16  # how a program asks the kernel for the machine's own addresses
+KIND_OF_SOCKET = 0xF  # the bits of a socket's type; the others are flags
+FAST_OPEN = 0x20000000  # the flag of a message that connects on its own
+NETLINK = 16  # how a program asks the kernel for the host's own addresses
 TCP = 6
 
 
 class Machine(NamedTuple):
-    """A kind of processor: its mark, and the numbers of its system calls."""
+    """A processor architecture: its mark, and the numbers of its system calls."""
 
     mark: int
     socket: int
     pair: int
     listen: int
-    sends: tuple[tuple[int, int], ...]  # each with the place of its flags among its arguments
-    spaces: tuple[int, int]  # clone and unshare, whose first argument says which namespaces are new
+    sends: tuple[tuple[int, int], ...]  # each with the index of its flags among its arguments
+    spaces: tuple[int, int]  # clone and unshare, whose first argument has the namespace flags
     lasting: tuple[int, ...]  # to enter a namespace, the keyring, memory of System V
     modes: tuple[int, ...]  # to change a mode, an owner or a time
-    attributes: tuple[int, ...]  # to change further attributes, among which are lists of who may
-    times: int  # utimensat, which changes an open file where it is given no path
+    attributes: tuple[int, ...]  # to change further attributes, such as access lists
+    times: int  # utimensat, which changes an open file if it gets no path
     control: int  # ioctl: it changes a file's flags, even if the file is open only for reading
-    of_process: tuple[int, ...]  # prlimit, and what sets scheduling and processors, of the process that is named first
+    # prlimit, and calls that set scheduling and processors of the process in the first argument
+    of_process: tuple[int, ...]
     of_kind: tuple[tuple[int, int], ...]  # priorities, each with the number that stands for a single process
 
 
@@ -79,11 +80,11 @@ MACHINES = {
     ),
 }
 IO_URING, NEW_CLONE = 425, 435
-NAMESPACES = 0x7E020000  # the flags that ask for new ones
-FILE_FLAGS = (0x40086602, 0x401C5820, 0x40087602)  # to set flags, attributes and the version that a file bears
+NAMESPACES = 0x7E020000  # the flags for new ones
+FILE_FLAGS = (0x40086602, 0x401C5820, 0x40087602)  # to set flags, attributes and the version of a file
 NEW_CLOCK = 0x80  # one more, which in `clone` is part of a signal's number
 
-Program = list[tuple[int, int, int, int]]  # code, how far to go on if so, how far if not, value
+Program = list[tuple[int, int, int, int]]  # code, jump if true, jump if false, value
 
 
 class _FilterProgram(ctypes.Structure):
@@ -91,18 +92,18 @@ class _FilterProgram(ctypes.Structure):
 
 
 def can_filter() -> bool:
-    """Whether this kernel filters, on a machine whose numbers are known here."""
+    """Return True if this kernel filters, on an architecture with known numbers."""
     if os.uname().machine not in MACHINES or sys.byteorder != "little":
         return False
     try:
         kernel.call_kernel("prctl", PR_SET_SECCOMP, WITH_FILTER, None, 0, 0)
     except OSError as error:
-        return error.errno == errno.EFAULT  # it would have read a filter there
+        return error.errno == errno.EFAULT  # it tried to read a filter there
     return False
 
 
 def restrict(net: bool | tuple[int, ...], sockets: bool, modes: bool) -> None:
-    """OSError when the kernel refuses. The thread must have laid down new rights before."""
+    """Install the filter. Raises OSError if the kernel refuses. The thread must have refused new rights before."""
     apply_filter(build_filter(MACHINES[os.uname().machine], net, sockets, modes))
 
 
@@ -112,7 +113,7 @@ def apply_filter(program: Program) -> None:
 
 
 def build_filter(machine: Machine, net: bool | tuple[int, ...], sockets: bool, modes: bool) -> Program:
-    """`modes`: the kernel decides about changes of modes, owners and times."""
+    """Build the filter; with `modes` the kernel decides about changes of modes, owners and times."""
     own = _refuse(errno.EPERM)
     program = [(LOAD_WORD, 0, 0, MACHINE_AT), (IF_EQUAL, 1, 0, machine.mark), own, (LOAD_WORD, 0, 0, NUMBER_AT)]
     if machine is MACHINES["x86_64"]:
@@ -128,14 +129,14 @@ def build_filter(machine: Machine, net: bool | tuple[int, ...], sockets: bool, m
     if not sockets:
         program += _when(machine.pair, _check_pair())
     if net is not True:
-        program += _when(machine.listen, [_refuse()])  # it takes a port by itself, unasked
+        program += _when(machine.listen, [_refuse()])  # it takes a port automatically
         for number, place in machine.sends:
             program += _when(number, [_load(place), (IF_ANY_BIT, 0, 1, FAST_OPEN), _refuse(), _allow()])
     return [*program, _allow()]
 
 
 def _check_namespaces(machine: Machine) -> Program:
-    """`clone3` keeps its flags where no filter sees them; programs that miss it use `clone`."""
+    """Check for new namespaces. `clone3` hides its flags from filters; programs that miss it use `clone`."""
     program = _when(NEW_CLONE, [_refuse(errno.ENOSYS)])
     for number, flags in zip(machine.spaces, (NAMESPACES, NAMESPACES | NEW_CLOCK), strict=True):
         program += _when(number, [_load(0), (IF_ANY_BIT, 0, 1, flags), _refuse(errno.EPERM), _allow()])
@@ -143,7 +144,7 @@ def _check_namespaces(machine: Machine) -> Program:
 
 
 def _check_others(machine: Machine) -> Program:
-    """A process sets limits and turns of itself alone, which is process 0 to these calls."""
+    """Check that a process sets only its own limits and priorities; these calls name it as process 0."""
     program: Program = []
     for number in machine.of_process:
         program += _when(number, [_load(0), (IF_EQUAL, 1, 0, 0), _refuse(errno.EPERM), _allow()])
@@ -164,13 +165,13 @@ def _check_modes(machine: Machine) -> Program:
     for request in FILE_FLAGS:
         flags += [(IF_EQUAL, 0, 1, request), _refuse(errno.ENOTSUP)]
     program += _when(machine.control, [*flags, _allow()])
-    # A pointer has two halves, and each is seen alone.
+    # A pointer has two halves, which are checked one by one.
     path: Program = [_load(1), (IF_EQUAL, 0, 2, 0), _load(1, half=4), (IF_EQUAL, 1, 0, 0), done, _allow()]
     return [*program, *_when(machine.times, path)]
 
 
 def _check_socket(net: bool | tuple[int, ...], sockets: bool) -> Program:
-    """Which kinds of sockets can be made: family, type and protocol decide."""
+    """Check the kind of a new socket: family, type and protocol decide."""
     families: list[int] = [socket.AF_UNIX] if sockets else []
     if net is True:
         families += [socket.AF_INET, socket.AF_INET6, NETLINK]
@@ -185,7 +186,7 @@ def _check_socket(net: bool | tuple[int, ...], sockets: bool) -> Program:
 
 
 def _check_pair() -> Program:
-    """A pair that takes single messages could send them to any path; a stream is tied to its other end."""
+    """Check a socket pair: a datagram pair could send to any path; a stream is tied to its other end."""
     kind: Program = [_load(1), (MASK, 0, 0, KIND_OF_SOCKET)]
     for one in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
         kind += [(IF_EQUAL, 0, 1, one), _allow()]
@@ -193,7 +194,7 @@ def _check_pair() -> Program:
 
 
 def _when(number: int, checks: Program) -> Program:
-    """What is asked of this call; each way through it ends in an answer."""
+    """Apply checks to this call; every way through them ends in an answer."""
     return [(IF_EQUAL, 0, len(checks), number), *checks]
 
 

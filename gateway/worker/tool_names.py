@@ -1,10 +1,10 @@
-"""Our tools under the names that others have for them, and back: the name of a tool, and those of its arguments.
+"""Other systems' names for our tools and their arguments, in both directions.
 
-Code that was written for another system looks for that system's names: a guard that waits for `terminal` never sees a
-call of `shell`. So it is told what it knows, and what it answers is read as what it means.
+Code for another system looks for that system's names: a guard that waits for `terminal` never sees a call of `shell`.
+So it gets the names that it knows, and its answer is translated back.
 
-A tool of an MCP server is `mcp_SERVER_TOOL` here and `mcp__SERVER__TOOL` there. Where a server's name has an `_` of its
-own, only the list of the servers that there are says where it ends.
+A tool of an MCP server is `mcp_SERVER_TOOL` here and `mcp__SERVER__TOOL` there. If a server's name contains `_`, only
+the list of servers shows where it ends.
 """
 
 import re
@@ -17,17 +17,17 @@ import msgspec
 Args = Mapping[str, Any]
 ListServers: TypeAlias = Callable[[], Collection[str]]
 
-# The servers of tools that there are now, by their configured names; in a worker, those of when it was called.
+# The present servers of tools, by their configured names; in a worker, those at the time of its call.
 TOOL_SERVERS: ContextVar[ListServers] = ContextVar("gateway_tool_servers", default=tuple)
-FORBIDDEN_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")  # in the names that models are given
-MARK_DIGITS = 6  # of what ends the name of a tool in which characters had to be changed
+FORBIDDEN_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")  # in the names that models get
+MARK_DIGITS = 6  # at the end of a tool's name in which characters were replaced
 _MARK = re.compile(rf"_[0-9a-f]{{{MARK_DIGITS}}}\Z")
 
 
 class ToolName(msgspec.Struct, frozen=True):
-    """One tool: `args` has their name of each argument by ours, `says` what their call says besides.
+    """One tool: `args` maps our names of arguments to theirs, `says` are further arguments of their call.
 
-    What is in `listed` is one value to us, and a list to them.
+    An argument in `listed` is one value here, and a list there.
     """
 
     ours: str
@@ -49,12 +49,12 @@ class ToolName(msgspec.Struct, frozen=True):
         return given
 
     def matches(self, args: Args) -> bool:
-        """Whether a call of theirs means this one of our tools, where one of theirs is several of ours."""
+        """Return True if a call of theirs means this tool, when one tool of theirs is several of ours."""
         return all(args.get(name, value) == value for name, value in self.says.items())
 
 
 class ToolNames:
-    """One system's names. Not all have hyphens in those of tools of MCP servers."""
+    """One system's names. Some systems have no hyphens in the names of MCP tools."""
 
     def __init__(self, rows: Iterable[ToolName], has_hyphens: bool) -> None:
         self.rows = tuple(rows)
@@ -66,7 +66,7 @@ class ToolNames:
         return frozenset(row.theirs for row in self.rows)
 
     def describe_name(self, tool: str) -> str:
-        """What they call this tool of ours; a tool that they do not know keeps its name."""
+        """Return their name of our tool; an unknown tool keeps its name."""
         server, name = _split_name(tool)
         if name:
             return self._spell(f"mcp__{server}__{name}")
@@ -77,12 +77,12 @@ class ToolNames:
         return self.describe_name(tool), row.describe(args) if row and isinstance(args, Mapping) else args
 
     def resolve_args(self, tool: str, args: Args) -> dict[str, Any]:
-        """Arguments of theirs for this tool of ours, as ours."""
+        """Return their arguments for our tool under our names."""
         row = self._ours.get(tool)
         return row.resolve(args) if row else dict(args)
 
     def resolve_call(self, tool: str, args: Args) -> tuple[str, dict[str, Any]]:
-        """A call of theirs as one of ours; one that means nothing here stays as it is."""
+        """Return their call as ours; an unknown one stays the same."""
         row = next((row for row in self.rows if row.theirs == tool and row.matches(args)), None)
         if row:
             return row.ours, row.resolve(args)
@@ -101,12 +101,12 @@ class ToolNames:
 
 
 def prefix_of(server: str) -> str:
-    """The beginning of our names of a server's tools."""
+    """Return the prefix of our names for a server's tools."""
     return f"mcp_{FORBIDDEN_CHARACTERS.sub('_', server)}"
 
 
 def _split_name(tool: str) -> tuple[str, str]:
-    """The server and its own name of a tool that is `mcp_SERVER_TOOL` here; of any other tool, nothing."""
+    """Return the server and its own name of an `mcp_SERVER_TOOL`; two empty strings for any other tool."""
     if not tool.startswith("mcp_"):
         return "", ""
     for server in _list_servers():
@@ -120,12 +120,12 @@ def _split_name(tool: str) -> tuple[str, str]:
 
 
 def _list_servers() -> Iterator[str]:
-    """The longest name first: what `a_b` and `a` may both mean is `a_b`'s."""
+    """Yield the servers, longest name first: `a_b` takes precedence over `a`."""
     yield from sorted(TOOL_SERVERS.get()(), key=len, reverse=True)
 
 
 def make_tool_name(ours: str, theirs: str, args: str = "", **says: Any) -> ToolName:
-    """A row: `args` has `theirs=ours` for each argument that is called otherwise, `theirs[]=ours` for a list there."""
+    """Make a row: `args` has `theirs=ours` for each argument with another name, `theirs[]=ours` for a list there."""
     pairs = [word.split("=") for word in args.split()]
     named = {own: other.removesuffix("[]") for other, own in pairs}
     return ToolName(ours, theirs, named, says, frozenset(own for other, own in pairs if other.endswith("[]")))

@@ -1,11 +1,11 @@
-"""One hook in its own process: a loop that lasts, and how it lets go of what holds it.
+"""One hook in its own process: its event loop, and how a blocked loop is freed.
 
-The loop lives as long as the worker, so that clients, tasks and child processes of a handler do too. Every handler
-is called on it, a plain `def` as well: some of those create tasks. Each call has a copy of the context variables.
+The loop lives as long as the worker, and so do clients, tasks and child processes of the hook. Every hook is called on
+it, a plain `def` as well: some of those create tasks. Each call has a copy of the context variables.
 
-When a call is over its time the daemon first cancels its task. If the loop is held it then sends a signal, whose
-handler raises `CallTimedOut` in whatever holds it: that frees a sleep, an endless loop or a long regular expression
-without losing the worker. What resists is killed from outside.
+When a call is over its time, the daemon first cancels its task. If the loop is blocked, the daemon then sends a signal,
+whose handler raises `CallTimedOut` in the blocking code: that frees a sleep, an endless loop or a long regular
+expression without losing the worker. Code that resists is killed from outside.
 """
 
 import asyncio
@@ -43,8 +43,8 @@ from gateway.worker.sandbox import Sandbox, restrict
 
 AddModules = Callable[[Mapping[str, Path | None]], None]
 
-HELD_AFTER = 0.05  # seconds; a loop that is held for less will come by itself
-TASKS_TIMEOUT = 1.0  # seconds that background tasks have to end
+HELD_AFTER = 0.05  # seconds; a shorter block ends without help
+TASKS_TIMEOUT = 1.0  # seconds for background tasks to end
 # Loaded by name: the core of the worker knows nothing of Hermes.
 PLUGIN_LOADER = "gateway.hermes.plugin.plugin"
 HERMES_SHAPES = "gateway.hermes.shim.event_shapes"
@@ -52,14 +52,14 @@ HERMES_SESSIONS = "gateway.hermes.shim.session_env"
 
 
 class CallTimedOut(BaseException):
-    """The time of this call is over."""
+    """An exception: the time of this call is over."""
 
 
-_decode_spec = msgspec.json.Decoder(dict[str, WorkerSpec]).decode  # made before the fork, for all
+_decode_spec = msgspec.json.Decoder(dict[str, WorkerSpec]).decode  # made before the fork, for all workers
 
 
 class TimedSelector(selectors.DefaultSelector):
-    """Knows since when the loop has been away from it."""
+    """A selector that knows since when the loop has not returned to it."""
 
     since: float | None = None
 
@@ -102,17 +102,17 @@ class Worker:
                 self._loop.run_forever()
             except (SystemExit, KeyboardInterrupt, CallTimedOut) as error:
                 self._report("$trouble", error)  # of a background task
-            except BaseException as error:  # noqa: BLE001 - a handler broke the loop: nothing can run here any more
+            except BaseException as error:  # noqa: BLE001 - a hook broke the loop: nothing can run here any more
                 self._report("$trouble", error)
                 os._exit(LOOP_BROKEN)
         try:
-            atexit._run_exitfuncs()  # noqa: SLF001 - the interpreter's own end would wait for the hook's threads
+            atexit._run_exitfuncs()  # noqa: SLF001 - the interpreter's own exit would wait for the hook's threads
             sys.stdout.flush()
         finally:
             os._exit(0)
 
     def _in_fork(self) -> None:
-        """A handler's own fork keeps neither the wire nor the loop's selector."""
+        """Close the wire and the loop's selector in a process that the hook forked."""
         replace_by_nothing(self._link.wire_guard.descriptor)
         if hasattr(self._watch, "fileno"):
             replace_by_nothing(self._watch.fileno())
@@ -126,7 +126,7 @@ class Worker:
         if self._link.signal_guard:
             self._link.signal_guard.afterwards = self._release
             return
-        self._freed = since  # once for each time that it is held: what follows is the handler's own cleaning up
+        self._freed = since  # once for each block: later code is the hook's own cleanup
         raise CallTimedOut
 
     def _report(self, what: str, error: BaseException) -> None:
@@ -139,12 +139,12 @@ class Worker:
         try:
             with self._link.signal_guard as guard:
                 self._link.send({"jsonrpc": "2.0", "method": what, "params": make_params()})
-                guard.afterwards = None  # here no handler holds the loop
-        except BaseException:  # noqa: BLE001 - nothing can be told any more
+                guard.afterwards = None  # here no hook blocks the loop
+        except BaseException:  # noqa: BLE001 - no report is possible any more
             os._exit(LOOP_BROKEN)
 
     def _boot(self) -> None:
-        """The handler is imported while the loop runs: some create tasks at import."""
+        """Import the hook while the loop runs: some create tasks at import."""
         try:
             handlers = self._load()
             if self._spec.is_compared:
@@ -178,7 +178,7 @@ class Worker:
         with self._link.signal_guard:
             for message in self._link.take():
                 self._act(message)
-            self._link.signal_guard.afterwards = None  # here no handler holds the loop
+            self._link.signal_guard.afterwards = None  # here no hook blocks the loop
 
     def _act(self, message: WireMessage) -> None:
         match message.method:
@@ -201,7 +201,7 @@ class Worker:
                 self._calls.begin(message)
 
     async def _stop(self) -> None:
-        """What was begun is finished; what a handler left running is cancelled."""
+        """Finish the running calls, and cancel tasks that the hook left running."""
         await self._calls.finish()
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
@@ -213,7 +213,7 @@ class Worker:
 
 
 def run_worker(ends: WorkerDescriptors, fork_server: int, processes: int | None, add_modules: AddModules) -> NoReturn:
-    """In a fresh process: become the worker that the daemon wants, to the end."""
+    """Become the worker that the daemon wants, in a fresh process, to its end."""
     ends = isolate(ends, fork_server, processes)
     with reserve_low_descriptors():
         watch = TimedSelector()
@@ -228,7 +228,7 @@ def run_worker(ends: WorkerDescriptors, fork_server: int, processes: int | None,
     sys.argv = [spec.handler]
     idle = IdleCheck(loop, spec.folder)
     if spec.sandbox is not None:
-        _enter(spec.sandbox)  # nothing of the hook has run yet, and there is one thread
+        _enter(spec.sandbox)  # no code of the hook has run yet, and only one thread exists
     Worker(spec, loop, watch, link, ends, idle).run()
 
 
@@ -241,6 +241,6 @@ def _enter(sandbox: Sandbox) -> None:
 
 
 def main(start: dict[str, Any], add_modules: AddModules) -> NoReturn:
-    """Where workers are not forked: a fresh interpreter."""
+    """Run a worker in a fresh interpreter, on systems without forking."""
     log_to_stderr()
     run_worker(WorkerDescriptors(*start["ends"]), start["fork_server"], start["limit"], add_modules)

@@ -173,7 +173,7 @@ class FolderHooks:
 
     @property
     def dead_letters(self) -> DeadLetters:
-        """Raises HookError where there is no journal."""
+        """Raises HookError without a journal."""
         if self._letters is None:
             raise HookError("there is no journal here, and so no dead letters")
         return self._letters
