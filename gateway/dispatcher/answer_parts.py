@@ -1,5 +1,7 @@
-"""The messages of one answer. With `display.final: new`, words before a tool are a message of their own, the line of
-the tools is another, and the answer is a new one below them: a network calls people for a new message, and for no edit.
+"""The messages of one answer.
+
+With `display.final: new`, text before a tool call is a message of its own, the line of the tools is another, and the
+answer is a new one below them: a network notifies people of a new message, but not of an edit.
 """
 
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from gateway.roles import Role
 
 
 class AnswerParts:
-    """Makes the replies of a turn's answer: `is_one`, then all is one message, which is edited."""
+    """Makes the replies of a turn's answer; if `is_one`, all of it is one message, which is edited."""
 
     def __init__(self, turn: LaneTurn, message: Message, progress: ProgressDisplay, *, is_one: bool) -> None:
         self.progress = progress
@@ -25,25 +27,25 @@ class AnswerParts:
         self._count = 0 if is_one else count_parts(turn.turn_id, turn.open.steps)
 
     def make_reply(self, text: str) -> Reply:
-        """The part that is being written, with this text."""
+        """Return the part that is being written, with this text."""
         return self._make(reply_id_of(self._turn_id, self._count), text)
 
     def make_line(self) -> Reply:
-        """The line of the tools, where it is a message of its own."""
+        """Return the line of the tools, if it is a message of its own."""
         return self._make(f"{self._turn_id}:line", "")
 
     def list_shown(self) -> Iterator[Reply]:
-        """The replies of which an earlier run of the turn may have shown something."""
+        """Yield the replies that an earlier run of the turn may have displayed."""
         yield self.make_reply("")
         if self.has_line:
             yield self.make_line()
 
     def ends_with(self, step: Step) -> TypeGuard[LlmStep]:
-        """Return True where this step ends the part that is being written: an answer that goes on with tools."""
+        """Return True if this step ends the present part: an answer that continues with tools."""
         return not self.is_one and isinstance(step, LlmStep) and has_own_calls(step, self._turn_id)
 
     def list_words(self, step: Step, role: Role | None) -> list[Reply]:
-        """List what such a step says to a reader of this role; None: it says nothing."""
+        """Return the replies with such a step's text for a reader of this role; None as role: no text."""
         if role is None or not self.ends_with(step):
             return []
         text, _ = split_file_lines(step.entry.content)
@@ -51,7 +53,7 @@ class AnswerParts:
         return [said] if text.strip() else []
 
     def go_on(self) -> Reply:
-        """Begin the next part."""
+        """Start the next part."""
         self._count += 1
         return self.make_reply("")
 

@@ -1,16 +1,17 @@
-"""Approvals that are open: who is asked where, and what becomes of what they were shown.
+"""Open approvals: the people who are asked, the places, and the end of each question.
 
-A turn that needs a yes stands in the journal with its questions; a request beside it says that one of them is an
-approval. It is written in the same append, and goes last. What happens in between can happen again:
+A turn that needs an approval is in the journal with its questions; a request beside it marks one of them as an
+approval. The same append writes both, and the request is removed last. Everything between may happen again after a
+crash:
 
-- Whoever wants the tool may allow it: the question stands in their chat already.
-- They may not: it goes to the first place that takes it, and taken is what the network says that it has. Where none
-  does in time the answer is no; until the answer is there it stands in `hermes-gateway approvals` too.
-- The question is settled: answered by anybody, withdrawn, or too old. Every place that shows it is told so, and its
+- The person who wants the tool may approve: the question is already in their chat.
+- They may not: the question goes to the first place that takes it, by the network's confirmation. If no place does in
+  time the answer is no; until then the question is in `hermes-gateway approvals` too.
+- The question is settled: answered by anyone, withdrawn, or too old. Every chat that shows it gets the result, and its
   buttons go.
 
-Whoever takes this up after a crash asks nobody twice, and closes what was left open. The time in which somebody must
-be reached begins anew then.
+A process that continues after a crash asks no one twice, and closes questions that were left open. The time to reach an
+approver starts again.
 """
 
 import logging
@@ -35,13 +36,13 @@ from gateway.records import records, subjects
 from gateway.records.records import ApprovalRequest
 from gateway.sessions.session import OpenTurn
 
-LOOK = 0.25  # between two looks at which networks are served
+LOOK = 0.25  # between two checks which networks are served
 
 log = logging.getLogger(__name__)
 
 
 class ApprovalRequests:
-    """All requests that are open. They are seen to while `run` runs."""
+    """All open requests. They are handled while `run` runs."""
 
     def __init__(self, context: DispatcherContext, lanes: Lanes) -> None:
         self._context = context
@@ -51,7 +52,7 @@ class ApprovalRequests:
         self._attended: set[str] = set()
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """See to those that are open, and to those that come."""
+        """Handle the open requests and new ones."""
         new = await self._engine.tail(subjects.APPROVAL_SUBJECTS)
         self._attended.clear()
         async with anyio.create_task_group() as tasks:
@@ -63,13 +64,13 @@ class ApprovalRequests:
                 self._begin(tasks, records.decode_readable(record.data))
 
     async def find(self, mark: str) -> ApprovalRequest | None:
-        """The request of the question that carries this mark; None: it is settled, or there was none."""
+        """Return the request of the question with this mark; None if it is settled or unknown."""
         found = await self._engine.read(subjects.approval_subject_of(mark), limit=1) if mark.isalnum() else []
         kept = records.decode(found[0].data) if found else None
         return kept if isinstance(kept, ApprovalRequest) else None
 
     async def find_shown(self, message: Message) -> list[ApprovalRequest]:
-        """The open requests that the chat of this message shows; where it is a reply to one of them, that one."""
+        """Return the open requests that the chat of this message shows; for a reply to one, only that one."""
         at, found = message.address, []
         for seq, request in await self._list():
             for shown in await self._shown.list(seq, request):
@@ -83,19 +84,19 @@ class ApprovalRequests:
         return found
 
     async def is_open(self, request: ApprovalRequest) -> bool:
-        """Does its turn still wait for the answer?"""
+        """Return True if its turn still waits for the answer."""
         return await self._find_turn(request) is not None
 
     async def list_open(self) -> list[tuple[ApprovalRequest, OpenTurn]]:
-        """All that wait for somebody's yes, each with its turn."""
+        """List all requests that wait for an approval, each with its turn."""
         return [(request, turn) for _, request in await self._list() if (turn := await self._find_turn(request))]
 
     async def answer(self, request: ApprovalRequest, answer: str, by: str, by_name: str = "") -> bool:
-        """Settle it; False: it is settled already."""
+        """Settle a request; return False if it is settled already."""
         return await self._lanes.answer(request.session_key, request.name, answer, by, by_name=by_name)
 
     async def is_withdrawn(self, reply: Reply) -> bool:
-        """Is this a question that nobody needs to be asked any more?"""
+        """Return True if this is a question that needs no answer any more."""
         kind, _, rest = reply.id.partition(":")
         if kind != KIND:
             return False
@@ -103,7 +104,7 @@ class ApprovalRequests:
         return request is None or not await self.is_open(request)
 
     async def _list(self) -> list[tuple[int, ApprovalRequest]]:
-        """Each with its sequence, the oldest first."""
+        """List the requests with their sequences, oldest first."""
         found = records.read_all(self._engine, subjects.APPROVAL_SUBJECTS, ApprovalRequest)
         return [(record.seq, request) async for record, request in found]
 
@@ -118,14 +119,14 @@ class ApprovalRequests:
             tasks.start_soon(self._attend, request.mark)
 
     async def _attend(self, mark: str) -> None:
-        """See to what is asked under one mark; a turn that crashed asks the same once more."""
+        """Handle the requests under one mark; a turn that crashed repeats its request."""
         try:
             while found := await self._engine.read(subjects.approval_subject_of(mark), limit=1):
                 request = records.decode(found[0].data)
                 assert isinstance(request, ApprovalRequest)
                 await self._see_through(found[0].seq, request)
                 await self._engine.purge(found[0].subject, found[0].seq)
-        except Exception:  # one that fails must not end the others; it is taken up again at the next start
+        except Exception:  # its failure must not end the others; the next start handles it
             log.exception("the approval %s cannot be seen to", mark)
         finally:
             self._attended.discard(mark)
@@ -146,17 +147,17 @@ class ApprovalRequests:
                 tasks.start_soon(self._shown.close, shown, text)
 
     async def _ask(self, seq: int, request: ApprovalRequest) -> None:
-        """Ask somebody who may allow it; where nobody can be reached, the answer is no."""
+        """Ask an approver; if none can be reached, the answer is no."""
         told = unreachable = " ".join(filter(None, [UNREACHABLE, self._context.access.suggest_owner()]))
         with anyio.move_on_after(self._context.reach):
             told = await self._reach_somebody(seq, request)
-        with anyio.CancelScope(shield=True):  # the answer ends what runs here
+        with anyio.CancelScope(shield=True):  # the answer ends this task
             is_meant = told != unreachable or await self.answer(request, UNREACHABLE, "")
             if is_meant and request.is_attended:
                 await self._shown.tell(seq, request, told)
 
     async def _reach_somebody(self, seq: int, request: ApprovalRequest) -> str:
-        """Goes on until a place has taken the question; what whoever wants it is told then."""
+        """Try until a place has taken the question; return the message for the person who wants the tool."""
         owed = {shown.reply.id: shown.owed for shown in await self._shown.list(seq, request)}
         waiting = dict(enumerate(list_places(self._context, request)))
         while True:
@@ -170,7 +171,7 @@ class ApprovalRequests:
             await anyio.sleep(LOOK)
 
     async def _describe_end(self, seq: int, request: ApprovalRequest) -> str:
-        """What became of it, in words."""
+        """Describe the end of a request."""
         where = subjects.session_subject_of("turn", request.session_key)
         async for _, kept in records.read_all(self._engine, where, records.QuestionAnswered, seq):
             if (kept.turn_id, kept.name) == (request.turn_id, request.name):

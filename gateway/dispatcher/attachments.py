@@ -1,11 +1,11 @@
-"""The files beside a reply that hooks put there, or an answer names: taken from the folders that are open to the agent,
-and from nowhere else.
+"""The files that hooks or answers attach to a reply, from the folders that are open to the agent and no others.
 
-A hook may have the name of a file from a model or a person, so it is judged by where it leads, in whichever spelling,
-and by which hook of the chain put it there.
-What is allowed goes on under its real path, and is read there following no link. A file that is not allowed is left
-out, and the reply says so: its text is not to blame. An answer may also name pictures, sounds and films in the folders
-of plugins: under Hermes a plugin puts such a line below the answer.
+A hook may have a file's name from a model or a person, so the name is judged by its real target, in any spelling, and
+by the hook of the chain that attached it.
+
+An allowed file is sent under its real path, and read without following links. A forbidden file is left out, and the
+reply says so: its text is not at fault. An answer may also name pictures, sounds and films in the folders of plugins:
+under Hermes a plugin appends such a line to the answer.
 """
 
 import dataclasses
@@ -33,14 +33,14 @@ log = logging.getLogger(__name__)
 
 FILE_SCHEME = "file:"
 LONGEST_NAME = 200
-MOST_NAMED = 10  # files, by one answer
+MOST_NAMED = 10  # files named by one answer
 NO_TOOL = "[no file is sent: the agent has no tool for that when you ask]"
 
 
 class HookFiles(msgspec.Struct, frozen=True):
-    """The files that a hook may put beside a reply: those that the turn's `person` may read, and its `own`.
+    """The files that a hook may attach to a reply: those that the turn's `person` may read, and its `own`.
 
-    A restricted hook sends only those of the person's files that are `within` its own reach.
+    A restricted hook may send only those of the person's files that are `within` its own reach.
     """
 
     person: Workspace
@@ -48,7 +48,7 @@ class HookFiles(msgspec.Struct, frozen=True):
     within: tuple[Path, ...] | None = None
 
     def resolve(self, path: str) -> Path:
-        """Return the real place of a file. Raises AgentError: it may not be sent."""
+        """Return the real place of a file. Raises AgentError if it may not be sent."""
         with suppress(AgentError):
             place = self.person.resolve(path)
             if self.within is None or any(place.is_relative_to(one.resolve()) for one in self.within):
@@ -60,21 +60,21 @@ class HookFiles(msgspec.Struct, frozen=True):
 
 
 FindHookFiles: TypeAlias = Callable[[OwedReply, str], Awaitable[HookFiles]]
-"""Returns the files that a hook may put beside a reply. Asked at each: the configuration may have changed."""
+"""Return the files that a hook may attach to a reply. Called for each, because the configuration may have changed."""
 RunEvent: TypeAlias = Callable[..., Awaitable[Event]]
 FindPlace: TypeAlias = Callable[[str], Path]
-"""Returns the real place of a file of this name. Raises AgentError: it may not be taken from there."""
+"""Return the real place of a file with this name. Raises AgentError if it may not be taken from there."""
 
 
 class ReplyFiles(msgspec.Struct, frozen=True):
-    """Where the files of replies lie here, and those that hooks may put beside one."""
+    """The local files of replies, and those that hooks may attach."""
 
     shared: SharedFiles
     find_files: FindHookFiles
 
 
 def find_hooks_by_file(before: Sequence[Attachment], changes: Iterable[FieldChange]) -> dict[Attachment, str]:
-    """Return for each file beside a reply that was not there `before` the hook that put it there."""
+    """Return, for each new file of a reply, the hook that attached it."""
     placed: dict[Attachment, str] = {}
     there = {*before}
     for change in changes:
@@ -88,7 +88,7 @@ def find_hooks_by_file(before: Sequence[Attachment], changes: Iterable[FieldChan
 async def attach_allowed(
     reply: Reply, wanted: Sequence[Attachment], find_place: Callable[[Attachment], FindPlace]
 ) -> Reply:
-    """Returns the reply with those files of `wanted` that may go out; what it had before is not judged again."""
+    """Return the reply with the allowed files of `wanted`; files that it already had are not judged again."""
     kept: list[Attachment] = []
     left_out: list[str] = []
     for one in wanted:
@@ -107,7 +107,10 @@ async def attach_allowed(
 
 
 def find_file(path: str, workspace: Workspace, plugins: Path | None, hooks: Iterable[HookFiles] = ()) -> Path:
-    """The real place of a file that may go out. Raises AgentError. `hooks`: of those restricted ones that named it."""
+    """Return the real place of a file to send.
+
+    Raises AgentError. `hooks` are those of restricted hooks that named it.
+    """
     if places := [one.resolve(path) for one in hooks]:
         return places[0]
     try:
@@ -126,7 +129,7 @@ async def attach_files(
     plugins: Path | None = None,
     find_hooks: Callable[[str], Sequence[HookFiles]] = lambda _name: (),
 ) -> Reply:
-    """The reply with the files that its answer names; without a workspace, with the words that none is sent."""
+    """Return the reply with the files that its answer names; without a workspace, with a text that none is sent."""
     if workspace is None:
         return dataclasses.replace(reply, text=f"{reply.text}\n{NO_TOOL}".strip())
     wanted = [Attachment("document", name) for name in names[:MOST_NAMED]]
@@ -140,9 +143,10 @@ async def attach_files(
 
 
 async def ask_guards(names: Sequence[str], run: RunEvent) -> tuple[list[str], list[str]]:
-    """Ask the hooks before tools about the files that an answer names: such a line is a `send_file` by another door.
+    """Ask the hooks before tools about the files that an answer names, since such a line is a `send_file` in other
+    words.
 
-    Returns the files that may go, and a line about each of the others.
+    Return the files that may be sent, and a line about each of the others.
     """
     allowed: list[str] = list(names[MOST_NAMED:])
     refused: list[str] = []
@@ -162,7 +166,7 @@ async def ask_guards(names: Sequence[str], run: RunEvent) -> tuple[list[str], li
 
 
 def describe_file(named: Attachment) -> Attachment:
-    """The same file, as what its name says it is; one that has gone meanwhile stays what it is called."""
+    """Return the file with the type of its name; one that has gone meanwhile stays as it is."""
     try:
         return attachment_from(Path(named.path))
     except OSError:
@@ -170,10 +174,10 @@ def describe_file(named: Attachment) -> Attachment:
 
 
 def path_from(spelled: str) -> str:
-    """Returns the path of a file that is named by its path or by a `file:` address.
+    """Return the path of a file from its path or its `file:` address.
 
     Raises:
-        AgentError: the address is not one of a file here.
+        AgentError: the address is not one of a local file.
     """
     if not spelled.lower().startswith(FILE_SCHEME):
         return spelled
@@ -184,6 +188,6 @@ def path_from(spelled: str) -> str:
 
 
 def display_name_of(name: str) -> str:
-    """What somebody calls a file, for people to read: one line, and no path."""
+    """Return a foreign file name for people to read: one line, and no path."""
     last = name.replace("\\", "/").rpartition("/")[2]
     return "".join(sign for sign in last if sign.isprintable())[:LONGEST_NAME]

@@ -1,7 +1,7 @@
-"""What people say in voice notes, made into words: for whom, with which events, and at whose cost.
+"""Voice messages, transcribed: the senders that are served, the events, and the cost.
 
-It happens before the turn of the message is claimed (see `gateway.lanes.audio`). Access is asked again, since time has
-passed; hooks may give the words themselves, change them, or leave the audio a file.
+This happens before the turn of the message is claimed (see `gateway.lanes.audio`). Access is checked again, since time
+has passed; hooks may supply the words, change them, or leave the audio a file.
 """
 
 import dataclasses
@@ -32,14 +32,14 @@ LONGEST_ERROR = 300
 
 
 def quote_words(messages: Sequence[Message]) -> str:
-    """What was understood of the audio of these, as a quote; empty: there is none, or nothing was."""
+    """Return the transcribed words of these messages as a quote; "" if there are none."""
     words = [one["text"] for message in messages for one in message.extra.get(TRANSCRIPTION, ())]
     lines = "\n\n".join(filter(None, words)).splitlines()
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
 class AudioMessages:
-    """Fills `AudioListener`."""
+    """Implement `AudioListener`."""
 
     def __init__(self, context: DispatcherContext, signs: TurnSigns) -> None:
         self._context = context
@@ -51,7 +51,7 @@ class AudioMessages:
         return self._context.transcriber.patience
 
     def wants(self, message: Message) -> bool:
-        """Texts of those who may speak, and no commands; what is too old will not be answered."""
+        """Return True for texts of authorized senders that are no commands and not too old for an answer."""
         transcriber = self._context.transcriber
         if transcriber is None or not transcriber.is_on or message.kind not in ("text", "call"):
             return False
@@ -60,7 +60,7 @@ class AudioMessages:
         return is_answered and self._context.access.find_role(message) is not None
 
     async def listen(self, message: Message, file: Attachment, session: Session) -> AudioWords:
-        """Raises VoiceError: there are no words to be had."""
+        """Transcribe a file. Raises VoiceError if there are no words."""
         sign = TurnSign(f"audio:{message.id}", message.address, message.id, "working")
         work = partial(self._listen, message, file, session)
         return await self._signs.show(sign, work, lambda _words: "seen")
@@ -88,7 +88,7 @@ class AudioMessages:
     async def _ask(
         self, message: Message, file: Attachment, session: Session, role: Role, view: HookScope
     ) -> AudioWords:
-        """The hooks first, then the budget, then whoever listens."""
+        """Ask the hooks first, then the budget, then the transcriber."""
         transcriber = self._context.transcriber
         assert transcriber
         event = await view.run(

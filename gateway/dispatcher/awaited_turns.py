@@ -1,8 +1,8 @@
-"""Turns that a hook waits for.
+"""Turns for which a hook waits.
 
-Such a turn is not taken up again after a crash, as a person's message is: the hook that waited has ended with the
-gateway. For the same reason it does not hold up the stop. It may run on another node, which asks whether the one goes
-on where the hook waits.
+Such a turn does not continue after a crash, as a person's message does: the hook that waited ended with the gateway.
+For the same reason it does not delay the stop. It may run on another node, which asks if the gateway of the waiting
+hook is still alive.
 """
 
 import math
@@ -17,13 +17,13 @@ from gateway.lanes.lanes import Lanes
 from gateway.messages.message import Message
 from gateway.records import records, subjects
 
-AWAITED = "awaited"  # stands in such a message: the `run_id` of the gateway in which somebody waits for it
-LOOK_PATIENCE = 2.0  # seconds for a run that goes on to say so
-GRACE = 5.0  # seconds for a turn that is stopped to say what it has
+AWAITED = "awaited"  # a key of such a message: the `run_id` of the gateway in which a hook waits
+LOOK_PATIENCE = 2.0  # seconds for a live gateway to answer
+GRACE = 5.0  # seconds for a stopped turn to return what it has
 
 
 class SubmitResult(msgspec.Struct, frozen=True):
-    """How it went; `status` is that of the turn, or `timeout`."""
+    """The result; `status` is the turn's, or `timeout`."""
 
     reply: str
     status: str
@@ -42,7 +42,7 @@ class AwaitedTurns:
         self._is_over = False
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled: say that this run goes on."""
+        """Answer other nodes that this run of the gateway is alive, until cancelled."""
 
         async def answer(_data: bytes) -> bytes:
             return b""
@@ -56,15 +56,15 @@ class AwaitedTurns:
                 await stop_serving()
 
     def give_up(self) -> None:
-        """The gateway stops: what is being waited for is stopped too."""
+        """Cancel all waiting turns, because the gateway stops."""
         self._is_over = True
         for scope in self._scopes:
             scope.cancel()
 
     async def answer(self, message: Message, key: str, seconds: float) -> SubmitResult:
-        """Give the message to the session of this key, and wait for how its turn ends.
+        """Give the message to the session of this key, and wait for the end of its turn.
 
-        The time in which the turn waits for somebody's answer does not count: it has a limit of its own.
+        The time in which the turn waits for a person's answer does not count: it has a limit of its own.
 
         Raises:
             GatewayError: the gateway stops.
@@ -82,7 +82,7 @@ class AwaitedTurns:
                 self._scopes.discard(scope)
         with anyio.move_on_after(GRACE, shield=True):
             if await self._lanes.interrupt(key) == "nothing" and self._is_over:
-                raise GatewayError("the gateway stops")  # before the turn has begun
+                raise GatewayError("the gateway stops")  # before the turn started
             ended = await self._wait_for_end(tail, key, seq)
             why = "the gateway stops" if self._is_over else f"it was not done within {seconds:g} s"
             return SubmitResult(ended.reply, "timeout", ended.turn_id, why)
@@ -105,14 +105,14 @@ class AwaitedTurns:
         raise GatewayError("the gateway stops")
 
     async def _read_replies(self, key: str, turn_id: str, after: int) -> str:
-        """Returns the texts of the turn's replies, without its questions; an end and its replies are one append."""
+        """Return the texts of the turn's replies, without its questions; an end and its replies are one append."""
         found = records.read_all(self._engine, subjects.reply_pattern_of_session(key), records.OwedReply, after)
         replies = [one.reply async for _, one in found if one.turn_id == turn_id]
         return "\n\n".join(reply.text for reply in replies if not reply.buttons)
 
 
 async def is_waiting(engine: Engine, run_id: str) -> bool:
-    """Whether this run of a gateway goes on; one that does not say so in time has ended, or stands still."""
+    """Return True if this run of a gateway is alive; one that does not answer in time has ended, or hangs."""
     try:
         await engine.request(subjects.run_subject_of(run_id), b"", LOOK_PATIENCE)
     except (TimeoutError, EngineError):

@@ -1,8 +1,8 @@
 """The gateway's own commands: a function for each, and the table of their rows at the end.
 
-A function looks at its call and returns what came of it; it writes nothing by itself. Those that wait for their place
-in the lane return the records that change the session; urgent ones act at once, on what may be running, and return a
-text alone.
+A function reads its call and returns the result; it writes nothing itself. Commands that wait for their place in the
+lane return the records that change the session; urgent ones act at once, on the running turn if there is one, and
+return only a text.
 """
 
 import re
@@ -46,7 +46,7 @@ from gateway.yaml_source.units import format_count
 
 VOICE = re.compile(r"(?P<spoken>on|off)?(?:(?:^| )quote (?P<quote>on|off))?")
 MOST_LISTED = 20
-MOST_DIGITS = 9  # a number of thousands of them is more than Python reads, and no session has that many turns
+MOST_DIGITS = 9  # Python refuses a number of thousands of digits, and no session has that many turns
 KEPT_SETTINGS = ("model", "approvals", QUOTES, SPOKEN)
 APPROVE_ANSWERS = {"": "yes", "once": "yes", "session": "session", "always": "always"}
 NOT_IN_GROUPS = (
@@ -66,7 +66,7 @@ ONLY_ONCE = "Approved, this once: for longer, people allow only what they want t
 
 
 class CommandCall(msgspec.Struct, frozen=True):
-    """One command, as somebody typed it and the hooks left it."""
+    """One command, as it was typed and as the hooks left it."""
 
     typed: ParsedCommand
     message: Message
@@ -74,7 +74,7 @@ class CommandCall(msgspec.Struct, frozen=True):
     session: Session
     context: DispatcherContext
     lanes: Lanes
-    by: str = ""  # the hook that put it in place of what the person wrote
+    by: str = ""  # the hook that replaced the person's words by it
 
     @property
     def args(self) -> str:
@@ -82,12 +82,12 @@ class CommandCall(msgspec.Struct, frozen=True):
 
 
 def find_command(context: DispatcherContext, word: str, role: Role) -> Command | None:
-    """Returns the command of this name or alias; None where there is none, or not for somebody of this role."""
+    """Return the command of this name or alias; None if it is unknown, or not available to this role."""
     return _check_rights(context, context.commands.get(word), role)
 
 
 async def wait_for_command(context: DispatcherContext, word: str, role: Role) -> Command | None:
-    """As `find_command`, and where there is none, once those that are being started have come."""
+    """Work as `find_command`, but wait for an unknown command while plugins start."""
     return _check_rights(context, await context.commands.find(word), role)
 
 
@@ -95,7 +95,7 @@ def _check_rights(context: DispatcherContext, command: Command | None, role: Rol
     if command is None or is_admin(role) or command.rights == "everyone":
         return command
     listed = context.access.rules.user_commands
-    is_open = listed is None or command.rights == "operator"  # the list is of what users have
+    is_open = listed is None or command.rights == "operator"  # the list applies to users
     is_allowed = (is_open and command.is_for(role)) or (listed is not None and command.name in listed)
     return command if is_allowed else None
 
@@ -103,10 +103,10 @@ def _check_rights(context: DispatcherContext, command: Command | None, role: Rol
 async def suggest_names(
     context: DispatcherContext, message: Message, word: str, option: str, given: Mapping[str, object]
 ) -> list[CommandChoice]:
-    """What can be chosen for an option of a command that somebody is about to call, and fits to what they have typed.
+    """Suggest values for an option of a command that a person is about to call, to complete what they have typed.
 
-    Nobody is shown more than the command would show them. Hooks are not called for what is not yet said: where one has
-    a say in the command or its answer, nothing is suggested.
+    No one sees more than the command would show them. Hooks are not called for unfinished input: if a hook handles the
+    command or its answer, nothing is suggested.
     """
     role = context.access.find_role(message)
     command = find_command(context, word, role) if role else None
@@ -122,16 +122,16 @@ async def suggest_names(
 
 
 def _is_hooked(context: DispatcherContext, command: Command) -> bool:
-    """Whether a hook has a say in the command or its answer."""
+    """Return True if a hook handles the command or its answer."""
     events = ("message:received", f"command:{command.name}", "message:sending")
     return any(hook.intercepts for hook in context.registry.at(*events))
 
 
 async def open_page_by_button(context: DispatcherContext, message: Message) -> str:
-    """The link that `/open` gives, for whoever has pressed a button in place of writing that.
+    """Return the link of `/open`, for a person who pressed a button instead.
 
     Raises:
-        AccessError: it gives them none, or a hook has to be asked first.
+        AccessError: it is not available to them, or a hook must be asked first.
     """
     role = context.access.find_role(message)
     command = find_command(context, "open", role) if role else None
@@ -146,17 +146,17 @@ async def open_page_by_button(context: DispatcherContext, message: Message) -> s
 
 def describe_unknown_command(context: DispatcherContext, word: str) -> str:
     near = context.commands.closest(word)
-    near = None if near == word else near  # it is there, but not for them
+    near = None if near == word else near  # it exists, but not for them
     return f"There is no command /{word} for you here. " + (f"/{near}?" if near else "/help lists them.")
 
 
 def parse_own_command(message: Message) -> ParsedCommand | None:
-    """Return the command in a text whose author may command; None: there is none."""
+    """Return the command in a text whose author may use commands; None if there is none."""
     return parse_command(message.text) if can_command(message.author) else None
 
 
 async def run_command(call: CommandCall, command: Command, view: HookScope) -> CommandResult:
-    """Run a command as its hooks let it be; one that they put in its place fires none again, but must be allowed."""
+    """Run a command as its hooks left it; a replacement by hooks fires no events again, but must be allowed."""
     if call.by and not command.by_hooks:
         return await refuse_hook(call, command)
     event, changes = await view.run_watched(
@@ -190,7 +190,7 @@ async def run_command(call: CommandCall, command: Command, view: HookScope) -> C
 
 
 async def refuse_hook(call: CommandCall, command: Command) -> CommandResult:
-    """Say that a hook put a command there that only people may type."""
+    """Explain that a hook inserted a command that only people may type."""
     await write_activity(
         call.context, call.message, ActivityRecord(what=f"/{command.name}", outcome="refused"), call.by
     )
@@ -198,14 +198,14 @@ async def refuse_hook(call: CommandCall, command: Command) -> CommandResult:
 
 
 async def write_activity(context: DispatcherContext, message: Message, done: ActivityRecord, by: str = "") -> None:
-    """Record it as done by the person who wrote this, or by the hook that brought it about."""
+    """Record it as an act of the message's author, or of the hook that caused it."""
     at = message.address
     who, place = f"{at.platform}:{message.user_id}", f"{at.served_as}:{at.chat_id}"
     await context.activity.write(structs.replace(done, who=describe_hook(by) if by else who, place=place))
 
 
 async def write_refusal(context: DispatcherContext, message: Message, word: str, by: str = "") -> None:
-    """Whoever wrote this has typed a command that is not for them; of what users do not have it is recorded."""
+    """Record that the author typed a command that is not available to them, if users in general do not have it."""
     command = context.commands.get(word)
     if command and not command.is_for("user"):
         await write_activity(context, message, ActivityRecord(what=f"/{command.name}", outcome="refused"), by)
@@ -319,7 +319,7 @@ async def show_help(call: CommandCall) -> CommandResult:
 
 
 async def say_hello(call: CommandCall) -> CommandResult:
-    """Who follows an invitation says so with it."""
+    """Greet a person; with the code of an invitation, use it."""
     if not call.by:
         said, _ = await pairing_commands.use_invitation(call.context, call.message, call.role)
         if said:
@@ -365,7 +365,7 @@ async def show_hooks(call: CommandCall) -> CommandResult:
 
 
 async def run_letters(call: CommandCall) -> CommandResult:
-    """What hooks could not be told, or have one told it again. Why one cannot be is told in words to admins alone."""
+    """List dead letters, or retry those of a hook. Only admins see the reason of a failure."""
     verb, _, rest = call.args.partition(" ")
     if not verb:
         return CommandResult(await call.context.reports.letters())
@@ -441,11 +441,11 @@ async def deny_question(call: CommandCall) -> CommandResult:
 
 
 async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> CommandResult:
-    """The questions that are open and theirs to answer; where a button carries the mark of one, that one alone."""
+    """Answer the person's open questions; with the mark of a button, only that one."""
     turn = call.session.turn
     rights = await find_rights(call.context, call.session, call.message, call.role)
     names = [name for name in rights.names if turn and mark in ("", question_token_of(turn.turn_id, name))]
-    # A button that is pressed once more has done what it could; whoever presses it need not be told.
+    # A button that is pressed again has had its effect, and needs no answer.
     gone = "" if call.message.kind == "button" else "That question is no longer open."
     if not names and mark:
         return CommandResult(gone)
@@ -459,19 +459,19 @@ async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> Comma
     approvals = [name for name, is_taken in zip(names, answered, strict=True) if is_taken and is_approval(turn, name)]
     said = describe_answer(call.session, approvals[0], answer) if approvals else None
     if call.message.kind == "button" and done != ONLY_ONCE:
-        done = ""  # the question itself says it, and the network shows that the press counted
+        done = ""  # the question shows the result, and the network confirms the press
     return CommandResult(done if any(answered) else gone, activity=said)
 
 
 def describe_answer(session: Session, question: str, answer: str) -> ActivityRecord:
-    """That an approval was given or not; what else was said stays in the conversation."""
+    """Make the activity record of an approval or denial; other words stay in the conversation."""
     given = "allow" if is_yes(answer) else "deny"
     turn_id = session.turn.turn_id if session.turn else ""
     return ActivityRecord(what="approvals.answer", on=f"{given} {question_token_of(turn_id, question)}")
 
 
 def question_token_of(turn_id: str, question: str) -> str:
-    """Returns a short name of the question, unlike that of any other: an old button must not answer the next one."""
+    """Return a short name that is unique to the question: an old button must not answer the next one."""
     return subjects.token_of(f"{turn_id}:{question}")[:12]
 
 
@@ -502,7 +502,7 @@ RULE = (
     CommandOption("name", "what is to be changed", choices=CHANGEABLE),
     CommandOption("value", "what it is to be", list_names=command_names.list_rule_values),
 )
-for_hooks = partial(Command, by_hooks=True)  # what a hook may put in place of something else
+for_hooks = partial(Command, by_hooks=True)  # hooks may put these in place of a person's words
 BUILT_IN = (
     for_hooks("help", "what can be typed here", show_help, aliases=("commands",), rights="everyone", urgent=True),
     for_hooks("start", "say hello", say_hello, rights="everyone", hidden=True, urgent=True),
@@ -559,7 +559,8 @@ BUILT_IN = (
         steer_platforms,
         usage="[pause|resume|restart NAME]",
         options=STEERING,
-        rights="operator",  # not urgent: it may end what brings it, which would bring it again were it not kept
+        # not urgent: it may end the platform that delivers it, which would deliver it again if it were not stored
+        rights="operator",
     ),
     Command(
         "pairing",

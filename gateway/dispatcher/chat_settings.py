@@ -1,4 +1,4 @@
-"""`/settings`: what holds in the chat or thread where it is written, shown and changed, by words or by buttons."""
+"""`/settings`: show and change the rules of a chat or thread, by words or by buttons."""
 
 from gateway.chats.journal import list_keys
 from gateway.chats.rules import CHANGEABLE, ChatRule, RuleName
@@ -8,8 +8,8 @@ from gateway.messages.message import Button, Message
 from gateway.records.records import ActivityRecord
 
 DEFAULT = "default"
-MOST_BUTTONS = 5  # what a network shows in one row
-LONGEST_VALUE = 64  # bytes that a button carries
+MOST_BUTTONS = 5  # the buttons of one row
+LONGEST_VALUE = 64  # bytes of a button's value
 USAGE = "Write `/settings NAME VALUE`, or `/settings NAME default` to take it back; NAME is one of: {names}."
 NOT_A_CHAT = "This is no chat of a network: what holds here stands in config.yaml alone."
 MEANINGS = {
@@ -24,7 +24,7 @@ MEANINGS = {
 
 
 async def run_settings_command(context: DispatcherContext, message: Message, args: str) -> CommandResult:
-    """Run `/settings` for an admin. Raises SessionError: somebody else changed it at the same moment."""
+    """Run `/settings` for an admin. Raises SessionError if another admin changed the rule at the same moment."""
     if message.address.platform in OWN_PLATFORMS or message.kind == "internal":
         return CommandResult(NOT_A_CHAT)
     word, _, value = args.partition(" ")
@@ -39,7 +39,7 @@ async def run_settings_command(context: DispatcherContext, message: Message, arg
 
 
 def show_rules(context: DispatcherContext, message: Message) -> CommandResult:
-    """All that holds here, and where it was set; with a button for each that can be changed."""
+    """Show all rules here and their origins, with a button for each that can be changed."""
     rules = context.chats.find(message.address, message.user_id)
     rows = [f"{name} ({MEANINGS[name]}): {describe_rule(rules[name])}" for name in CHANGEABLE]
     text = "\n".join(
@@ -49,7 +49,7 @@ def show_rules(context: DispatcherContext, message: Message) -> CommandResult:
 
 
 def show_rule(context: DispatcherContext, message: Message, name: RuleName) -> CommandResult:
-    """One rule, and what it can be."""
+    """Show one rule, and its possible values."""
     rule = context.chats.find(message.address, message.user_id)[name]
     text = f"{name} ({MEANINGS[name]}): {describe_rule(rule)}"
     if rule.is_fixed:
@@ -61,7 +61,7 @@ def show_rule(context: DispatcherContext, message: Message, name: RuleName) -> C
 
 
 async def change_rule(context: DispatcherContext, message: Message, name: RuleName, value: str) -> CommandResult:
-    """It holds from now on, and is recorded; what is fixed stays."""
+    """Change a rule and record it; a fixed rule stays."""
     chats, at = context.chats, message.address
     refused = ActivityRecord(what="settings", on=f"{name}", outcome="refused")
     if (rule := chats.find(at, message.user_id)[name]).is_fixed:
@@ -80,11 +80,11 @@ async def change_rule(context: DispatcherContext, message: Message, name: RuleNa
 
 
 def describe_rule(rule: ChatRule) -> str:
-    """Its value, where it was set, and whether that is the last word."""
+    """Describe a rule's value, its origin, and if it is fixed."""
     return f"{rule.value or DEFAULT}, by {rule.origin}{', which is fixed' if rule.is_fixed else ''}"
 
 
 def make_buttons(choices: list[tuple[str, str]]) -> tuple[Button, ...]:
-    """Each a label, and what is typed behind `/settings` when it is pressed."""
+    """Make buttons of pairs: a label, and the text behind `/settings` that it stands for."""
     made = (Button(label, f"/settings {typed}") for label, typed in choices)
     return tuple(one for one in made if len(one.value.encode()) <= LONGEST_VALUE)

@@ -1,6 +1,6 @@
-"""What can be chosen for an option of a command: the names that there are just now, as the command itself shows them.
+"""The present choices for an option of a command, as the command itself shows them.
 
-Each is asked with what else was given, and gives its names with what is said about them.
+Each function gets the other given options, and returns names with descriptions.
 """
 
 from collections.abc import Mapping
@@ -20,14 +20,14 @@ async def list_models(context: DispatcherContext, _session: Session, _given: Giv
 
 
 async def list_sessions(context: DispatcherContext, session: Session, _given: Given) -> list[CommandChoice]:
-    """Those of this chat to which one can go back, the newest first."""
+    """List the earlier sessions of this chat, newest first."""
     past = await context.sessions.read_all(session.key)
     others = (one for one in reversed(past.values()) if one.session_id != session.session_id)
     return [CommandChoice(one.session_id, one.title or one.first_words) for one in others]
 
 
 async def list_dead_hooks(context: DispatcherContext, _session: Session, _given: Given) -> list[CommandChoice]:
-    """Those that could not be told of something."""
+    """List the hooks with dead letters."""
     return [CommandChoice(one) for one in await context.reports.dead_hooks()]
 
 
@@ -36,6 +36,6 @@ async def list_platforms(context: DispatcherContext, _session: Session, _given: 
 
 
 async def list_rule_values(context: DispatcherContext, _session: Session, given: Given) -> list[CommandChoice]:
-    """What the setting can be whose name was given."""
+    """List the values of the setting whose name was given."""
     name = next((one for one in CHANGEABLE if one == given.get("name")), None)
     return [CommandChoice(one) for one in (*(context.chats.list_choices(name) if name else ()), DEFAULT)]

@@ -1,7 +1,7 @@
-"""The commands that people type in a chat: each one row, from which every platform's menu and the help are made.
+"""The commands that people type in a chat: one row each, from which every platform's menu and the help are made.
 
-A row holds all that there is of a command, its function too. The rows of the gateway's own commands are written where
-the parts that they need are known (`gateway.dispatcher.chat_commands`); a plugin brings its own, at any time.
+A row holds everything about a command, including its function. `gateway.dispatcher.chat_commands` has the rows of the
+gateway's own commands; a plugin adds its own, at any time.
 """
 
 import difflib
@@ -23,39 +23,39 @@ LOWEST_ROLES: Mapping[CommandRights, Role] = MappingProxyType(
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """What a command did: a text for the person, records for the session, and what the agent is to answer then.
+    """The result of a command: a text for the person, records for the session, and a message for the agent.
 
-    `activity` is there where it steered more than the session, or was refused that.
+    `activity` is set if the command steered more than the session, or was denied.
     """
 
     text: str = ""
     changes: tuple[records.TurnRecord, ...] = ()
     then: Entry | None = None
     activity: records.ActivityRecord | None = None
-    buttons: tuple[Button, ...] = ()  # of an urgent one
-    codes: tuple[str, ...] = ()  # those in the text that authorize somebody; hooks get it without them
+    buttons: tuple[Button, ...] = ()  # of an urgent command
+    codes: tuple[str, ...] = ()  # pairing codes in the text; hooks get it without them
 
 
 RunCommand: TypeAlias = Callable[[Any], Awaitable[CommandResult]]
-"""Runs a command; it is given the dispatcher's `CommandCall`, which this module is too far below to know."""
+"""Run a command; it gets the dispatcher's `CommandCall`, which this module is too low to import."""
 
 
 class CommandChoice(msgspec.Struct, frozen=True):
-    """Something that can be given, and what is said about it."""
+    """A choice with its description."""
 
     value: str
     about: str = ""
 
 
 ListNames: TypeAlias = Callable[[Any, Any, Mapping[str, object]], Awaitable[Sequence[CommandChoice]]]
-"""Gives what can be chosen just now: by the dispatcher's context, the session, and what else was given."""
+"""Return the present choices, by the dispatcher's context, the session, and the other given options."""
 
 
 class CommandOption(msgspec.Struct, frozen=True):
-    """One thing that a command takes, for networks that ask for each by itself.
+    """One option of a command, for networks that ask for each separately.
 
-    A `switch` is on or off. `choices` are all that there is, `list_names` knows what there is just now. In a text the
-    options stand in the order of their command, each behind its word `before`.
+    A `switch` is on or off. `choices` are all possible values, `list_names` returns the present ones. In a text the
+    options follow in the order of their command, each after its word `before`.
     """
 
     name: str
@@ -67,7 +67,7 @@ class CommandOption(msgspec.Struct, frozen=True):
     is_needed: bool = False
 
     def write(self, value: object) -> str:
-        """The option as it would have been typed."""
+        """Return the option as a person would type it."""
         typed = ("on" if value else "off") if self.kind == "switch" else str(value)
         return f"{self.before} {typed}".lstrip()
 
@@ -75,16 +75,16 @@ class CommandOption(msgspec.Struct, frozen=True):
 class Command(msgspec.Struct, frozen=True):
     """One command.
 
-    The configuration may list the commands of users (`access.user_commands`); those of `everyone` need not be in the
-    list, and those of an `operator` or `admin` are in it only if somebody wrote them there.
+    The configuration may list the commands of users (`access.user_commands`); commands for `everyone` need not be in
+    the list, and those for an `operator` or `admin` are in it only if the operator added them.
 
-    `urgent` ones act at once, also while a turn runs; the others wait for their place in the lane. Those with
-    `answers` answer an open question, so they are for whoever is asked, and for admins.
+    `urgent` commands act at once, even while a turn runs; the others wait for their place in the lane. Those with
+    `answers` answer an open question, so they are for the person asked, and for admins.
 
     A hook may put those `by_hooks` in place of a person's words: none that approves, pairs, opens the page, or steers
     the gateway.
 
-    `usage` says what may follow the command in a text; `options` are the same for networks that ask for each by itself.
+    `usage` is the text that may follow the command; `options` are the same for networks that ask for each separately.
     """
 
     name: str
@@ -100,23 +100,26 @@ class Command(msgspec.Struct, frozen=True):
     options: tuple[CommandOption, ...] = ()
 
     def write_args(self, given: Mapping[str, object]) -> str:
-        """What was given by the names of options, as it would have been typed; what is none is left out."""
+        """Return the given options as a person would type them; missing ones are left out."""
         return " ".join(one.write(given[one.name]) for one in self.options if one.name in given)
 
     def is_for(self, role: Role) -> bool:
-        """Is it meant for somebody of this role? What the configuration says of users is not looked at."""
+        """Return True if it is meant for this role. The configured commands of users are not consulted."""
         return rank_of(role) >= rank_of(LOWEST_ROLES[self.rights])
 
 
 class ParsedCommand(msgspec.Struct, frozen=True):
-    """A text that is a command: the word as typed, and what came after it."""
+    """A text that is a command: the word as typed, and the rest."""
 
     word: str
     args: str
 
 
 def parse_command(text: str) -> ParsedCommand | None:
-    """Returns the command in a text: `/word ...`, or `!word ...` where slashes do not reach. None: it is no command."""
+    """Return the command in a text: `/word ...`, or `!word ...` for networks without slashes.
+
+    None: it is no command.
+    """
     if len(text) < 2 or text[0] not in "/!" or not text[1].isalpha():
         return None
     word, _, args = text[1:].partition(" ")
@@ -131,10 +134,10 @@ async def wait_for_no_command(_word: str) -> Command | None:
 
 
 class CommandTable(Mapping[str, Command]):
-    """Commands by name and alias; iterating gives each once.
+    """Commands by name and alias; iterating yields each once.
 
-    `further` gives those that there are besides, just now; a name that is taken keeps its meaning. `wait_for` waits
-    until an unknown one may have come.
+    `further` returns the commands of plugins; a name in use keeps its meaning. `wait_for` waits until an unknown one
+    may have been added.
     """
 
     def __init__(
@@ -158,7 +161,7 @@ class CommandTable(Mapping[str, Command]):
         return len(self._all())
 
     async def find(self, word: str) -> Command | None:
-        """The command of this name or alias, also where one must wait for it."""
+        """Return the command of this name or alias, even if that takes waiting."""
         return self.get(word) or await self._wait_for(word) or self.get(word)
 
     def _all(self) -> dict[str, Command]:
@@ -166,12 +169,12 @@ class CommandTable(Mapping[str, Command]):
         return {**self._commands, **{name: added[name] for name in added if name not in self._commands}}
 
     def closest(self, word: str) -> str | None:
-        """Returns the command that somebody who typed `word` may have meant."""
+        """Return the command that a person who typed `word` may have meant."""
         found = difflib.get_close_matches(word, [*self, *self._aliases], n=1)
         return found[0] if found else None
 
     def help(self, role: Role) -> str:
-        """Returns the table as text, for somebody of this role."""
+        """Return the table as text, for this role."""
         rows = [
             f"/{command.name}{' ' + command.usage if command.usage else ''} - {command.summary}"
             for command in self.values()

@@ -1,4 +1,4 @@
-"""The rights of a turn in which a restricted hook has said what the agent is to do: those of work that it submits."""
+"""The rights of a turn in which a restricted hook instructed the agent: those of work that the hook submits."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -25,10 +25,10 @@ def limit_ports(
     ports: Ports,
     hooks: Collection[str],
 ) -> Ports:
-    """The ports with at most the tools and files of a user; of several hooks, with what all of them may.
+    """Return the ports limited to a user's tools and files; with several hooks, to what all of them may use.
 
-    The files that the hooks read by their manifests can be read. A message elsewhere or a reminder is the hook's. No
-    lasting approval counts: a person gave it for the words of people.
+    The agent may read the files that the hooks may read by their manifests. A message elsewhere or a reminder belongs
+    to the hook. Lasting approvals do not count: a person gave them for words of people.
     """
     limits = {name: context.find_limits(name) for name in sorted(hooks)}
     author = f"{HOOK}{min(limits, key=lambda name: 'send' in limits[name].uses)}"

@@ -1,4 +1,4 @@
-"""The requests that a hook may make of the gateway, if its manifest says so: send, submit, emit, facts, store."""
+"""The requests that a hook may make of the gateway, if its manifest grants them: send, submit, emit, facts, store."""
 
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,13 +24,13 @@ TEXT_LIMIT = 100_000
 VALUE_LIMIT = 256_000
 
 
-MOST_PARTS = 4  # of what is no text, in one message of a hook's
+MOST_PARTS = 4  # of polls and places in one message of a hook
 
 
 class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`send(to, text)`: a session key, `platform:chat[:thread]`, a platform for its home channel, or `home`.
 
-    `parts` are polls and places; where a network has none, people are told them in words.
+    `parts` are polls and places; networks without them get a description.
     """
 
     to: str
@@ -39,11 +39,10 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SubmitRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`submit(text, session, deliver, wait)`: work for the agent, in a session of this name or key.
+    """`submit(text, session, deliver, wait)`: a task for the agent, in a session with this name or key.
 
-    The answer goes to `deliver` (as `to` above), or to the chat of the session, for hooks that `send`; else it stays in
-    the session. With
-    `wait` the hook gets it too, and what takes longer than so many seconds is stopped.
+    The answer goes to `deliver` (like `to` above), or to the chat of the session, for hooks that `send`; otherwise it
+    stays in the session. With `wait` the hook gets it too, and the turn is stopped after so many seconds.
     """
 
     text: str
@@ -53,14 +52,14 @@ class SubmitRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EmitRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`emit(name, **fields)`: an event of the hook's own making."""
+    """`emit(name, **fields)`: an event of the hook's own."""
 
     name: str
     fields: dict[str, Any] = {}
 
 
 class StoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The store's verbs."""
+    """The parameters of the store's verbs."""
 
     key: str = ""
     value: Any = None
@@ -68,7 +67,7 @@ class StoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HookRequests:
-    """Serves the requests of all hooks. Which of them a hook may make is decided before, by its manifest."""
+    """Serves the requests of all hooks. The manifest has decided before which requests a hook may make."""
 
     def __init__(self, context: DispatcherContext, lanes: Lanes) -> None:
         self._context = context
@@ -86,10 +85,10 @@ class HookRequests:
         }
 
     async def __call__(self, hook: str, verb: str, params: dict[str, Any], _during: str) -> Any:
-        """Do what a hook asks for.
+        """Carry out a hook's request.
 
         Raises:
-            HookError: there is no such thing, or not with these parameters.
+            HookError: the request is unknown, or its parameters are wrong.
         """
         if verb not in self.verbs:
             raise HookError(f"the gateway has no `{verb}` for hooks; there is {', '.join(self.verbs)}")
@@ -182,10 +181,10 @@ class HookRequests:
             raise HookError(f"send: {error}") from None
 
     async def find_place(self, to: str) -> tuple[Address, str]:
-        """Returns the address of `to`, and the key of the session that it belongs to, if it names one.
+        """Return the address of `to`, and the key of its session, if it names one.
 
         Raises:
-            AdapterError: there is no such place.
+            AdapterError: the place was not found.
         """
         if to.startswith("agent:"):
             address = await self._address_of(to)
@@ -195,12 +194,12 @@ class HookRequests:
         return self._context.resolve_destination(to), ""
 
     async def _address_of(self, key: str) -> Address | None:
-        """Returns the address that a session's last message came from: that one may be gone, the session knows it."""
+        """Return the address of a session's last message; the session has it if the message is gone."""
         where = subjects.session_subject_of("in", key)
         _, kept = await records.read_last(self._context.engine, where, records.InboundMessage)
         return kept.message.address if kept else (await self._context.sessions.open(key)).address
 
 
 def make_internal_key(name: str) -> str:
-    """The key of a session that no chat has: what hooks let the agent do."""
+    """Return the key of a session without a chat, for tasks of hooks."""
     return f"agent:main:{INTERNAL}:dm:{name}"

@@ -1,7 +1,7 @@
-"""Takes messages from every network: access first, then the journal; only then may the network forget the message.
+"""Receive messages from every network: access first, then the journal; only then may the network forget the message.
 
-Access is asked once here, for whatever a person does: a text, a command, a press of a button, a reaction. What costs
-something (fetching files, moving a cursor) is done by `complete`, which is called for those alone who may speak.
+Access is checked once here, for everything that a person does: a text, a command, a press of a button, a reaction.
+Costly work (fetching files, moving a cursor) is in `complete`, which is called only for authorized people.
 """
 
 import dataclasses
@@ -52,16 +52,16 @@ FORBIDDEN = ActivityRecord(what="approvals.answer", outcome="refused")
 NO_WORDS = frozenset({"n", "no", "deny"})
 
 CompleteMessage: TypeAlias = Callable[[Message], Awaitable[tuple[Message, Sequence[NewRecord]]]]
-"""Gives the message with its files, and the records (a cursor) that are to be journalled with it."""
+"""Return the message with its files, and the records (a cursor) for the same append."""
 
 
 class Ingress:
-    """Takes messages. What must act at once acts here; all else waits in its session's lane."""
+    """Takes messages. Urgent ones act here; all others wait in their session's lane."""
 
     def __init__(
         self, context: DispatcherContext, lanes: Lanes, approvals: ApprovalRequests, tasks: anyio.abc.TaskGroup
     ) -> None:
-        self.arriving: dict[int, Message] = {}  # of those who may speak, and wait from now on
+        self.arriving: dict[int, Message] = {}  # of authorized people, who wait from now on
         self._context = context
         self._lanes = lanes
         self._approvals = approvals
@@ -75,18 +75,18 @@ class Ingress:
         asked: str = "",
         complete: CompleteMessage | None = None,
     ) -> Receipt:
-        """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor).
+        """Take a message; afterwards it is either settled or in the journal (with `extra`, a cursor).
 
-        `asked` is the id of the person under whose question a button was pressed, where that is not everybody in the
-        chat. An admin who presses in somebody's stead answers in the session of whoever was asked; others may not. The
-        answer to an approval goes to the session that waits for it, wherever it was given.
+        `asked` is the id of the person under whose question a button was pressed, if it is not for everyone in the
+        chat. An admin who presses on their behalf answers in that person's session; others may not. The answer to an
+        approval goes to the session that waits for it, wherever it was given.
 
         Raises:
             Conflict: a record of `extra` came too late.
-            EngineError: the journal takes nothing now; the network must keep the message.
+            EngineError: the journal takes no appends; the network must keep the message.
         """
         if message.address.platform not in OWN_PLATFORMS and message.kind != "internal":
-            self._context.engine.clock.learn(message.sent_at)  # what a network says with a message is its own time
+            self._context.engine.clock.learn(message.sent_at)  # the time in a network's message is the network's own
         role = self._context.access.find_role(message)
         if message.is_overheard:
             return await self._hear(message, complete, is_known=role is not None)
@@ -99,7 +99,7 @@ class Ingress:
             return receipt
 
     async def _hear(self, message: Message, complete: CompleteMessage | None, *, is_known: bool) -> Receipt:
-        """What was said to others: nobody is answered, and of a stranger's nothing is kept."""
+        """Remember a message to others: it gets no answer, and a stranger's is not kept."""
         if not is_known:
             return Receipt("", settled="", decision="stranger")
         if complete:
@@ -109,16 +109,16 @@ class Ingress:
 
     @asynccontextmanager
     async def _holding(self, message: Message, *, is_known: bool) -> AsyncIterator[None]:
-        """A message that an ill journal does not take is held until it is well, and then given back to its network.
+        """Hold a message while the journal is ill, and then give it back to its network.
 
-        So the line to that stays up, on which people are told.
+        So the connection to the network stays up, on which people are notified.
         """
         if is_known:
             self.arriving[id(message)] = message
         try:
             yield
         except EngineError:
-            while self._context.engine.failure():  # noqa: ASYNC110 - it tells nobody
+            while self._context.engine.failure():  # noqa: ASYNC110 - it sends no signal
                 await anyio.sleep(LOOK_SECONDS)
             raise
         finally:
@@ -127,7 +127,7 @@ class Ingress:
     async def _take(
         self, message: Message, role: Role, *extra: NewRecord, bot: str, asked: str, complete: CompleteMessage | None
     ) -> Receipt:
-        """Take what somebody does who may speak."""
+        """Take the act of an authorized person."""
         if message.kind == "edit":  # it may have been said to others before, in other words
             await self._context.heard.delete(name_of(message), message.sender)
         try:
@@ -148,7 +148,7 @@ class Ingress:
         message = paced
         if message.kind == "reaction":
             self._emit_reactions(message, role)
-            await self._context.registry.recorders.settled()  # the network is told that we have it
+            await self._context.registry.recorders.settled()  # the network then learns that we have it
             return Receipt(key, settled="", decision="settled")
         if complete:
             message, more = await complete(message)
@@ -159,20 +159,21 @@ class Ingress:
     async def _accept_readable(
         self, key: str, message: Message, role: Role, request: ApprovalRequest | None, *extra: NewRecord, bot: str
     ) -> Receipt:
-        """The same as `_accept`, also where the conversation cannot be read here."""
+        """Work as `_accept`, even if the conversation cannot be read here."""
         try:
             return await self._accept(key, message, role, request, *extra, bot=bot)
         except RecordDamage as damage:
             log.error("what is kept of %s cannot be read, and %s is not answered: %s", key, message.id, damage)
             await self._say(key, message, DAMAGED)
             return Receipt(key, settled=DAMAGED, decision="settled")
-        except EngineTooNew:  # whoever works on the conversation sees to it
+        except EngineTooNew:  # a node that works on the conversation handles it
             return Receipt(key, await self._lanes.accept(message, key, *extra, bot=bot) or 0)
 
     async def _find_request(self, message: Message) -> ApprovalRequest | None:
-        """The approval that this answers: the one whose mark it carries, to which it replies, or that its chat shows.
+        """Return the approval that this answers: by the mark it carries, the question it replies to, or the one in its
+        chat.
 
-        A text without any of these is one for the conversation, even where it says yes.
+        A text without any of these belongs to the conversation, even if it says yes.
         """
         typed, said = parse_command(message.text), message.text.strip().lower()
         if typed and typed.word in ("approve", "deny"):
@@ -188,9 +189,9 @@ class Ingress:
     async def _accept(
         self, key: str, message: Message, role: Role, request: ApprovalRequest | None, *extra: NewRecord, bot: str
     ) -> Receipt:
-        """Settle what must act at once; leave the rest to the session's lane."""
+        """Settle an urgent message; leave the rest to the session's lane."""
         session = await self._context.sessions.open(key)
-        if message.kind in SAID_KINDS and name_of(message) in session.deleted:  # and the network brings it once more
+        if message.kind in SAID_KINDS and name_of(message) in session.deleted:  # and the network delivers it once more
             return Receipt(key)
         typed = parse_command(message.text)
         command = find_command(self._context, typed.word, role) if typed else None
@@ -208,10 +209,10 @@ class Ingress:
                     answer = as_answer(session.turn, name, message.text, is_own=rights.is_own)
                     return await self._take_answer(session, name, answer, message, *extra, bot=bot)
             elif not rights.names:
-                if message.kind != "button":  # who pressed one is told by the platform, and nobody else
+                if message.kind != "button":  # the platform confirms a press to the person who made it
                     await self._say(key, message, NOT_YOURS)
                 return Receipt(key, settled=NOT_YOURS, decision="forbidden")
-        if request and command is None:  # nothing but an answer goes into the session of somebody else
+        if request and command is None:  # only an answer goes into another person's session
             await self._say(key, message, NOT_YOURS)
             return Receipt(key, settled=NOT_YOURS, decision="forbidden")
         if typed and command and command.urgent and (command.answers or not message.due):
@@ -226,7 +227,7 @@ class Ingress:
         return Receipt(key, seq or 0)
 
     def _list_heard(self, message: Message, session: Session) -> list[Message]:
-        """What was said to others before it in a quiet chat: by people who still may speak, and news to the session."""
+        """List overheard messages of a quiet chat: by people who are still authorized, and new to the session."""
         if message.kind not in ("text", "edit") or not self._context.chats.is_heard(message.address):
             return []
         told = list_shown_messages(chain(*session.pieces)) | {*session.deleted}
@@ -234,7 +235,7 @@ class Ingress:
         return [one for one in found if name_of(one) not in told and self._context.access.find_role(one) is not None]
 
     async def _settle(self, call: CommandCall, command: Command) -> Receipt:
-        """An urgent command, here and now."""
+        """Run an urgent command at once."""
         view = self._context.registry.scope(
             build_place_fields(call.message, call.role, call.session) | {"turn_id": "", "agent": ""},
             session_bag=dict(call.session.bag),
@@ -253,7 +254,7 @@ class Ingress:
     ) -> Receipt:
         assert session.turn
         by = f"{message.address.platform}:{message.user_id}"
-        # Under the id that it would have in its lane: delivered again, it is neither a second answer nor a message.
+        # With the id that it would have in its lane: a repeated delivery is neither a second answer nor a message.
         msg_id = message_id_of(message, bot)
         taken = await self._lanes.answer(
             session.key, name, answer, by, *extra, by_name=message.user_name, msg_id=msg_id
@@ -267,13 +268,13 @@ class Ingress:
     async def _say(
         self, key: str, message: Message, text: str, buttons: tuple[Button, ...] = (), codes: tuple[str, ...] = ()
     ) -> None:
-        """Post a text that belongs to no turn."""
+        """Send a text that belongs to no turn."""
         if text:
             reply = Reply(uuid.uuid4().hex, message.address, text, reply_to=message.id, buttons=buttons, codes=codes)
             await self._context.outbox.post(reply, key)
 
     def _emit_reactions(self, message: Message, role: Role) -> None:
-        """`reaction:added` and `reaction:removed`, for the message that this one replies to."""
+        """Fire `reaction:added` and `reaction:removed`, for the message that this one replies to."""
         for name in ("added", "removed"):
             for reaction in sorted(message.extra.get(name, ())):
                 self._context.registry.emit(
@@ -301,7 +302,7 @@ class Ingress:
             account=at.account,
             user_id=message.user_id,
             chat_id=at.chat_id,
-            role="guest",  # nobody is less
+            role="guest",  # no role is lower
             reason=why,
         )
         await self._context.registry.recorders.settled()
