@@ -1,4 +1,4 @@
-"""What the dispatcher works with. It is built once, by the daemon, and has no state of its own."""
+"""The parts that the dispatcher uses. The daemon builds it once, and it has no state of its own."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -32,28 +32,28 @@ from gateway.voice.speaker import AnswerSpeaker
 from gateway.voice.transcriber import Transcriber
 
 TERMINAL = "terminal"
-# Nobody looks at these unless they are there: they have `hermes-gateway approvals`, and the page.
+# Approvers are not reached here unless they are present: they have `hermes-gateway approvals`, and the page.
 SILENT_PLATFORMS = (INTERNAL, API, TERMINAL)  # on which nobody hears anything
 OWN_PLATFORMS = (INTERNAL, API, TERMINAL, WEB)
 HOME = "home"  # a destination: the home channel of the first platform that has one
 
 ChooseAgent: TypeAlias = Callable[[Message, Session], Agent]
 DescribeState: TypeAlias = Callable[[], str]
-# A session has loaded or unloaded (the action) a skill: the names of the tools that come or go with it.
+# A session has loaded or unloaded (the action) a skill: return the names of the tools that come or go with it.
 OnSkillChange: TypeAlias = Callable[[str, str, Skill], Awaitable[Sequence[str]]]
 
 
 class PlatformInfo(msgspec.Struct, frozen=True):
-    """A chat network, as hooks may know it: no secret is in it."""
+    """A chat network, as hooks may see it: it contains no secret."""
 
     name: str
     served: bool
-    home_channel: str = ""  # the id of the chat that gets what nobody asked for
+    home_channel: str = ""  # the id of the chat for messages that no one asked for
     home_channel_name: str = ""
 
 
 class GatewayFacts(msgspec.Struct, frozen=True):
-    """What hooks may know of how the gateway is set up."""
+    """The setup of the gateway, as hooks may see it."""
 
     home: str = ""  # the directory
     networks: tuple[PlatformInfo, ...] = ()
@@ -65,20 +65,20 @@ class GatewayFacts(msgspec.Struct, frozen=True):
     daily_at: int = 0
 
     def home_of(self, platform: str = "") -> PlatformInfo | None:
-        """The network whose home channel is meant: of this name, or the first that is served and has one."""
+        """Return the network with the home channel: of this name, or the first that is served and has one."""
         fits = [one for one in self.networks if one.home_channel and (one.name == platform or not platform)]
         return next((one for one in fits if one.served), fits[0] if fits and platform else None)
 
 
 class GatewayReports(msgspec.Struct, frozen=True):
-    """What the rest of the gateway says of itself when a person asks in a chat.
+    """Reports and actions of the rest of the gateway, for people in a chat.
 
-    `ways_in`: the networks, and how somebody comes in there with a code, for which `{code}` stands.
-    `open_page` gives a link to the page for somebody (`PLATFORM:ID`) of this role. Raises AccessError: there is none.
+    `ways_in` lists the networks with the text to join there; `{code}` in it stands for the code. `open_page` returns a
+    link to the page for a person (`PLATFORM:ID`) of this role, and raises AccessError if there is none.
     """
 
     status: DescribeState
-    hooks: Callable[[Role], Awaitable[str]]  # errors may quote what was said: for admins alone
+    hooks: Callable[[Role], Awaitable[str]]  # errors may quote messages: for admins only
     letters: Callable[[], Awaitable[str]]
     dead_hooks: Callable[[], Awaitable[Sequence[str]]]  # those that have dead letters
     retry: Callable[[str], Awaitable[int]]
@@ -92,7 +92,7 @@ class GatewayReports(msgspec.Struct, frozen=True):
 
 
 class DispatcherContext(msgspec.Struct, frozen=True):
-    """The parts below the dispatcher, and what it must ask above."""
+    """The parts below the dispatcher, and its questions to the parts above."""
 
     engine: Engine
     registry: HookRegistry
@@ -125,18 +125,20 @@ class DispatcherContext(msgspec.Struct, frozen=True):
     speaker: AnswerSpeaker | None = None  # says words
 
     def list_homes(self) -> list[Address]:
-        """The home channels of the networks that are served."""
+        """List the home channels of the networks that are served."""
         networks = self.reports.about().networks
         return [address_of(one.name, one.home_channel) for one in networks if one.served and one.home_channel]
 
     def list_admins(self) -> list[Address]:
-        """The direct chats of those who decide for others; where no network has one, the home channels."""
+        """List the direct chats of the approvers; if no network has one, the home channels."""
         served = {one.name for one in self.reports.about().networks if one.served}
         return [at for at in self.list_direct_chats() if at.served_as in served] or self.list_homes()
 
     def list_direct_chats(self) -> list[Address]:
-        """Where approvers may be reached on networks: whom a list names, by each bot of their network, for it is not
-        known to which of them they have written."""
+        """List the direct chats of listed approvers, with every bot of their network.
+
+        It is not known to which of the bots they have written.
+        """
         bots = [one.name for one in self.reports.about().networks]
         return [
             address_of(bot, user)
@@ -146,11 +148,10 @@ class DispatcherContext(msgspec.Struct, frozen=True):
         ]
 
     def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None) -> Address:
-        """Returns the place of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.
+        """Return the address of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.
 
-        A bot with a name of its own stands for a platform: `telegram:work`.
-
-        `why_not` says of platforms that are not served what the reason is.
+        A bot with a name of its own stands for a platform: `telegram:work`. `why_not` has the reasons why platforms are
+        not served.
 
         Raises:
             AdapterError: the platform is not served, or has no home channel.
@@ -175,7 +176,7 @@ class DispatcherContext(msgspec.Struct, frozen=True):
 
 
 def split_place(to: str, known: Collection[str], served: Collection[str]) -> tuple[str, str, str]:
-    """The name of the bot, the chat and the thread. Of a network whose one bot has a name, its own name means that."""
+    """Split into bot, chat and thread. A network's own name means its bot, if its only bot has a name."""
     platform, _, rest = to.partition(":")
     account, _, behind = rest.partition(":")
     accounts = [name for name in sorted(served) if name.startswith(f"{platform}:")]

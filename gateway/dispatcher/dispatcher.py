@@ -1,7 +1,7 @@
-"""Where a message meets what answers it.
+"""The dispatcher: between the messages and their answers.
 
-`receive` (of `Ingress`) takes messages from every network. What must act at once (an urgent command, the answer to an
-open question) acts there; all else waits in its session's lane, which calls `work`: access is asked again, since time
+`receive` (of `Ingress`) takes messages from every network. Urgent ones (an urgent command, the answer to an open
+question) act there; all others wait in their session's lane, which calls `work`: access is checked again, since time
 has passed, then come the hooks, then a command or a turn of the agent.
 """
 
@@ -84,7 +84,7 @@ from gateway.usage.call_usage import BudgetPort, CallUsage
 log = logging.getLogger(__name__)
 
 NOTED = ("message:received", "session:end", "session:reset", "session:start")  # before a turn is claimed
-NOBODY = (None, UNREACHABLE, UNSHOWN)  # what stands for an answer where there is none: to hooks it is a no
+NOBODY = (None, UNREACHABLE, UNSHOWN)  # the answer if no person gives one; hooks take it as a denial
 TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
 
 
@@ -111,22 +111,20 @@ class Dispatcher:
         self.receive = self._ingress.receive
 
     def list_waiting(self) -> list[Message]:
-        """The messages whose senders wait for an answer from this process."""
+        """List the messages whose senders wait for an answer from this process."""
         return [*self._ingress.arriving.values(), *self.lanes.list_waiting()]
 
     async def work(self, turn: LaneTurn) -> LaneResult:
-        """What a lane runs: everything between a claim and the record of its end."""
+        """Run a turn for a lane: everything between a claim and the record of its end."""
         found = await find_message_files(self._context.shared_files, turn.messages)
         with use_cause(cause_of(turn.messages)):
             return await self._work(structs.replace(turn, messages=found))
 
     async def note_claim(self, claimed: TurnStart) -> None:
-        """What durable hooks are owed of a turn from its claim on: that its messages came, and its session began.
+        """Record a claimed turn's first events for durable hooks: its messages arrived, and its session started.
 
-        Of one that is given up all hooks are told that it is over.
-
-        What hooks may change of a message is not decided yet; where one does that, its event waits for the turn's next
-        record.
+        If the turn is cancelled, emit `agent:end` to all hooks. If a hook may change a message, its event waits for the
+        turn's next record, because the change is not decided yet.
         """
         if not claimed.error and not self._context.registry.recorders.want(*NOTED):
             return
@@ -154,7 +152,7 @@ class Dispatcher:
                     view.note("message:received", **message_events.build_received_fields(one))
 
     def refuse_unshown(self, owed: records.OwedReply) -> None:
-        """A chat did not take this. Of a question, or a part of one, the answer is no; a pairing code was not told."""
+        """Handle a reply that a chat did not take: a question is denied, and a pairing code counts as not delivered."""
         at = owed.reply.address
         if owed.reply.literals:
             self._tasks.start_soon(self._refuse_unshown, owed)
@@ -249,7 +247,7 @@ class Dispatcher:
         self, turn: LaneTurn, message: Message, asked: Entry, role: Role, view: HookScope, agent: Agent
     ) -> LaneResult:
         self._announce(agent, "main", role)
-        is_unread = can_change(self._context.registry, AFTER_WRITING)  # what the model writes has yet to pass hooks
+        is_unread = can_change(self._context.registry, AFTER_WRITING)  # hooks may still change what the model writes
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
         folder = message_events.find_files(self._context.files, message, turn.session)
         readable = self._context.find_limits(find_hook(message.author)).reads or ()
@@ -309,7 +307,9 @@ class Dispatcher:
     async def _make_answers(
         self, turn: LaneTurn, reply: Reply, ports: Ports | None, view: HookScope
     ) -> tuple[Reply, ...]:
-        """What the agent said, with the files that it names: those of the turn's facts; without ports, none is sent."""
+        """Make the replies of an answer, with the files that it names by the turn's facts; without ports, no file is
+        sent.
+        """
         facts = ports.for_call().facts if ports else None
         refused = list_refusals(turn.open) if turn.messages[-1].kind == "internal" else ()
         text, files = split_file_lines("\n\n".join(filter(None, [reply.text, *refused])))
@@ -328,7 +328,9 @@ class Dispatcher:
         return bool(session.settings.get(SPOKEN)) and self.voice_answers.can_reach(message)
 
     def _make_usage(self, turn: LaneTurn, message: Message, role: Role, view: HookScope) -> CallUsage:
-        """Who is warned of a budget: whoever wrote, where a chat shows it, and of everybody's those who steer it."""
+        """Choose who is warned of a budget: the author, if a chat shows it; for everyone's budget, the people who steer
+        it.
+        """
         is_told = message.kind != "internal" and message.address.platform not in (INTERNAL, API)
         place = message.address if is_told else None
         budget = BudgetPort(role, view.run, view.emit, place, self._context.list_admins, turn.session.key)
@@ -340,7 +342,7 @@ class Dispatcher:
     def _announce(self, agent: Agent, kind: str, role: Role) -> None:
         """Fire `agent:init` for an agent and its sub-agents: once for each in this process, before its first turn.
 
-        Lanes run beside each other; as nothing here awaits, no two of them announce the same agent.
+        Lanes run concurrently; since nothing here awaits, no two of them announce the same agent.
         """
         if agent.name not in self._announced:
             self._announced.add(agent.name)
@@ -349,7 +351,7 @@ class Dispatcher:
             self._announce(below, "sub-agent", role)
 
     async def _find_refusal(self, message: Message, *, resumed: bool) -> Literal["", "too old", "not awaited"]:
-        """Why this message is not answered any more, if there is a reason."""
+        """Return why this message gets no answer any more, or ""."""
         age = self._context.engine.clock.latest() - message.sent_at if message.sent_at else 0.0
         if age > self._context.too_old and not resumed:
             return "too old"
@@ -362,7 +364,7 @@ class Dispatcher:
 async def run_in_folders(
     context: DispatcherContext, facts: Mapping[str, Any], is_resumed: bool, run: Callable[[], Awaitable[TurnResult]]
 ) -> TurnResult:
-    """A turn. It finds what was written at other gateways, and they have what it wrote before its end is written."""
+    """Run a turn with the files of other gateways, which get its own files before its end is written."""
     folders = context.find_folders(facts)
     if not folders:
         return await run()
@@ -376,9 +378,9 @@ async def run_in_folders(
 def find_line_hooks(
     context: DispatcherContext, turn: LaneTurn, view: HookScope, workspace: Workspace | None, name: str
 ) -> list[HookFiles]:
-    """The files of those restricted hooks that brought the line of an answer which names this one.
+    """Return the files of the restricted hooks that put a line for this file into the answer.
 
-    A turn that is run again does not know who brought what its earlier run wrote: all its hooks count.
+    A turn that runs again does not know which hook added a line in an earlier run: all its hooks count.
     """
     hooks = view.brought.get(name, set()) | view.brought.get(ANY_FILE, set())
     if turn.resumed or turn.open.pauses:
@@ -389,12 +391,12 @@ def find_line_hooks(
 
 
 def add_pieces(result: LaneResult, asked: Entry, pieces: Sequence[MessagePiece]) -> LaneResult:
-    """With what came from which message, in the entries of a turn that was asked this."""
+    """Add the pieces of the messages to the entries of a turn."""
     return structs.replace(result, pieces=put_pieces(pieces, asked, result.entries))
 
 
 def fire_session_switch(session: Session, fire: EventEmitter) -> None:
-    """That a session begins, and first that the one ended whose place it takes."""
+    """Fire the events of a new session, and before them those of the session that it replaces."""
     if session.replaced_id:
         fire("session:end", **message_events.build_ended_fields(session))
         fire("session:reset", **message_events.build_ended_fields(session))
@@ -402,13 +404,13 @@ def fire_session_switch(session: Session, fire: EventEmitter) -> None:
 
 
 def find_approvals(context: DispatcherContext, message: Message, session: Session) -> TurnApprovals:
-    """Find what the author of this message has allowed, if they may."""
+    """Return the lasting approvals of this message's author, if they may approve."""
     can_approve = context.access.can_approve_own(message)
     return TurnApprovals(approvals_of(context.engine, message, session) if can_approve else None)
 
 
 def find_parts(context: DispatcherContext, turn: LaneTurn, message: Message) -> AnswerParts:
-    """Find the messages of which its answer is made: one for our own chats, and for what no person asked."""
+    """Return the parts of an answer: a single one for our own chats, and for work that no person asked for."""
     is_called = message.address.platform not in OWN_PLATFORMS and message.kind != "internal"
     display = context.chats.find_display(message.address)
     shows_tools = message.address.platform == TERMINAL and display.progress == "off"  # above the prompt, for a moment
@@ -419,13 +421,13 @@ def find_parts(context: DispatcherContext, turn: LaneTurn, message: Message) -> 
 def show_steps(
     context: DispatcherContext, turn: LaneTurn, parts: AnswerParts, live: LiveAnswer, role: Role
 ) -> RecordStep:
-    """The way of a turn's steps into the journal, on which words before a tool are said, and the tools shown."""
+    """Wrap the recording of a turn's steps: text before a tool is sent, and tools are displayed."""
     tools = ToolProgress(parts.progress, context.redact, live.show_line)
     can_wait = can_change(context.registry, AFTER_ALL)
 
     async def record(step: Step, *replies: Reply) -> None:
         if is_last_answer(step, turn.turn_id) and not (can_wait or replies or split_file_lines(step.entry.content)[1]):
-            turn.hold(step)  # it goes there with the turn's end, and so do the events that durable hooks wait for
+            turn.hold(step)  # the turn's end contains it, together with the events for durable hooks
             return
         said = parts.list_words(step, None if can_wait else role)
         await turn.record(step, *said, *replies)
@@ -437,7 +439,7 @@ def show_steps(
 
 
 def show_answer(context: DispatcherContext, turn: LaneTurn, message: Message, parts: AnswerParts) -> ShownAnswer | None:
-    """What the chat shows of it while it grows; a turn that ends without an answer takes that away."""
+    """Return the display of the growing answer; a turn that ends without an answer removes it."""
     if can_change(context.registry, BEFORE_SENDING) or message.address.platform in OWN_PLATFORMS:
         return None
     open_stream = partial(context.outbox.stream, claimed=turn.open.claimed)
@@ -445,25 +447,25 @@ def show_answer(context: DispatcherContext, turn: LaneTurn, message: Message, pa
 
 
 def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Reply:
-    """The answer of a turn: its id is the turn's, so that however often it is sent, it is one reply."""
+    """Make a turn's answer, with the turn's id: however often it is sent, it is one reply."""
     return Reply(reply_id_of(turn.turn_id), message.address, text, reply_to=message.id, **more)
 
 
 def make_text_result(
     turn: LaneTurn, message: Message, text: str, codes: tuple[str, ...] = (), **how: Any
 ) -> LaneResult:
-    """A text that no model wrote ends the turn; an empty one ends it in silence."""
+    """Make a result of a text that no model wrote; "" ends the turn without a reply."""
     return LaneResult(replies=(make_reply(turn, message, text, codes=codes),) if text else (), **how)
 
 
 def answers_of_turn(turn: OpenTurn, now: float) -> dict[str, Any]:
-    """What people answered. An approval ends with its question: a turn that was away for longer does without it."""
+    """Return people's answers. An approval expires with its question: a turn that was away for longer has none."""
     is_over = now > turn.until
     return {name: None if is_over and name in turn.calls else answer for name, answer in turn.answers.items()}
 
 
 def make_question_reply(turn: LaneTurn, message: Message, question: Question, *, can_last: bool) -> Reply:
-    """The question as the chat is shown it."""
+    """Return the question as the chat displays it."""
     shown = show_question(question, can_last=can_last, has_buttons=message.address.platform != TERMINAL)
     return Reply(
         own_reply_id_of(turn.turn_id, question.id),
@@ -478,14 +480,14 @@ def make_question_reply(turn: LaneTurn, message: Message, question: Question, *,
 def make_question_result(
     context: DispatcherContext, turn: LaneTurn, message: Message, questions: tuple[Question, ...]
 ) -> LaneResult:
-    """The turn waits: each question goes to the chat, with buttons where the network has them.
+    """Make a result that waits: each question goes to the chat, with buttons if the network has them.
 
-    An approval that is not theirs to give goes to somebody else instead, by its request.
+    An approval that the person may not give goes to an approver instead, by its request.
     """
     asked = {question.id: question for question in questions}
     prompts: Mapping[str, str] = {question.id: question.prompt for question in asked.values()}
     calls = {question.id: question.calls for question in asked.values() if question.is_approval}
-    if message.address.platform == API:  # a program waits, and nobody else is asked in its stead
+    if message.address.platform == API:  # a program waits, and no person is asked instead
         return LaneResult(questions=prompts, calls=calls, wait=0.0)
     is_own, is_attended = context.access.can_approve_own(message), message.kind != "internal"
     replies = tuple(
@@ -513,5 +515,5 @@ def make_question_result(
     if not is_attended and requests:
         wait = context.unattended()
     elif message.address.platform == INTERNAL:
-        wait = 0.0  # where nobody can answer, it is no at once
+        wait = 0.0  # if no one can answer, it is denied at once
     return LaneResult(replies=replies, questions=prompts, calls=calls, wait=wait, requests=requests)

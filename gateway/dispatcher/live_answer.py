@@ -1,7 +1,7 @@
-"""An answer on its way while the model writes it: live only, never waited for, gathered where it comes too fast.
+"""The answer while the model writes it: live only, never waited for, and combined if it comes too fast.
 
-It keeps no text: what the chat shows is kept by `ShownAnswer`, the present answer by the turn itself. Where a
-hook may still change what the model has written, nothing of it is shown before that hook has had its say.
+This module stores no text: `ShownAnswer` has what the chat displays, the turn the present answer. If a hook may still
+change the model's text, nothing of it is displayed before that hook has run.
 """
 
 import asyncio
@@ -25,28 +25,28 @@ from gateway.records import subjects
 from gateway.sessions.session import OpenTurn
 from gateway.turn_marks import watch_steps
 
-PAUSE = 0.02  # what comes within it goes out as one piece
+PAUSE = 0.02  # pieces within this time are sent as one
 PIECE = "llm:chunk"
-# Where a whole answer may still be changed.
+# Events at which a whole answer may still change.
 AFTER_ALL = ("node:after", "handoff:after", "agent:end")
 AFTER_WRITING = ("llm:after", "message:add", *AFTER_ALL)
 BEFORE_SENDING = ("message:sending",)
 
 
 class ToolLine(NamedTuple):
-    """What the tools do, to be shown behind what was written so far."""
+    """A line about the tools, displayed after the text so far."""
 
     text: str
 
 
 LiveEntry: TypeAlias = str | ToolLine | Reply | None
-"""A text, the line, the next reply; None: what was written before is void."""
+"""A text, the line, the next reply; None: the text so far is void."""
 
 
 class LivePiece(NamedTuple):
-    """What came within a pause: `is_void`, what was shown before is not the answer; then a text, and then a line.
+    """The entries of one pause: `is_void` (what was displayed is not the answer), then a text, and then a line.
 
-    `next`: the reply to which all belongs that comes behind it.
+    `next` is the reply to which all later entries belong.
     """
 
     text: str
@@ -56,15 +56,18 @@ class LivePiece(NamedTuple):
 
 
 def can_change(registry: HookRegistry, names: tuple[str, ...]) -> bool:
-    """Whether a hook may change the answer at one of these events. Who intercepts each piece has had its say there."""
+    """Return True if a hook may change the answer at these events.
+
+    A hook that intercepts each piece has done so there.
+    """
     able = {hook.key for hook in registry.at(*names) if hook.intercepts and hook.rewords}
     return bool(able) and not able <= {hook.key for hook in registry.at(PIECE) if hook.intercepts}
 
 
 class LiveAnswer:
-    """Publishes one turn's text, and shows it in the chat as `answer` where that is seen to, by whichever node.
+    """Publishes one turn's text, and displays it in the chat as `answer`, by the node that serves the network.
 
-    `delta` is plain, so that no watcher can slow the model down; of an answer that `is_held` it shows nothing.
+    `delta` does not await, so that no watcher can slow the model down; while `is_held`, it displays nothing.
     """
 
     def __init__(
@@ -98,11 +101,11 @@ class LiveAnswer:
         self._put(ToolLine(line))
 
     def begin_part(self, reply: Reply) -> None:
-        """Close the part that was written so far; the next text belongs to this reply."""
+        """Close the present part; the next text belongs to this reply."""
         self._put(reply)
 
     def discard(self) -> None:
-        """What was streamed of the present answer is void."""
+        """Discard what was streamed of the present answer."""
         self._put(None)
 
     def _put(self, entry: LiveEntry) -> None:
@@ -120,14 +123,14 @@ class LiveAnswer:
     ) -> None:
         self._is_over = True
         self._news.set()
-        if kind is None and self._answer is None:  # a reply of our own chats arrives with the end of its turn
+        if kind is None and self._answer is None:  # in our own chats the reply arrives with the end of its turn
             await self._publish_waiting()
 
     async def _publish(self) -> None:
         while self._waiting or not self._is_over:
             if self._waiting:
                 await self._publish_waiting()
-                if not self._is_over:  # else all that is left is here already
+                if not self._is_over:  # otherwise all that is left is here already
                     await anyio.sleep(PAUSE)
                 continue
             self._news.clear()
@@ -136,13 +139,13 @@ class LiveAnswer:
                 continue
             with anyio.move_on_after(REPEAT) as pause:
                 await self._news.wait()
-            if pause.cancelled_caught:  # nothing has come for a while, and it is still being written
+            if pause.cancelled_caught:  # no text has come for a while, and the model still writes
                 await self._answer.repeat()
         if self._answer:
             await self._answer.rest()
 
     async def _publish_waiting(self) -> None:
-        async with self._lock:  # the end waits for the piece that is on its way
+        async with self._lock:  # the end waits for the piece in progress
             if self._waiting:
                 await self._publish_piece(self._gather())
 
@@ -178,7 +181,7 @@ class LiveAnswer:
 
     async def _tell(self, **what: object) -> None:
         self._count += 1
-        place = (self._turn.claimed, self._count)  # it only rises: a turn that goes on later has another claim
-        with suppress(EngineError):  # nobody hears it now; the answer itself is journalled
+        place = (self._turn.claimed, self._count)  # it only rises: a turn that continues later has another claim
+        with suppress(EngineError):  # no one listens now; the answer itself is in the journal
             delta = {"turn_id": self._turn.turn_id, "place": place, **what}
             await self._engine.publish(self._subject, msgspec.json.encode(delta))

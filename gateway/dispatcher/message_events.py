@@ -1,4 +1,4 @@
-"""What hooks see of messages, replies and turns: the fields of those events, and what comes of firing them."""
+"""The events of messages, replies and turns: their fields, and the effect of hooks."""
 
 import dataclasses
 import logging
@@ -36,11 +36,11 @@ log = logging.getLogger(__name__)
 
 REFUSED = "This was refused."
 WriteDecisions: TypeAlias = Callable[[str, str, OwedEvents], Awaitable[None]]
-"""What hooks made of a reply is written down: in the conversation of this key, for the turn of this id."""
+"""Write the decisions of hooks about a reply: to the conversation of this key, for the turn of this id."""
 
 
 def build_turn_fields(turn: LaneTurn | TurnStart, message: Message, role: Role, agent: str) -> dict[str, Any]:
-    """The fields that every event of a turn carries."""
+    """Return the fields of every event of a turn."""
     fields = build_place_fields(message, role, turn.session)
     fields |= {"turn_id": turn.turn_id, "agent": agent}
     return fields | ({"resumed": True} if turn.resumed else {})
@@ -49,7 +49,7 @@ def build_turn_fields(turn: LaneTurn | TurnStart, message: Message, role: Role, 
 def build_failed_fields(
     given_up: TurnStart, message: Message, model: str, redact: Callable[[str], str]
 ) -> dict[str, Any]:
-    """The fields of `agent:end`, of a turn that did not come to one by itself, however often it was tried."""
+    """Return the fields of `agent:end` for a turn that was cancelled after all its tries."""
     return {
         "message": message.text[:SHORT_LENGTH],
         "message_full": message.text,
@@ -66,13 +66,13 @@ def build_failed_fields(
 
 
 def find_files(files: Path, message: Message, session: Session) -> Path:
-    """Where the files of a conversation lie. What a hook says in a session belongs to the session's person."""
+    """Return the folder of a conversation's files. A hook's text in a session belongs to the session's person."""
     is_hook = find_hook(message.user_id) and session.user_id
     return message.address.find_folder(files, session.user_id if is_hook else message.user_id)
 
 
 def build_place_fields(message: Message, role: Role, session: Session) -> dict[str, Any]:
-    """The fields that say who speaks, where, in which session."""
+    """Return the fields about the person, the place and the session."""
     at = message.address
     return {
         "platform": at.platform,
@@ -93,7 +93,7 @@ def build_place_fields(message: Message, role: Role, session: Session) -> dict[s
 
 
 def build_received_fields(message: Message) -> dict[str, Any]:
-    """The fields of `message:received`, beside those of every event of the turn."""
+    """Return the fields of `message:received`, beside those of every event of the turn."""
     return {
         "user_name": message.user_name,
         "message_id": message.id,
@@ -112,9 +112,9 @@ def build_received_fields(message: Message) -> dict[str, Any]:
 
 
 def keep_heard(message: Message, left: Any) -> tuple[HeardWords, ...]:
-    """What hooks have left of what others said before it: less, or in other words, but by nobody else.
+    """Return the overheard messages as the hooks left them: fewer, or with other words, but by no other authors.
 
-    What is none of that tells nothing: whoever left it may have meant to take something out.
+    Invalid values drop all of them: the hook may have wanted to remove something.
     """
     rows = [one for one in left if isinstance(one, Mapping)] if isinstance(left, list | tuple) else []
     texts = {str(one.get("message_id")): str(one.get("text") or "") for one in rows}
@@ -122,7 +122,7 @@ def keep_heard(message: Message, left: Any) -> tuple[HeardWords, ...]:
 
 
 def build_started_fields(session: Session) -> dict[str, Any]:
-    """The fields of `session:start`."""
+    """Return the fields of `session:start`."""
     return {
         "platform": session.platform,
         "user_id": session.user_id,
@@ -132,7 +132,7 @@ def build_started_fields(session: Session) -> dict[str, Any]:
 
 
 def build_ended_fields(session: Session) -> dict[str, Any]:
-    """The fields of `session:end` and `session:reset`, of the session whose place this one took."""
+    """Return the fields of `session:end` and `session:reset`, for the session that this one replaces."""
     return build_started_fields(session) | {
         "session_id": session.replaced_id,
         "new_session_id": session.session_id,
@@ -141,7 +141,7 @@ def build_ended_fields(session: Session) -> dict[str, Any]:
 
 
 def join_messages(messages: Sequence[Message]) -> Message:
-    """Several messages that one turn answers, as one: the texts in order, every attachment, the last one's place."""
+    """Join the messages of one turn: the texts in order, all attachments, and the last one's place."""
     if len(messages) == 1:
         return messages[0]
     roles = [message.role for message in messages if message.role]
@@ -156,7 +156,7 @@ def join_messages(messages: Sequence[Message]) -> Message:
 
 
 def outcome_text_of(event: Event) -> str:
-    """Returns what a hook wants said in place of an answer."""
+    """Return the text that a hook gave in place of an answer."""
     match event.outcome:
         case End(reply=reply):
             return reply
@@ -166,10 +166,10 @@ def outcome_text_of(event: Event) -> str:
 
 
 class HookedMessages(msgspec.Struct, frozen=True):
-    """The messages that one turn answers, as the hooks left them: `changed_by` has the last hook that changed a text.
+    """The messages of one turn, as the hooks left them: `changed_by` has the last hook that changed each text.
 
-    What a hook answers itself or refuses drops out, and is answered by `replies`; the others are `left`, and are
-    answered together, as if it had not been said. `status` is the turn's when nothing is left.
+    Messages that a hook answers or denies drop out, and get `replies`; the others are `left`, and are answered
+    together, as if the former did not exist. `status` is the turn's if none is left.
     """
 
     left: tuple[Message, ...]
@@ -178,12 +178,12 @@ class HookedMessages(msgspec.Struct, frozen=True):
     changed_by: Mapping[str, str]
 
     def prepend_to(self, result: LaneResult) -> LaneResult:
-        """Returns the end of a turn that answered what is left. One that waits is no end: its hooks are asked again."""
+        """Add the replies to the end of a turn. A turn that waits has not ended: its hooks run again."""
         return result if result.questions else msgspec.structs.replace(result, replies=(*self.replies, *result.replies))
 
 
 async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
-    """Fire `message:received` for each message by itself, in their order, before the turn.
+    """Fire `message:received` for each message separately, in order, before the turn.
 
     Raises:
         Pause: a hook asks the person first.
@@ -214,10 +214,10 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
 
 
 class ReplyHooks(DeliveryCallbacks):
-    """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` tell them.
+    """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` notify them.
 
-    `refuse_unshown` is told of what was given up: who has not seen a question cannot say yes to it. `owe_voice` says
-    what is owed with the arrival of an answer that is to be spoken too.
+    `refuse_unshown` handles a cancelled delivery: a person who has not seen a question cannot approve. `owe_voice`
+    returns the records for an answer that is also to be spoken, at its arrival.
     """
 
     def __init__(
@@ -239,10 +239,10 @@ class ReplyHooks(DeliveryCallbacks):
         self._owe_voice = owe_voice
 
     async def prepare(self, outbound: records.OwedReply) -> Reply:
-        """Returns the reply as its interceptors leave it.
+        """Return the reply after its interceptors.
 
         Raises:
-            ReplyWithheld: one of them denied it, or it asks what nobody needs to be asked any more.
+            ReplyWithheld: one of them denied it, or its question needs no answer any more.
         """
         if outbound.reply.buttons and await self._is_withdrawn(outbound.reply):
             raise ReplyWithheld("the question is settled")
@@ -267,7 +267,7 @@ class ReplyHooks(DeliveryCallbacks):
         return await attach_allowed(reply, wanted, lambda one: files[placed[one]].resolve)
 
     async def _ask(self, outbound: records.OwedReply) -> tuple[Event, Sequence[FieldChange]]:
-        """The event, once it is written down who is owed it and what was decided: the network is asked after that."""
+        """Run the event, and record pending events and decisions before the network is called."""
         fields, is_of_turn = build_reply_fields(outbound, outbound.reply), outbound.session_key and outbound.turn_id
         owed = OwedEvents() if is_of_turn else None
         if is_of_turn:
@@ -301,7 +301,7 @@ class ReplyHooks(DeliveryCallbacks):
         self._tell(delivery)
 
     def _tell(self, delivery: DeliveryReport) -> None:
-        """Durable hooks are owed it already: it stands with the end of the delivery."""
+        """Notify the hooks, except durable ones: the end of the delivery already contains their events."""
         self._fire(delivery, HookScope.emit, OwedEvents(f"{delivery.reply.id}/{name}" for name in _events_of(delivery)))
 
     def _fire(self, delivery: DeliveryReport, fire: Callable[..., None], owed: OwedEvents) -> None:
@@ -318,7 +318,7 @@ class ReplyHooks(DeliveryCallbacks):
 
 
 def _events_of(delivery: DeliveryReport) -> tuple[str, ...]:
-    """The end of a delivery; before it, that it begins, unless that was fired when hooks could change the reply."""
+    """Return the events at the end of a delivery; `message:sending` comes before, unless it was fired earlier."""
     if delivery.error:
         return ("message:failed",)
     return (SENDING, "message:sent") if delivery.is_at_once else ("message:sent",)

@@ -1,4 +1,4 @@
-"""The pace of each person: messages beyond it wait, and one sentence says how many were too many to wait."""
+"""The rate limit of each person: messages beyond it wait, and one sentence reports the number of rejected ones."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -18,9 +18,9 @@ from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
 
-CALM = 3.0  # seconds without a further message that is not taken
+CALM = 3.0  # seconds without another rejected message
 LONGEST = 60.0
-LAST_WORD = 1.0  # at the stop
+LAST_WORD = 1.0  # seconds at the stop
 TOO_FAST = "That is more than I can take from one person in a minute; what you did last was not accepted."
 WAITS = "That is more than I can take from one person in a minute: what you wrote last waits, and is answered later."
 UNTAKEN = (
@@ -29,7 +29,7 @@ UNTAKEN = (
 
 
 class MessagePace:
-    """Says which messages wait, and for how long. `say` answers a message with a text that belongs to no turn."""
+    """Decides which messages wait, and for how long. `say` replies with a text that belongs to no turn."""
 
     def __init__(
         self,
@@ -40,10 +40,10 @@ class MessagePace:
         self._context = context
         self._tasks = tasks
         self._say = say
-        self._untaken: dict[str, int] = {}  # by sender
+        self._untaken: dict[str, int] = {}  # the number of rejected messages, by sender
 
     def apply(self, message: Message, role: Role) -> Message | None:
-        """The message, with the time at which it is due if it has to wait.
+        """Return the message, with the time at which it is due if it must wait.
 
         None: a message of this kind cannot wait, or too many wait already.
         """
@@ -55,7 +55,7 @@ class MessagePace:
         return replace(message, due=now + pause) if pause else None if pause is None else message
 
     async def refuse(self, key: str, message: Message) -> Receipt:
-        """Take no message; once no more come, their sender learns how many were not taken."""
+        """Reject a message; once no more come, its sender learns how many were rejected."""
         if message.kind not in SAID_KINDS:
             if message.kind != "reaction":
                 await self.warn(key, message, TOO_FAST)
@@ -67,12 +67,12 @@ class MessagePace:
         return Receipt(key, settled=TOO_FAST, decision="too_fast")
 
     async def warn(self, key: str, message: Message, text: str) -> None:
-        """Say it once in a while."""
+        """Warn the sender, at most once in a while."""
         if self._context.access.message_rate.is_warning_due(message):
             await self._say(key, message, text)
 
     async def _say_untaken(self, key: str, first: Message) -> None:
-        """Once no more come, or the gateway stops."""
+        """Report the number once no more come, or when the gateway stops."""
         try:
             with anyio.move_on_after(LONGEST):
                 seen = 0

@@ -1,8 +1,8 @@
-"""What an agent is asked: a message's text, and of its files what a model can be shown.
+"""The input of an agent: a message's text, and the parts of its files that a model can see.
 
-Behind the text stands of each file what it is called here. A picture goes beside it as a part; a text stands in the
-text, as far as there is room; of a PDF both, where the libraries for it are installed. Whatever is not shown is named
-with the reason, so that the agent can say it, or read the file with its tools.
+The text is followed by each file's local name. A picture is added as a part; a text file is quoted in the text, as far
+as there is room; a PDF is added as both, if the libraries for it are installed. Anything left out is named with the
+reason, so that the agent can say so, or read the file with its tools.
 """
 
 import codecs
@@ -32,11 +32,11 @@ from gateway.yaml_source.units import format_count
 
 MOST_TEXT = 30_000  # characters of all files of a message
 MOST_PAGES = 4  # of a PDF, as pictures
-BINARY = bytes((*range(7), *range(14, 27), *range(28, 32)))  # no sign of any text
+BINARY = bytes((*range(7), *range(14, 27), *range(28, 32)))  # bytes that no text contains
 
 
 class ShownFile(msgspec.Struct, frozen=True):
-    """What of a file the model is shown: words about it, its text, pictures."""
+    """The visible part of a file: words about it, its text, pictures."""
 
     about: str = ""
     text: str = ""
@@ -44,7 +44,7 @@ class ShownFile(msgspec.Struct, frozen=True):
 
 
 class MessageSurroundings(Protocol):
-    """Who reads files, and lets other gateways have them."""
+    """The services that read files, and share them with other gateways."""
 
     @property
     def media(self) -> MediaReader: ...
@@ -54,10 +54,9 @@ class MessageSurroundings(Protocol):
 
 
 async def make_entry(message: Message, around: MessageSurroundings) -> Entry:
-    """What the agent is asked: the text, behind it the files by the names that they have here, and the pictures; before
-    it what others said to each other, as far as the message was told that.
+    """Make the agent's input: overheard messages, the text, the files by their local names, and the pictures.
 
-    What was made of its files for a model is shown in later turns too, wherever those run.
+    Pictures made of its files for a model are available to later turns too, on any node.
     """
     before, _ = quote_heard(message.address, message.heard)
     lines = [message.text] if message.text else []
@@ -76,7 +75,7 @@ async def make_entry(message: Message, around: MessageSurroundings) -> Entry:
 
 
 async def keep_shared_picture(around: MessageSurroundings, folder: Path, data: bytes) -> tuple[str, Picture | None]:
-    """See `keep_tool_picture`; it is shown in later turns too, wherever those run."""
+    """Keep a tool's picture as `keep_tool_picture` does, and share it: later turns on any node can use it."""
     words, picture = await keep_tool_picture(folder, around.media, data)
     if picture:
         await around.shared_files.put(Path(picture.path))
@@ -84,14 +83,14 @@ async def keep_shared_picture(around: MessageSurroundings, folder: Path, data: b
 
 
 def describe_file(one: Attachment, about: str) -> str:
-    """The line that names it."""
+    """Return the line that names a file."""
     where = f"{one.name or 'without a name'} ({one.media_type}, {one.size} bytes), in {one.path}"
     what = f"the message that this answers has the {one.kind}" if one.is_quoted else f"attached {one.kind}"
     return f"[{what}: {where}{f'; {about}' if about else ''}]"
 
 
 async def show_file(one: Attachment, media: MediaReader, room: int) -> ShownFile:
-    """`room`: so many characters may still stand in the text."""
+    """Return the visible part of a file; `room` is the number of characters that still fit."""
     if is_picture(one):
         found = await show_picture(one, media)
         return ShownFile(parts=(found,)) if isinstance(found, Picture) else ShownFile(f"you are not shown it: {found}")
@@ -108,7 +107,7 @@ async def show_file(one: Attachment, media: MediaReader, room: int) -> ShownFile
 
 
 def text_of(data: bytes) -> str:
-    """What a text file says that begins so, or is that; empty: it is none."""
+    """Return the text of a file that starts with these bytes; "" if it is no text."""
     encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     if encoding != "utf-16" and data.translate(None, BINARY) != data:
         return ""

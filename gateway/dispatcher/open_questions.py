@@ -1,8 +1,8 @@
-"""All that waits for somebody's word, in all conversations, for whoever decides where the gateway runs or on its page.
+"""All open questions, in all conversations, for the people who decide on the gateway's host or on its page.
 
-An approval is known by its request; every other question stands in its turn alone. Each is shown whole, in the words
-and literal texts that a chat shows, with a digest of what it asks: who answers says by it what they saw, so that a yes
-never counts for something that was asked in its place since.
+An approval is found by its request; any other question only by its turn. Each is shown whole, in the same words as in a
+chat, with a digest of its content: an answer includes the digest, so that an approval never applies to a question that
+has changed since.
 """
 
 import time
@@ -31,11 +31,11 @@ CHANGED = "it asks for something else now than what you were shown: look at it a
 
 
 Persons: TypeAlias = Sequence[tuple[str, str]]
-"""Platform and id of whoever looks or answers, as often as they have one; the first is who is said to have answered."""
+"""The platforms and ids of the person who looks or answers; the first is recorded as the author of the answer."""
 
 
 class OpenQuestion(NamedTuple):
-    """One that is no approval, and to whom it is put."""
+    """A question that is no approval, with its place."""
 
     mark: str
     name: str
@@ -44,7 +44,7 @@ class OpenQuestion(NamedTuple):
 
 
 class OpenQuestions:
-    """Lists them, and settles one, for somebody by all their ids: what they want themself they may allow for longer."""
+    """Lists and settles questions for a person by all their ids: their own requests they may approve for longer."""
 
     def __init__(self, context: DispatcherContext, lanes: Lanes, approvals: ApprovalRequests) -> None:
         self._context = context
@@ -53,18 +53,18 @@ class OpenQuestions:
         self._shown = ShownQuestions(context.engine, context.outbox)
 
     async def list_approvals(self, persons: Persons) -> list[dict[str, Any]]:
-        """What wants a yes before it runs."""
+        """List the open approvals."""
         return [await self._describe_approval(*one, persons) for one in await self._approvals.list_open()]
 
     async def list_questions(self) -> list[dict[str, Any]]:
-        """What else is asked."""
+        """List the other open questions."""
         return [await self._describe(one) for one in await self._find_questions()]
 
     async def answer_approval(self, mark: str, answer: str, persons: Persons, digest: str) -> None:
-        """Settle one.
+        """Settle an approval.
 
         Raises:
-            SessionError: it is not open any more, asks for something else, or cannot be allowed for so long.
+            SessionError: it is not open any more, asks for something else, or cannot be approved for so long.
         """
         request = await self._approvals.find(mark)
         if request is None:
@@ -74,7 +74,7 @@ class OpenQuestions:
         await self._settle(request.session_key, request.name, answer, persons, digest)
 
     async def answer_question(self, mark: str, text: str, persons: Persons, digest: str) -> str:
-        """Settle one, in words; the session that goes on. Raises SessionError as `answer_approval`."""
+        """Settle a question, and return its session. Raises SessionError as `answer_approval` does."""
         found = next((one for one in await self._find_questions() if one.mark == mark), None)
         if found is None:
             raise SessionError(f"no question {mark[:60]!r} is open: {GONE}\nthose that are: hermes-gateway approvals")
@@ -112,7 +112,7 @@ class OpenQuestions:
         }
 
     def _until(self, turn: OpenTurn) -> float:
-        """By the wall clock."""
+        """Return the end by the wall clock."""
         return turn.until + time.time() - self._context.engine.clock.latest()
 
     async def _describe_approval(self, request: ApprovalRequest, turn: OpenTurn, persons: Persons) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class OpenQuestions:
         return {**described, "who": describe_sender(request), "can_last": bool(lasting)}
 
     async def _find_lasting(self, request: ApprovalRequest, persons: Persons) -> tuple[LiteralText, ...]:
-        """What a yes that holds for longer covers, as this person was told it; empty: theirs cannot."""
+        """Return the texts of what a lasting approval by this person would cover; empty if they cannot give one."""
         if not request.is_own or (request.address.platform, request.user_id) not in persons:
             return ()
         found = await self._context.engine.read(subjects.approval_subject_of(request.mark), limit=1)
@@ -130,6 +130,6 @@ class OpenQuestions:
 
 
 def show_question(turn: OpenTurn, name: str, further: tuple[LiteralText, ...] = ()) -> dict[str, Any]:
-    """What is asked, as it is shown, and what tells it from anything else."""
+    """Return the question as displayed, with the digest that identifies it."""
     shown = (*show_calls(turn.questions[name], turn.calls.get(name, ())), *further)
     return {"shown": [msgspec.to_builtins(one) for one in shown], "digest": turn.digest_of(name)}

@@ -1,4 +1,4 @@
-"""Pairing: what strangers are answered, and how people are invited, let in, listed, removed, in a chat and by CLI."""
+"""Pairing: the answer to strangers, and inviting, authorizing, listing and removing people, in a chat and by CLI."""
 
 import re
 import uuid
@@ -20,7 +20,7 @@ I do not know you yet. Your pairing code is {code}, good for one hour.
 Whoever runs this gateway lets you in with `hermes-gateway pairing approve {code}`; an admin can write me \
 `/pairing approve {code}`.\
 """
-CODE_REPLY = "pairing-code:"  # begins the id of a reply that tells a code
+CODE_REPLY = "pairing-code:"  # starts the id of a reply with a code
 HOST_OPERATOR = "whoever runs this gateway"
 NUMBER = re.compile(r"#(\d{1,9})")
 TAKES = (
@@ -40,7 +40,7 @@ WELCOME = "You are let in. Write what you want to know or have done; /help lists
 
 
 async def refuse_stranger(context: DispatcherContext, message: Message, first: str = "") -> str:
-    """Give a stranger a code, in direct messages, behind what is to be said `first`; returns why nobody answers."""
+    """Send a stranger a code in a direct message, after the text `first`; return the reason of the refusal."""
     code = await context.access.invite(message)
     if not code:
         return "no rule names this person"
@@ -54,14 +54,13 @@ async def refuse_stranger(context: DispatcherContext, message: Message, first: s
 async def approve_pairing(
     context: DispatcherContext, code: str, role: Role, by: str, giver: Role, *, is_listed: bool = False
 ) -> PairingUser:
-    """Let in whoever has this code with this role, and tell them; or give the role to somebody who was let in.
+    """Authorize the person with this code in this role, and notify them; or change the role of an authorized person.
 
-    `giver` is the role of whoever says so.
-
-    Where `is_listed` who asks, `#3` is as good as the code of the third: whoever says it sees who that is.
+    `giver` is the role of the person who approves. With `is_listed`, `#3` stands for the third request, because its
+    person is visible.
 
     Raises:
-        AccessError: nobody has the code, or the role is not theirs to give or to take.
+        AccessError: the code is unknown, or this approver may not give or take the role.
     """
     check_role(role, by, giver)
     before = context.access.pairings.find_person(code)
@@ -78,10 +77,10 @@ async def approve_pairing(
 
 
 async def remove_pairing(context: DispatcherContext, platform: str, user_id: str, giver: Role) -> PairingUser:
-    """Let somebody in no more.
+    """Remove a person's authorization.
 
     Raises:
-        AccessError: they were not let in by a code, or are more than whoever says so.
+        AccessError: they were not authorized by a code, or their role is above the remover's.
     """
     before = context.access.pairings.find_person(f"{platform}:{user_id}")
     if before and rank_of(before.role) > rank_of(giver):
@@ -92,10 +91,10 @@ async def remove_pairing(context: DispatcherContext, platform: str, user_id: str
 async def make_invitation(
     context: DispatcherContext, role: Role, lifetime: float, by: str, giver: Role
 ) -> tuple[str, PairingInvitation, list[tuple[str, str]]]:
-    """The code of an invitation, the invitation, and for each network what is passed on, with the code in it.
+    """Return an invitation's code, the invitation, and for each network the text to pass on, with the code in it.
 
     Raises:
-        AccessError: the role is not theirs to give, or the invitation cannot be made.
+        AccessError: this person may not give the role, or the invitation cannot be made.
     """
     check_role(role, by, giver)
     code, made = await context.access.pairings.invitations.make(role, lifetime, by)
@@ -105,7 +104,7 @@ async def make_invitation(
 
 
 def check_role(role: Role, by: str, giver: Role) -> None:
-    """Raises AccessError: the role is not theirs to give."""
+    """Raise AccessError if this person may not give the role."""
     if role == "owner" and by != HOST_OPERATOR:
         raise AccessError("an owner is made where the gateway runs: hermes-gateway pairing approve CODE --as owner")
     if rank_of(role) > rank_of(giver):
@@ -113,9 +112,9 @@ def check_role(role: Role, by: str, giver: Role) -> None:
 
 
 async def use_invitation(context: DispatcherContext, message: Message, role: Role | None) -> tuple[str, bool]:
-    """What is said to somebody who came with the code of an invitation, and whether they are let in by it.
+    """Return the answer to a person who sent the code of an invitation, and True if that authorizes them.
 
-    `role`: as what they may speak already. Nothing is said where this is no such message, or no invitation is open.
+    `role` is the role that they already have. The answer is "" for any other message, or if no invitation is open.
     """
     typed, invitations = parse_command(message.text), context.access.pairings.invitations
     is_alone = message.address.chat_type == "dm" and message.kind in ("text", "command") and bool(message.user_id)
@@ -143,7 +142,7 @@ async def use_invitation(context: DispatcherContext, message: Message, role: Rol
 
 
 async def report_guest(context: DispatcherContext, guest: PairingUser, reason: str) -> None:
-    """Hooks are told that somebody was let in."""
+    """Notify hooks that a person was authorized."""
     context.registry.emit(
         "access:paired",
         platform=guest.platform,
@@ -157,7 +156,7 @@ async def report_guest(context: DispatcherContext, guest: PairingUser, reason: s
 
 
 def list_pairings(context: DispatcherContext) -> dict[str, Any]:
-    """Returns who was let in, who has asked, and which invitations are open, without the marks of their codes."""
+    """Return the authorized people, the requests and the open invitations, without the marks of their codes."""
     pairings, of_askers = context.access.pairings, {"number", "told"}
     return {
         "people": [list_fields(one, {"mark", *of_askers}) for one in pairings.people],
@@ -172,7 +171,7 @@ def list_fields(guest: PairingUser, without: set[str]) -> dict[str, Any]:
 
 
 def describe_invitation(context: DispatcherContext, made: PairingInvitation) -> dict[str, Any]:
-    """What is shown of it; `left` are the seconds for which it is good."""
+    """Return an invitation's fields for display; `left` is its remaining time in seconds."""
     left = max(0.0, made.until - context.engine.clock.latest_possible())
     return {"number": made.number, "role": made.role, "by": made.by, "left": left}
 
@@ -221,7 +220,7 @@ async def _invite(context: DispatcherContext, asked: re.Match[str], by: str, giv
 
 
 def _find_role(name: str | None) -> Role:
-    """Raises AccessError: there is none of this name."""
+    """Return the role of this name; raises AccessError if there is none."""
     role = next((one for one in GIVEN_ROLES if one == (name or "user").lower()), None)
     if role is None:
         raise AccessError(f"there is no role {(name or '')[:20]}; there is {', '.join(GIVEN_ROLES)}")

@@ -1,7 +1,7 @@
-"""Where an approval is asked for when somebody else gives it, and the words of it.
+"""The places in which an approver is asked, and the text of the question.
 
-First come the direct chats of approvers on the network of whoever asks, then those on other networks, then the home
-channels. The arguments are for the eyes of approvers: where many read along, the question names the tool alone.
+First come the direct chats of approvers on the network of the person who asks, then those on other networks, then the
+home channels. The arguments are only for approvers: where others read along, the question names only the tool.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from gateway.records import records
 from gateway.records.records import ApprovalRequest
 from gateway.sessions.session import OpenTurn
 
-QUESTION_SIGN = "#"  # before what tells one question from another, in the value of a button
+QUESTION_SIGN = "#"  # before the mark of a question, in the value of a button
 ASKED = "Somebody who may allow that is asked: {tools}. It goes on as soon as they have answered."
 HIDDEN = (
     "Whoever may allow it sees the whole call in a direct chat with me, by /approvals, or where the gateway runs, by "
@@ -27,14 +27,14 @@ HIDDEN = (
 
 
 class Place(NamedTuple):
-    """Where a question may go; in a chat of several the arguments stay hidden."""
+    """A possible place of a question; in a chat of several people the arguments stay hidden."""
 
     address: Address
     is_private: bool
 
 
 def list_places(context: DispatcherContext, request: ApprovalRequest) -> list[Place]:
-    """The places for a request, the first one first."""
+    """List the places for a request in order."""
     here, networks = request.address, context.reports.about().networks
     approvers, direct = context.access.list_approvers(), context.list_direct_chats()
     homes = [address_of(one.name, one.home_channel) for one in networks if one.home_channel]
@@ -50,7 +50,7 @@ def list_places(context: DispatcherContext, request: ApprovalRequest) -> list[Pl
 
 
 def make_question(request: ApprovalRequest, turn: OpenTurn, place: Place, number: str) -> Reply:
-    """The question as it is put to somebody who does not ask for themself."""
+    """Make the question for an approver who did not ask themself."""
     who, calls = LiteralText("Somebody wants this:", describe_sender(request)), turn.calls[request.name]
     if place.is_private:
         shown = (who, *show_calls(turn.questions[request.name], calls), LiteralText(APPROVAL_END))
@@ -65,14 +65,14 @@ def make_question(request: ApprovalRequest, turn: OpenTurn, place: Place, number
 
 
 def make_answer_buttons(mark: str, *, can_last: bool) -> tuple[Button, ...]:
-    """The answers to a question that carries this mark."""
+    """Make the buttons with the answers to the question with this mark."""
     longer = (("For this session", "/approve session"), ("Always", "/approve always")) if can_last else ()
     answers = (("Yes", "/approve"), *longer, ("No", "/deny"))
     return tuple(Button(label, f"{command} {QUESTION_SIGN}{mark}") for label, command in answers)
 
 
 def describe_request(request: ApprovalRequest, turn: OpenTurn, until: float) -> dict[str, Any]:
-    """All that an approver may want to know of it; it stays open `until` then, by the wall clock."""
+    """Return everything about a request for an approver; it stays open `until` then, by the wall clock."""
     at = request.address
     return {
         "id": request.mark,
@@ -90,7 +90,7 @@ def describe_request(request: ApprovalRequest, turn: OpenTurn, until: float) -> 
 
 
 def show_request(request: ApprovalRequest, turn: OpenTurn) -> str:
-    """The same for an approver in their own chat, as Markdown in which nothing of others acts."""
+    """Return a request as Markdown for an approver's own chat; foreign text in it is literal."""
     shown = show_calls(turn.questions[request.name], turn.calls[request.name])
     sign = f"{QUESTION_SIGN}{request.mark}"
     end = LiteralText(f"/approve {sign} lets it run this once, /deny {sign} refuses it.")
@@ -98,7 +98,7 @@ def show_request(request: ApprovalRequest, turn: OpenTurn) -> str:
 
 
 def describe_answer(answered: records.QuestionAnswered) -> str:
-    """What became of a question, for whoever was shown it."""
+    """Describe the end of a question."""
     if answered.answer is None:
         return "Nobody answered in time."
     if not answered.by:
@@ -110,7 +110,7 @@ def describe_answer(answered: records.QuestionAnswered) -> str:
 
 
 def describe_sender(request: ApprovalRequest) -> str:
-    """Who wants it, and where."""
+    """Describe the person who wants it, and the place."""
     at = request.address
     if not request.is_attended:
         return f"Work that nobody waits for ({as_plain_name(request.user_id) or at.platform})"
@@ -119,10 +119,10 @@ def describe_sender(request: ApprovalRequest) -> str:
 
 
 def describe_tools(calls: Sequence[AskedCall]) -> str:
-    """Their names, each once."""
+    """List the names of the tools, each once."""
     return ", ".join(dict.fromkeys(f"`{as_plain_name(call.tool)}`" for call in calls))
 
 
 def as_plain_name(text: str) -> str:
-    """A name as others chose it, with nothing in it that could act or pass for more."""
+    """Return a foreign name without anything that could act or pass for more."""
     return " ".join("".join(sign for sign in text if sign.isalnum() or sign in " -.:_").split())[:60]

@@ -1,7 +1,7 @@
-"""Who may answer what: an approval is for approvers, every other question for whoever it is put to, and for approvers.
+"""The right to answer: an approval is for approvers, any other question for the person asked, and for approvers.
 
-Whether somebody is an approver is for the access rules to say (`tools.approvers`). Where the question is shown, and by
-which way the answer comes (a button, a text, a command), makes no difference.
+The access rules decide who is an approver (`tools.approvers`). The place of the question, and the way of the answer (a
+button, a text, a command), make no difference.
 """
 
 import re
@@ -16,20 +16,20 @@ from gateway.records import records, subjects
 from gateway.roles import Role, is_admin
 from gateway.sessions.session import OpenTurn, Session
 
-# The ids of such questions without calls: that of a tool, and that of a hook before tools.
+# The ids of old approvals without calls: by a tool, and by a hook before tools.
 OLD_APPROVAL = re.compile(r"[^/]+/[^/]+/approve|[^/]+/tools?:before/.*", re.DOTALL)
 LASTING = ("session", "always")
 
 
 class AnswerRights(NamedTuple):
-    """The open questions that somebody may answer, by name, and whether it is they who are asked in this turn."""
+    """The open questions that a person may answer, by name, and if they are the person asked in this turn."""
 
     names: tuple[str, ...]
     is_own: bool
 
 
 async def find_rights(context: DispatcherContext, session: Session, message: Message, role: Role) -> AnswerRights:
-    """Returns what the sender of this message may answer in a session."""
+    """Return what the sender of this message may answer in a session."""
     turn = session.turn
     if turn is None or not turn.questions or message.address.platform == API:
         return AnswerRights((), is_own=False)
@@ -42,7 +42,10 @@ async def find_rights(context: DispatcherContext, session: Session, message: Mes
 
 
 def is_approval(turn: OpenTurn, name: str) -> bool:
-    """Is this question of a turn an approval? The first version wrote down no calls: then its name says it."""
+    """Return True if this question of a turn is an approval.
+
+    The first version wrote no calls: then its name decides.
+    """
     return bool(turn.calls.get(name) or OLD_APPROVAL.fullmatch(name))
 
 
@@ -51,20 +54,20 @@ def is_same_person(one: Message, other: Message) -> bool:
 
 
 def as_answer(turn: OpenTurn, name: str, answer: str, *, is_own: bool) -> str:
-    """The answer as it counts: what somebody else wants is allowed this once, whatever was said."""
+    """Return the effective answer: another person's request is approved only once, whatever was said."""
     lasts = answer.strip().lower() in LASTING
     return "yes" if lasts and not is_own and is_approval(turn, name) else answer
 
 
 def list_refusals(turn: OpenTurn) -> tuple[str, ...]:
-    """What work that nobody waited for had to do without, in words: its answer says so."""
+    """Describe the tools that unattended work was not allowed to use, for its answer."""
     missed = [name for name, answer in turn.answers.items() if is_approval(turn, name) and not is_yes(answer)]
     tools = dict.fromkeys(call.tool for name in missed for call in turn.calls.get(name, ()))
     return (f"(Done without {', '.join(tools)}: nobody allowed it in time.)",) if tools else ()
 
 
 async def find_sender(engine: Engine, session: Session) -> Message | None:
-    """Returns the first message that the open turn of a session answers."""
+    """Return the first message of a session's open turn."""
     waiting = await engine.read(subjects.session_subject_of("in", session.key), session.upto, 1)
     kept = records.decode(waiting[0].data) if waiting else None
     return kept.message if isinstance(kept, records.InboundMessage) else None

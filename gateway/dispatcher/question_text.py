@@ -1,7 +1,7 @@
-"""A question as people are shown it: our own words, and between them as literal text all that others wrote.
+"""The text of a question: our own words, with everything that others wrote as literal text between them.
 
-Whoever says yes must have seen what runs: tool and arguments stand there whole, and so does what a hook asks. A network
-shows each literal text as a code block, in which nothing acts, and signs that cannot be seen by their codes.
+A person who approves must have seen what runs: tool and arguments are complete, and so is a hook's question. A network
+shows each literal text as a code block, in which nothing is active, and invisible characters by their codes.
 """
 
 import json
@@ -25,7 +25,7 @@ TYPED_QUESTION_END = "What you write answers."
 
 
 def show_question(question: Question, *, can_last: bool, has_buttons: bool) -> tuple[LiteralText, ...]:
-    """What is shown of a question to somebody who may see all of it; `can_last`: their yes may hold for longer."""
+    """Return the texts of a question for a person who may see all of it; `can_last`: their approval may last longer."""
     words = [*show_calls(question.prompt, question.calls)]
     if can_last and [[question.pattern]] == [list(call.args.values()) for call in question.calls]:
         words.append(LiteralText(f"{LASTING} with the same arguments."))
@@ -39,14 +39,14 @@ def show_question(question: Question, *, can_last: bool, has_buttons: bool) -> t
 
 
 def describe_end(*, is_approval: bool, has_buttons: bool) -> str:
-    """How it is answered there."""
+    """Describe how to answer there."""
     if has_buttons:
         return APPROVAL_END if is_approval else QUESTION_END
     return TYPED_APPROVAL_END if is_approval else TYPED_QUESTION_END
 
 
 def show_calls(prompt: str, calls: Sequence[AskedCall]) -> Iterator[LiteralText]:
-    """What is asked, and the calls that a yes lets run, whole."""
+    """Yield the question, and the calls that an approval allows, complete."""
     if len(calls) == 1 and PLAIN_NAME.fullmatch(calls[0].tool) and prompt in prompts_of_tool(calls[0].tool):
         yield LiteralText(prompt)
         yield from show_call(calls[0])
@@ -62,12 +62,12 @@ def show_calls(prompt: str, calls: Sequence[AskedCall]) -> Iterator[LiteralText]
 
 
 def prompts_of_tool(tool: str) -> tuple[str, ...]:
-    """What our own tools say; the words of everybody else are literal text."""
+    """Return the prompts of our own tools; everyone else's words are literal text."""
     return ask_for_approval(tool), ask_for_approval(tool, again=True), ASK_OUTSIDE
 
 
 def show_call(call: AskedCall) -> Iterator[LiteralText]:
-    """The arguments, each by itself; a name that is no plain one could pass for more, so then all are shown as JSON."""
+    """Yield the arguments one by one, or all as JSON if a name is unusual and could pass for more."""
     if not call.args:
         yield LiteralText("It has no arguments.")
     elif not all(PLAIN_NAME.fullmatch(name) for name in call.args):
@@ -79,7 +79,7 @@ def show_call(call: AskedCall) -> Iterator[LiteralText]:
 
 
 def show_argument(name: str, value: Any) -> LiteralText:
-    """A text as it is, everything else as JSON."""
+    """Return a text argument unchanged, any other as JSON."""
     if value == "":
         return LiteralText(f"{name}: (empty)")
     if isinstance(value, str):
@@ -88,7 +88,7 @@ def show_argument(name: str, value: Any) -> LiteralText:
 
 
 def to_code_line(text: str) -> str:
-    """A text within a line of Markdown, as it is."""
+    """Return a text for one line of Markdown, without markup."""
     shown = show_signs(text).replace("\n", code_of("\n"))
     ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
     pad = " " if "`" in (shown[:1], shown[-1:]) else ""
@@ -96,7 +96,7 @@ def to_code_line(text: str) -> str:
 
 
 def to_markdown(literals: Sequence[LiteralText]) -> str:
-    """The same for networks that show Markdown and know no literal text; no text ends its own fence."""
+    """Convert to Markdown, for networks without literal text; no text can end its own code block."""
     blocks = []
     for one in literals:
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", one.text)), default=0))

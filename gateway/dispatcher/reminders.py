@@ -1,12 +1,11 @@
-"""What tools of the agent may do in the chat of their turn: say something, send a file, a poll or a place now, or set a
-reminder for later.
+"""Acts of the agent's tools in the chat of their turn: send a text, a file, a poll or a place, or set a reminder.
 
 A reminder is a record of the journal, and becomes a message to the agent when it is due.
 
-It comes for the person for whom it was set, with their rights at that time, or, set by what a hook had the agent do,
-with the rights of that. Its author is `job`. It has an id of its own, so that it comes once, also when
-the gateway ends between its coming and its removal; what became due while the gateway was down comes at the start.
-Whoever sets the wall clock makes none come sooner or later: they are due by the journal's clock.
+It comes in the name of the person for whom it was set, with their rights at that time, or, if a hook's task set it,
+with the rights of that task. Its author is `job`. It has an id of its own, so that it comes once, even if the gateway
+ends between its coming and its removal; reminders that became due while the gateway was down come at the start. They
+are due by the journal's clock, so setting the wall clock does not shift them.
 """
 
 import dataclasses
@@ -31,17 +30,17 @@ from gateway.records import records, subjects
 from gateway.roles import Role
 from gateway.threads import run_in_thread
 
-OWNER = "gateway/reminders"  # no hook has such a name: a folder's name has no slash in it
+OWNER = "gateway/reminders"  # no hook has such a name: a folder's name contains no slash
 MOST_OF_ONE = 50
-REMINDER = "reminder-"  # begins the ids of their messages
-LOOK_PAUSE = 30.0  # seconds between two looks at the wall clock, at most
+REMINDER = "reminder-"  # starts the ids of their messages
+LOOK_PAUSE = 30.0  # seconds between two checks of the wall clock, at most
 DUE_TEXT = "[A reminder that was set here is due. Tell the person, or do what it says.] {}"
 
 AcceptMessage: TypeAlias = Callable[[Message, str], Awaitable[Any]]
 
 
 class Reminder(msgspec.Struct, frozen=True):
-    """A text for the agent, the time at which it is due, and the person and place in whose name it comes."""
+    """A text for the agent, its time, and the person and place in whose name it comes."""
 
     id: str
     at: float
@@ -49,8 +48,8 @@ class Reminder(msgspec.Struct, frozen=True):
     session_key: str
     address: Address
     user_id: str
-    role: Role | Literal[""] = ""  # where a hook's work set it: with whose rights it comes
-    person: str = ""  # whose doing it is, where that is not who it comes from
+    role: Role | Literal[""] = ""  # the rights with which it comes, if a hook's task set it
+    person: str = ""  # the person responsible, if it comes in another name
     ahead: float = 0.0  # the seconds by which the wall clock was ahead of the journal's when it was set
 
 
@@ -63,10 +62,10 @@ class Reminders(msgspec.Struct, eq=False):
     ahead: Callable[[], float] = float
 
     async def add(self, reminder: Reminder) -> None:
-        """Write it down; setting the same one again changes nothing.
+        """Store a reminder; setting the same one again changes nothing.
 
         Raises:
-            AgentError: there are too many in this session.
+            AgentError: this session has too many.
         """
         if len(await self.of(reminder.session_key)) >= MOST_OF_ONE:
             raise AgentError(f"there are {MOST_OF_ONE} reminders here already; take some back first")
@@ -75,17 +74,17 @@ class Reminders(msgspec.Struct, eq=False):
         await self.engine.append(NewRecord(subjects.hook_store_subject_of(OWNER, reminder.id), records.encode(kept)))
 
     async def of(self, session_key: str) -> list[Reminder]:
-        """Those of one session, the next one first."""
+        """Return the reminders of one session, next one first."""
         return [one for one in await self._all() if one.session_key == session_key]
 
     async def remove(self, session_key: str, number: str) -> bool:
-        """Take one back; False when this session has no such one."""
+        """Cancel a reminder; return False if this session does not have it."""
         if number not in {one.id for one in await self.of(session_key)}:
             return False
         return bool(await self.engine.purge(subjects.hook_store_subject_of(OWNER, number)))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled. One is set on whichever node, and comes on this one."""
+        """Send reminders until cancelled. Any node may set one; this node sends it."""
         added = await self.engine.tail(subjects.hook_store_subject_of(OWNER))
         task_status.started()
         while True:
@@ -93,7 +92,7 @@ class Reminders(msgspec.Struct, eq=False):
                 await anext(added, None)
 
     async def look(self) -> float:
-        """Send what is due; returns the seconds until the next one."""
+        """Send due reminders; return the seconds until the next one."""
         for one in await self._all():
             if (left := one.at - one.ahead - (self.clock() - self.ahead())) > 0:
                 return left
@@ -113,7 +112,9 @@ class Reminders(msgspec.Struct, eq=False):
 
 
 class TurnChat(msgspec.Struct, eq=False):
-    """Speaks for a turn: what is said is part of the turn's step in the journal, once, however often the turn runs."""
+    """Sends texts for a turn: each is part of the turn's step in the journal, and sent once, however often the turn
+    runs.
+    """
 
     turn: LaneTurn
     message: Message
@@ -122,10 +123,10 @@ class TurnChat(msgspec.Struct, eq=False):
     reminders: Reminders
 
     async def say(self, text: str, to: str, key: str) -> str:
-        """Say it here, or there.
+        """Send a text here, or to another place.
 
         Raises:
-            AgentError: there is no such place, or the author of the turn may not send there.
+            AgentError: the place was not found, or the author of the turn may not send there.
         """
         author = self.message.author
         if to and not can_send(author, self.context.find_limits(find_hook(author)).uses):
@@ -139,10 +140,10 @@ class TurnChat(msgspec.Struct, eq=False):
         return "It is being sent."
 
     async def send_file(self, path: Path, caption: str, key: str) -> str:
-        """Send it here; the same call sends it once, however often its turn runs.
+        """Send a file here; the same call sends it once, however often its turn runs.
 
         Raises:
-            AgentError: it is not there any more.
+            AgentError: the file is gone.
         """
         try:
             file = await run_in_thread(attachment_from, path)
@@ -153,7 +154,7 @@ class TurnChat(msgspec.Struct, eq=False):
         return f"{file.name} ({file.size:,} bytes) is being sent."
 
     async def send_part(self, part: Poll | Location, key: str) -> str:
-        """Send it here; the same call sends it once, however often its turn runs."""
+        """Send a part here; the same call sends it once, however often its turn runs."""
         name, text = f"{self.turn.turn_id}:part:{key}", add_words("", (part,))
         await self.turn.say(Reply(name, self.message.address, text, role=self.role, parts=(part,)))
         return "It is being sent."

@@ -1,7 +1,7 @@
-"""What chats were shown of an approval: whether they took it, and its end, when it is settled.
+"""The messages in chats that show an approval: if the chat took them, and their end when it is settled.
 
-What was shown is what is owed to chats under names of ours, and how that went is in the send journals of the places.
-So nothing of it is kept here, and who comes after a crash sees the same.
+The messages are pending replies under ids of ours, and the send journals of the places have their outcome. So nothing
+is stored here, and a process after a crash sees the same.
 """
 
 import itertools
@@ -20,17 +20,17 @@ from gateway.outbox.outbox import Outbox
 from gateway.records import records, subjects
 from gateway.records.records import ApprovalRequest
 
-KIND = "approval"  # begins the ids of replies that put the question to somebody else; a question may come twice
-PLACE_PATIENCE = 8.0  # seconds for one place, before the next is tried as well
-LINGER = 10.0  # for a question that is just being sent while it is settled
+KIND = "approval"  # starts the ids of replies that ask another person; a question may come twice
+PLACE_PATIENCE = 8.0  # seconds for one place, before the next one is tried as well
+LINGER = 10.0  # seconds for a question that is being sent while it is settled
 CLOSE_PAUSES = Backoff(1.0, 60.0)
-CLOSE_PATIENCE = 86_400.0  # seconds in which a network takes it; by then nobody looks for it
+CLOSE_PATIENCE = 86_400.0  # seconds in which a network takes it; by then no one looks for it
 
 log = logging.getLogger(__name__)
 
 
 class ShownQuestion(NamedTuple):
-    """A reply that asks, under the sequence where it is owed."""
+    """A reply with a question, and the sequence of its record."""
 
     owed: int
     reply: Reply
@@ -45,12 +45,12 @@ class ShownQuestions:
         self._pauses = pauses
 
     async def list(self, since: int, request: ApprovalRequest) -> "list[ShownQuestion]":
-        """Those of one request, which stands at `since` in the journal."""
+        """List the messages of one request, which is at `since` in the journal."""
         ids = (f"{KIND}:{request.mark}:", own_reply_id_of(request.turn_id, request.name))
         return [one async for one in self._read(since, request) if one.reply.id.startswith(ids)]
 
     async def show(self, reply: Reply, request: ApprovalRequest, owed: int | None) -> bool:
-        """Owe it to its chat, unless it is `owed` already; did the chat take it?"""
+        """Post the reply, unless it is `owed` already; return True if the chat took it."""
         sent = await self._tail(reply)
         shown = ShownQuestion(owed or await self._outbox.post(reply, request.session_key), reply)
         with anyio.move_on_after(PLACE_PATIENCE):
@@ -58,14 +58,14 @@ class ShownQuestions:
         return False
 
     async def tell(self, since: int, request: ApprovalRequest, text: str) -> None:
-        """Tell the person who wants it how far it is, once."""
+        """Send the person who wants the tool a status, once."""
         number = f"{KIND}-note:{request.mark}:{since}:{subjects.token_of(text)[:6]}"
         if not [one async for one in self._read(since, request) if one.reply.id == number]:
             note = Reply(number, request.address, text, reply_to=request.message_id)
             await self._outbox.post(note, request.session_key)
 
     async def find_ids(self, shown: ShownQuestion) -> MessageIds:
-        """The network's ids of what is shown; empty where it is not."""
+        """Return the network's ids of the message; empty if it was not delivered."""
         sent = await self._tail(shown.reply)
         ended = await self._read_end(shown)
         if ended is None and await self._is_under_way(shown):
@@ -74,9 +74,9 @@ class ShownQuestions:
         return ids_of(ended) or ()
 
     async def close(self, shown: ShownQuestion, text: str) -> None:
-        """Take its buttons away and say below it what came of it, as soon as its network can be reached.
+        """Remove its buttons and add the result, as soon as its network can be reached.
 
-        Until then, and where it is refused, a button that is pressed does nothing.
+        Until then, and if the network refuses, pressing a button has no effect.
         """
         ids = await self.find_ids(shown)
         with anyio.move_on_after(CLOSE_PATIENCE):
@@ -100,7 +100,7 @@ class ShownQuestions:
         return await self._engine.tail(subjects.send_subject_of(subjects.place_of(reply.address)))
 
     async def _read_end(self, shown: ShownQuestion) -> records.SendRecord | None:
-        """How its sending ended, as far as it has."""
+        """Return the end of its delivery, if it has ended."""
         where = subjects.send_subject_of(subjects.place_of(shown.reply.address))
         async for _, kept in records.read_all(self._engine, where, records.SendRecord, shown.owed):
             if is_end_of(kept, shown):
@@ -121,7 +121,7 @@ class ShownQuestions:
 
 
 def own_reply_id_of(turn_id: str, question: str) -> str:
-    """The id of the reply that puts a question to whoever wrote the message of this turn."""
+    """Return the id of the reply that asks the author of this turn's message."""
     return f"{turn_id}:ask:{subjects.token_of(question)}"
 
 

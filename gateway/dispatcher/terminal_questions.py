@@ -1,8 +1,8 @@
-"""What is asked in a session, for whoever comes to its terminal anew: no word answers what they have not seen.
+"""The open questions of a session, for a terminal that connects again: no text answers an unseen question.
 
-A person at a terminal has many processes, and a question was perhaps shown in another one, or in none. So each says
-which it has shown; those of one message alone (`chat -m`) also answer what a process before them has shown, where the
-words can be nothing but an answer.
+A person at a terminal has many processes, and another one, or none, may have shown a question. So each process lists
+the questions that it has shown; a process for one message (`chat -m`) may also answer questions that an earlier one has
+shown, if the text can only be an answer.
 """
 
 from collections.abc import Collection
@@ -20,18 +20,19 @@ from gateway.sessions.keys import session_key_of
 
 
 class TerminalQuestions:
-    """Finds those that are open."""
+    """Finds the open questions."""
 
     def __init__(self, context: DispatcherContext) -> None:
         self._context = context
 
     async def list_open(self, message: Message) -> list[Reply]:
-        """As they were put to the sender of this message, who would answer them by a text."""
+        """List the questions to the sender of this message, who would answer them by a text."""
         return [reply for reply, _ in await self._find_open(message)]
 
     async def find_unseen(self, message: Message, shown: Collection[str], before: Collection[str]) -> list[Reply]:
-        """Those before which this message must wait; `shown`: by the process from which it comes; `before`: by others
-        in whose place it speaks.
+        """List the questions for which this message must wait.
+
+        `shown` are those that its process has shown; `before` those of earlier processes in whose place it speaks.
         """
         typed = parse_command(message.text)
         role = self._context.access.find_role(message)
@@ -44,7 +45,7 @@ class TerminalQuestions:
         return [] if is_seen else [reply for reply, _ in asked]
 
     async def _find_open(self, message: Message) -> list[tuple[Reply, bool]]:
-        """Each with whether it wants a yes."""
+        """List the questions, each with True if it needs an approval."""
         session = await self._context.sessions.open(session_key_of(message, self._context.keys))
         turn, role = session.turn, self._context.access.find_role(message)
         if turn is None or role is None or not session.is_waiting:

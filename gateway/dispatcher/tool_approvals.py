@@ -1,7 +1,7 @@
-"""What a person has allowed tools to do for longer than once, in the journal: each approval a record of its own.
+"""A person's lasting approvals for tools, in the journal: one record each.
 
-`always` holds for that person until it is revoked, in every session and across restarts; `session` for one session.
-What nobody allowed is asked for, and what nobody answers is refused.
+`always` lasts for that person until it is revoked, in every session and across restarts; `session` for one session. A
+tool without an approval asks for one, and without an answer it is denied.
 """
 
 import logging
@@ -16,28 +16,28 @@ from gateway.messages.message import Message
 from gateway.records import records, subjects
 from gateway.sessions.session import Session
 
-SESSION_TTL = 30 * records.DAY  # an approval for a session: so long sessions that nobody uses are taken up again
+SESSION_TTL = 30 * records.DAY  # for as long as unused sessions can be resumed
 SESSION, ALWAYS = "session", "always"
-OWNER = "approvals"  # begins the names under which they are stored
+OWNER = "approvals"  # starts the names under which they are stored
 
 log = logging.getLogger(__name__)
 
 
 class ToolApprovals(msgspec.Struct, frozen=True):
-    """The approvals that hold for one person in one session."""
+    """The approvals of one person in one session."""
 
     engine: Engine
     person: str
     session_id: str
-    is_private: bool  # nobody else speaks in this session
+    is_private: bool  # no one else writes in this session
 
     async def known(self) -> dict[str, str]:
-        """Returns how long each approval holds, by `tool` or `tool:subject`."""
+        """Return how long each approval lasts, by `tool` or `tool:subject`."""
         found = dict.fromkeys(await self._keys(SESSION), SESSION)
         return found | dict.fromkeys(await self._keys(ALWAYS), ALWAYS)
 
     async def keep(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Write down what was allowed in a turn."""
+        """Store the approvals of a turn."""
         for key, how in after.items():
             if before.get(key) != how and how in (SESSION, ALWAYS):
                 owner = self._owner(how)
@@ -48,7 +48,7 @@ class ToolApprovals(msgspec.Struct, frozen=True):
                 await self.engine.append(put)
 
     async def revoke(self, key: str) -> None:
-        """Take an approval back: from now on it is asked for again."""
+        """Revoke an approval: the tool asks again from now on."""
         for owner in (*self._owners(SESSION), *self._owners(ALWAYS)):
             await self.engine.purge(subjects.hook_store_subject_of(owner, key))
 
@@ -62,19 +62,22 @@ class ToolApprovals(msgspec.Struct, frozen=True):
         ]
 
     def _owners(self, how: str) -> tuple[str, ...]:
-        """The first version gave a session's approvals to all who spoke in it; where only one does, they count on."""
+        """Return the owners of stored approvals.
+
+        The first version shared a session's approvals; in a private one they count.
+        """
         shared = (f"{OWNER}/session/{self.session_id}",) if how == SESSION and self.is_private else ()
         return (self._owner(how), *shared)
 
     def _owner(self, how: str) -> str:
-        """No hook has such a name: a folder's name has no slash in it."""
+        """Return a name that no hook has: a folder's name contains no slash."""
         return f"{OWNER}/{self.person}" if how == ALWAYS else f"{OWNER}/session/{self.session_id}/{self.person}"
 
 
 class TurnApprovals:
-    """The approvals of one turn, read when a tool first asks for one; without `kept` its author approves nothing.
+    """The approvals of one turn, read when a tool first needs one; without `kept` its author approves nothing.
 
-    `allowed`: how long each holds, with those of this turn.
+    `allowed`: how long each lasts, including those of this turn.
     """
 
     def __init__(self, kept: ToolApprovals | None) -> None:
@@ -83,30 +86,30 @@ class TurnApprovals:
         self._known: dict[str, str] | None = None
 
     async def load(self) -> None:
-        """Read them, once."""
+        """Read the approvals, once."""
         if self._kept and self._known is None:
             self._known = await self._kept.known()
             self.allowed |= {key: how for key, how in self._known.items() if key not in self.allowed}
 
     async def keep(self) -> None:
-        """Write down what was allowed in the turn."""
+        """Store the approvals that were given in the turn."""
         if self._kept and self.allowed:
             await self._kept.keep(self._known or {}, self.allowed)
 
 
 def approvals_of(engine: Engine, message: Message, session: Session) -> ToolApprovals:
-    """Returns the approvals of whoever wrote this message, in this session."""
+    """Return the approvals of this message's author, in this session."""
     at = message.address
     return ToolApprovals(engine, f"{at.platform}:{message.user_id}", session.session_id, at.chat_type == "dm")
 
 
 async def expire_approvals(engine: Engine, access: AccessControl) -> None:
-    """Take back what stands for people who may approve nothing, as the first version let them."""
+    """Revoke approvals of people who are no approvers, which the first version allowed."""
     found = [one async for one in records.read_all(engine, subjects.HOOK_STORE_SUBJECTS, records.StoredValue)]
     for record, kept in found:
         mark, _, person = kept.hook.partition("/")
         if mark != OWNER or person.startswith(f"{SESSION}/"):
-            continue  # one for a session is not used where whoever speaks is no approver, and runs out by itself
+            continue  # one for a session is not used if its person is no approver, and expires
         platform, _, user = person.partition(":")
         role = access.find_highest_role(platform, user)
         if role is None or not access.can_approve(role, is_own=True):
@@ -115,7 +118,7 @@ async def expire_approvals(engine: Engine, access: AccessControl) -> None:
 
 
 async def run_approvals_command(found: ToolApprovals, args: str) -> str:
-    """Run `/approvals`: list what is allowed, by number, or `revoke NUMBER`; returns the answer."""
+    """Run `/approvals`: list the approvals by number, or `revoke NUMBER`; return the answer."""
     known = sorted((await found.known()).items())
     if not args:
         rows = [f"{number}. {to_code_line(key)} ({how})" for number, (key, how) in enumerate(known, 1)]

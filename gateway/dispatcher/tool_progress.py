@@ -1,7 +1,7 @@
-"""What the tools of a turn do, as one line behind its answer while that grows: which, how often, and what with.
+"""The line about a turn's tools, behind its growing answer: their names, how often, and their arguments.
 
-The line is a part of the answer that is shown while it grows, and goes where more is written or the answer is whole. So
-it is edited as that is, at the network's pace, is shown where an answer can be, and a crash leaves none behind.
+The line is a part of the growing answer, and goes when more text follows or the answer is complete. So it is edited at
+the network's rate, is shown only where an answer can be, and a crash leaves none behind.
 """
 
 import re
@@ -16,27 +16,27 @@ from gateway.messages.steps import Step, ToolFinished, ToolStarted
 from gateway.outbox.stream_writer import StreamWriter
 
 SIGN, GOING_ON = "🔧", " …"
-MOST_NAMES = 4  # tools that are named, the last ones
+MOST_NAMES = 4  # the last tools, by name
 LONGEST_NAME = 40
-LONGEST_ARGS = 80  # characters that are shown of what a tool is given
-MOST_CLEANED = 4000  # characters that are looked through for secrets: what is shown is a beginning of the rest
+LONGEST_ARGS = 80  # characters of a tool's arguments
+MOST_CLEANED = 4000  # characters that are searched for secrets: the line shows only a beginning of them
 
 _SECRET_NAMES = re.compile(r"(?i)token|secret|passw|passphrase|key|auth|credential|cookie|signature")
 
 
 class ToolProgress:
-    """Follows the steps of one turn. `show` is given the line whenever it is another."""
+    """Follows the steps of one turn. `show` gets each new line."""
 
     def __init__(self, progress: ProgressDisplay, redact: Callable[[str], str], show: Callable[[str], None]) -> None:
         self._progress = progress
         self._redact = redact
         self._show = show
-        self._counts: dict[str, int] = {}  # by name, the tool that began last at the end
+        self._counts: dict[str, int] = {}  # by name, the latest tool last
         self._running: set[str] = set()
         self._args = ""
 
     def note(self, step: Step) -> None:
-        """Show what this step, which stands in the journal, has changed."""
+        """Update the line for a recorded step."""
         match step if self._progress != "off" else None:
             case ToolStarted(call_id=call, name=name, args=args):
                 self._counts[name] = self._counts.pop(name, 0) + 1
@@ -48,7 +48,7 @@ class ToolProgress:
                 self._show(self.format())
 
     def format(self) -> str:
-        """The line, as Markdown in which nothing that a model wrote acts."""
+        """Return the line as Markdown, in which a model's text is literal."""
         names = list(self._counts)
         shown = [f"`{to_code(name, LONGEST_NAME)}`{describe_count(self._counts[name])}" for name in names[-MOST_NAMES:]]
         others = sum(self._counts[name] for name in names[:-MOST_NAMES])
@@ -57,7 +57,7 @@ class ToolProgress:
         return f"{SIGN} {words}{args}{GOING_ON if self._running else ''}"
 
     def _describe_args(self, args: Mapping[str, Any]) -> str:
-        """What the tool is given, without secrets: of those that have a name it says so, whatever they are."""
+        """Describe the arguments without secrets: a name that suggests a secret hides its value."""
         told = {name: REPLACEMENT if _SECRET_NAMES.search(name) else value for name, value in args.items()}
         if len(told) == 1:
             said = str(next(iter(told.values())))[:MOST_CLEANED]
@@ -67,9 +67,9 @@ class ToolProgress:
 
 
 class ShownAnswer:
-    """The answer as the chat sees it while it grows: what is written, and behind it the line of the tools.
+    """The answer as the chat displays it while it grows: the text, followed by the line of the tools.
 
-    `show` is told as which reply something of it may stand there. With a `line` that is a message of its own.
+    `show` gets each reply that the chat may display. With a `line` the tools have a message of their own.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ShownAnswer:
         self._stream, self._text = self._open_stream(reply), ""
 
     async def add(self, text: str, *, anew: bool = False) -> None:
-        """Go on with this text, or begin `anew` with it; the line goes where there is more to read."""
+        """Append this text, or replace the text by it (`anew`); the line goes when more text follows."""
         self._text = text if anew else self._text + text
         if self._line and not self._line_stream:
             self._line, anew = "", True
@@ -107,12 +107,12 @@ class ShownAnswer:
             await self._add(self._stream, f"{self._text}\n\n{line}".lstrip(), anew=True)
 
     async def repeat(self) -> None:
-        """Nothing has come for a while."""
+        """Refresh the display after a pause."""
         for one in self._list_streams():
             await one.repeat()
 
     async def rest(self) -> None:
-        """Nothing more is written."""
+        """Finish the display, because the answer is complete."""
         for one in self._list_streams():
             await one.rest()
 
@@ -120,12 +120,12 @@ class ShownAnswer:
         return [self._stream, *([self._line_stream] if self._line_stream else [])]
 
     async def _add(self, stream: StreamWriter, text: str, *, anew: bool) -> None:
-        self._show(stream.reply)  # from here on it may stand in the chat
+        self._show(stream.reply)  # from here on the chat may display it
         await stream.add(text, anew=anew)
 
 
 def to_code(text: str, limit: int) -> str:
-    """For a code span, in one line: none of it ends the span or the line."""
+    """Return a text for a code span on one line, which it cannot end."""
     words = " ".join(text.replace("`", "'").split())
     return to_one_line(words if len(words) <= limit else f"{words[: limit - 1]}…", limit)
 

@@ -1,8 +1,8 @@
-"""Which turns are at work, and how they end, told live to the nodes that serve their networks.
+"""Live signs of working turns and their ends, for the nodes that serve the networks.
 
-By these signs a network shows that somebody is at work, and what became of a message. A sign that a turn is at work is
-repeated: who is not told so any more (its node was killed, or cut off) is not at work. How a turn ended is told once;
-where it goes on after a crash, for a while: it may end before its network is connected again.
+By these signs a network shows that the agent works, and the state of a message. The sign of a working turn is repeated:
+without it, the turn no longer works (its node was killed, or cut off). The end of a turn is sent once, or for a while
+if the turn continued after a crash, since its network may not be connected yet.
 """
 
 import logging
@@ -23,7 +23,7 @@ from gateway.messages.message import Address
 from gateway.records import subjects
 
 REPEAT = 5.0
-LASTS = 15.0  # seconds; after that a turn whose sign was not repeated is not at work
+LASTS = 15.0  # seconds after which a turn without a repeated sign is not working
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +31,11 @@ ResultT = TypeVar("ResultT")
 MessageState: TypeAlias = Literal["", "seen", "working", "done", "failed"]
 
 FindEnd: TypeAlias = Callable[[ResultT], MessageState]
-"""Finds the state of the messages that a work is about, from its result."""
+"""Return the state of the messages, by the result of the work."""
 
 
 class TurnSign(msgspec.Struct, frozen=True):
-    """`state`: of the messages that the turn answers, the last of which is `message_id`."""
+    """A sign; `state` is that of the turn's messages, the last of which is `message_id`."""
 
     turn_id: str
     address: Address
@@ -45,16 +45,16 @@ class TurnSign(msgspec.Struct, frozen=True):
 
 
 class TurnSigns:
-    """Tells those of the turns of this node; `run` repeats them."""
+    """Sends the signs of this node's turns; `run` repeats them."""
 
     def __init__(self, engine: Engine, repeat: float = REPEAT) -> None:
         self._engine = engine
         self._repeat = repeat
         self._working: dict[str, TurnSign] = {}
-        self._ended: dict[str, tuple[TurnSign, float]] = {}  # with the time until which it is told
+        self._ended: dict[str, tuple[TurnSign, float]] = {}  # with the time until which it is repeated
 
     async def show(self, sign: TurnSign, work: Callable[[], Awaitable[ResultT]], find_end: FindEnd[ResultT]) -> ResultT:
-        """Do the work of a turn, and tell that it is at work, and how it ended; what is cut off has no end."""
+        """Do the work of a turn, and send signs of its work and its end; interrupted work has no end."""
         if sign.address.platform in OWN_PLATFORMS:
             return await work()
         self._working[sign.turn_id] = sign
@@ -67,7 +67,7 @@ class TurnSigns:
         return result
 
     async def end(self, sign: TurnSign) -> None:
-        """A turn is over, or waits for somebody."""
+        """Send the sign that a turn is over, or waits for a person."""
         if sign.address.platform in OWN_PLATFORMS:
             return
         if sign.is_resumed:
@@ -75,7 +75,7 @@ class TurnSigns:
         await self._tell(sign)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled."""
+        """Repeat the signs until cancelled."""
         task_status.started()
         while True:
             await anyio.sleep(find_pause(self._repeat))
@@ -93,14 +93,14 @@ class TurnSigns:
 
 
 async def tail_turn_signs(engine: Engine, served_as: str) -> AsyncIterator[TurnSign]:
-    """Those for one bot of a network, from now on until the journal is closed."""
+    """Yield the signs for one bot of a network, until the journal is closed."""
     told: Tail = await engine.tail(subjects.sign_subject_of(served_as))
     async for record in told:
         yield msgspec.json.decode(record.data, type=TurnSign)
 
 
 def find_end_state(result: TurnResult) -> MessageState:
-    """What the messages that a turn answers are then."""
+    """Return the state of a turn's messages at its end."""
     if result.questions:
         return "seen"
     return "failed" if result.error else "" if result.status == "interrupted" else "done"

@@ -1,4 +1,4 @@
-"""`/usage` in a chat: what a person used, and for admins what all people did."""
+"""`/usage` in a chat: a person's usage, and for admins everyone's."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ MOST_PEOPLE = 10
 
 
 async def describe_usage(journal: UsageJournal, session: Usage, person: str, *, is_all: bool) -> str:
-    """Of this session, of the person today and this month; for admins of everybody, and who used most."""
+    """Describe the usage of this session, and of the person today and this month; for admins everyone's too."""
     today, month = journal.totals.windows()
     days = [day async for day in journal.read_days(f"{month}-01")]
     this_month = [row for day in days for row in day.rows]
@@ -35,7 +35,7 @@ def describe_session(used: Usage) -> str:
 
 
 def _list_people(rows: Iterable[UsageRow]) -> Iterable[str]:
-    """Those who used most this month."""
+    """List the people with the highest usage this month."""
     sums: dict[str, Usage] = {}
     for row in rows:
         sums[row.person] = sums.get(row.person, Usage()) + row.usage

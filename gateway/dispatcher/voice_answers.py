@@ -1,16 +1,17 @@
-"""Answers that are spoken too, for whoever wants that in a chat: as a voice note behind the text, once.
+"""Spoken answers, for people who want them in a chat: a voice message after the text, once.
 
-Theory of operation. The text goes first, by the outbox as ever. In the append that says that it has arrived stands what
-is owed now: its words, as hooks at `message:sending` left them, on the conversation's own subject (`VoiceAnswer`). From
-there on one worker a conversation has them spoken, one answer after another, and appends the end of each together with
-the reply that brings the audio, or that says once why there is none. That one passes the outbox like any other.
+Theory of operation. The text goes first, by the outbox as usual. The append that records its arrival contains the
+pending voice answer: its words, as hooks at `message:sending` left them, on the conversation's own subject
+(`VoiceAnswer`). From there on one worker a conversation has the answers spoken, one after another, and appends the end
+of each together with the reply that carries the audio, or that says once why there is none. That reply passes the
+outbox like any other.
 
-- A record stands before each try. A process that is killed in the middle of it has used one up, an orderly stop gives
-  it back. After `MOST_TRIES` the text stands alone.
-- The audio lies in the conversation's folder before the end is written. Whoever is killed between the two finds it
-  there, and nobody speaks, nor pays, twice.
-- Both tries have `voice.patience` together. As many conversations as `MOST_AT_ONCE` are spoken to at a time.
-- Whoever says `/voice off`, may no longer speak here, or is forgotten meanwhile is not spoken to.
+- A record is written before each try. A process that is killed in the middle has used up a try; an orderly stop gives
+  the try back. After `MOST_TRIES` only the text is sent.
+- The audio is in the conversation's folder before the end is written. A process after a crash between the two finds it
+  there, so that no answer is spoken, or paid for, twice.
+- Both tries have `voice.patience` together. At most `MOST_AT_ONCE` conversations are served at a time.
+- A person who says `/voice off`, loses their authorization or is forgotten meanwhile gets no voice answer.
 """
 
 import dataclasses
@@ -45,7 +46,7 @@ from gateway.voice.speaker import AnswerSpeaker
 
 MOST_TRIES = 2
 MOST_AT_ONCE = 4
-RELEASE = 1.0  # seconds that an orderly stop has to give back a try
+RELEASE = 1.0  # seconds for an orderly stop to give back a try
 FAULT_PAUSE = 5.0
 ENDS = ("done", "failed")
 TOO_LONG = "it took more than {:.0f} s"
@@ -60,7 +61,7 @@ FoundVoice: TypeAlias = tuple[Record, records.VoiceAnswer]
 
 
 class VoiceAnswers:
-    """All of them. They are spoken while `run` runs."""
+    """All voice answers. They are spoken while `run` runs."""
 
     def __init__(self, context: DispatcherContext) -> None:
         self._context = context
@@ -76,7 +77,7 @@ class VoiceAnswers:
 
     @property
     def patience(self) -> float:
-        """Seconds that one answer may take; none where nobody speaks any more."""
+        """The seconds that one answer may take; 0 without a speaker."""
         return self._context.speaker.patience if self._context.speaker else 0.0
 
     @property
@@ -85,13 +86,13 @@ class VoiceAnswers:
         return speaker if speaker and speaker.is_on else None
 
     def can_reach(self, message: Message) -> bool:
-        """Whether somebody speaks, and whoever wrote this would hear it."""
+        """Return True if a speaker is set up, and the author of this message can hear it."""
         if message.kind == "internal" or message.address.platform in SILENT_PLATFORMS:
             return False
         return self._speaker is not None
 
     def owe(self, delivery: DeliveryReport) -> list[NewRecord]:
-        """What is to stand in the journal with the arrival of this."""
+        """Return the records for the arrival of this reply."""
         outbound, reply = delivery.outbound, delivery.reply
         if delivery.error or not (words := extract_words(reply.text)):
             return []
@@ -107,7 +108,7 @@ class VoiceAnswers:
         return [make_voice_put(kept)]
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled. Where nobody speaks, it waits for the first answer that is to be spoken."""
+        """Speak answers until cancelled. Without a speaker, wait for the first answer."""
         task_status.started()
         if self._speaker is None:
             await self._begun.wait()
@@ -121,11 +122,11 @@ class VoiceAnswers:
     async def _report_progress(self) -> None:
         while True:
             await anyio.sleep(HELD_SECONDS / 3)
-            with suppress(EngineError):  # an ill journal says so itself, and hands out nothing anew
+            with suppress(EngineError):  # an ill journal reports itself, and delivers nothing
                 await self._workers.progress()
 
     async def is_wanted(self, owed: records.VoiceAnswer) -> bool:
-        """Whether they want it still, and may speak here."""
+        """Return True if the person still wants it, and is authorized here."""
         who = Message("", owed.reply.address, owed.person.partition(":")[2], "")
         session = await self._context.sessions.open(owed.session_key)
         return bool(session.settings.get(SPOKEN)) and self._context.access.find_role(who) is not None
@@ -135,16 +136,16 @@ class VoiceAnswers:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[anyio.CancelScope]:
-        """One of those that speak at a time, for so long as it may take."""
+        """Take one of the slots, for as long as one answer may take."""
         async with self._slots:
             with anyio.move_on_after(self.patience) as limit:
                 yield limit
 
     async def speak(self, owed: records.VoiceAnswer) -> tuple[Attachment, Sequence[NewRecord]]:
-        """The audio, and the count of what it cost.
+        """Return the audio, and the records of its cost.
 
         Raises:
-            VoiceError: nobody speaks it.
+            VoiceError: it was not spoken.
         """
         if (speaker := self._speaker) is None:
             raise VoiceError("nobody speaks any more", is_final=True)
@@ -169,20 +170,20 @@ class VoiceAnswers:
         return spoken, turn.waiting
 
     async def find_place(self, owed: records.VoiceAnswer) -> str:
-        """Where its audio is to lie, without the end that says its kind: in the conversation's own folder."""
+        """Return the path of its audio without the suffix, in the conversation's own folder."""
         session = await self._context.sessions.open(owed.session_key)
         folder = owed.reply.address.find_folder(self._context.files, session.user_id)
         return str(folder / subjects.token_of(f"{owed.reply.id}{records.VOICE_MARK}"))
 
     async def make_puts(self, ended: records.VoiceAnswer, reply: Reply) -> list[NewRecord]:
-        """That this is owed; whoever serves the network has its audio."""
+        """Make the records of this reply; the node that serves the network gets its audio."""
         reply = await self._context.shared_files.share(reply, ended.session_key)
         now = self.engine.clock.read()
         return [records.make_reply_put(reply, ended.session_key, ended.turn_id, now, ended.cause, ended.person)]
 
 
 class VoiceWorker:
-    """Fills `KeyedWorker`: one conversation's, in their order."""
+    """Implement `KeyedWorker`: the answers of one conversation, in order."""
 
     def __init__(self, token: str, answers: VoiceAnswers) -> None:
         self.wakeup = Wakeup()
@@ -204,7 +205,7 @@ class VoiceWorker:
                         self.is_over = not self.wakeup.has_news
                     else:
                         await self._answer(owed)
-                except Exception:  # an ill journal, a fault of ours: what is owed stands there, and is tried again
+                except Exception:  # an ill journal, or a bug of ours: the answer is still pending, and is retried
                     log.exception("an answer that is to be spoken waits %.0f s", FAULT_PAUSE)
                     await anyio.sleep(FAULT_PAUSE)
 
@@ -212,7 +213,7 @@ class VoiceWorker:
         return [one async for one in records.read_all(self._answers.engine, self._subject, records.VoiceAnswer)]
 
     def _find_first(self, found: Sequence[FoundVoice]) -> records.VoiceAnswer | None:
-        """What is to be spoken next, as its last record has it."""
+        """Return the next pending answer, as of its last record."""
         last = {one.reply.id: one for _, one in found}
         return next((one for one in last.values() if one.state not in ENDS), None)
 
@@ -234,7 +235,7 @@ class VoiceWorker:
                     with anyio.move_on_after(RELEASE, shield=True):
                         await self._write(replace(owed, state="begun", tries=tries - 1))
                     raise
-                except Exception as error:  # hooks have their say in it, and programs that others wrote
+                except Exception as error:  # hooks run in it, and foreign programs
                     log.exception("an answer in %s cannot be spoken", owed.session_key)
                     why = type(error).__name__
                 else:
@@ -253,7 +254,7 @@ class VoiceWorker:
     async def _end(
         self, ended: records.VoiceAnswer, spoken: Attachment | None = None, counted: Sequence[NewRecord] = ()
     ) -> None:
-        """Write it, with the reply that comes of it. What is forgotten meanwhile is not written, and nothing comes."""
+        """Write the end, with its reply. If the answer was forgotten meanwhile, write nothing."""
         while True:
             found = await self._read()
             if not any(one.reply.id == ended.reply.id for _, one in found):
@@ -266,14 +267,14 @@ class VoiceWorker:
             try:
                 await append_until_written(partial(self._answers.engine.append, *counted, put, *replies), "spoken")
                 break
-            except Conflict:  # another answer is owed since
+            except Conflict:  # another answer came meanwhile
                 continue
         for record, one in found:
             if one.reply.id == ended.reply.id or one.state in ENDS:
                 await self._answers.engine.purge(record.subject, record.seq, after=record.seq - 1)
 
     def _make_reply(self, ended: records.VoiceAnswer, spoken: Attachment | None, *, was_said: bool) -> Reply | None:
-        """The audio; or once, until it goes again, why there is none."""
+        """Make the reply with the audio; or, once until it works again, the reason why there is none."""
         reply = dataclasses.replace(ended.reply, id=f"{ended.reply.id}{records.VOICE_MARK}", text="")
         if spoken is not None:
             return dataclasses.replace(reply, attachments=(spoken,))
