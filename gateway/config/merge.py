@@ -1,6 +1,24 @@
-"""All sources laid over each other: one tree, in which the strongest source's value stands, at that source's place.
+"""Merge all sources into one tree: each value comes from the strongest source, and keeps that source's place.
 
-Each step takes the tree and gives it back changed; what it finds wrong it adds to the findings.
+    config.yaml, as a tree
+       │  remove the settings of earlier versions         a warning each
+       │  `hooks.NAME` becomes `hooks.each.NAME`
+       │  add the accounts that a variable names
+       │  remove unknown settings of unloaded networks
+       │  replace ${NAME} in secrets                      an error for a secret in the file
+       ▼
+    variables: Hermes's, then ours, then those of each account
+       │  add the networks open to everybody
+       ▼
+    command line (`chosen`)
+       │  report the variables without an effect          a warning each
+       │  clean the ids of people; `all` joins each network's
+       │  fill in a provider, and each model's address and key
+       ▼
+    the tree, from which `loading` makes the settings
+
+A later source replaces the values of an earlier one. Each step takes the tree and returns a changed one; it adds its
+errors and warnings to the findings.
 """
 
 import difflib
@@ -32,7 +50,7 @@ DEFAULT = SourceLocation("default")
 def merge_sources(
     schema: SettingsSchema, root: YamlNode, outside: Environment, chosen: Mapping[str, str], findings: list[Finding]
 ) -> YamlNode:
-    """The file's tree with everything laid over it that counts more."""
+    """Return the file's tree with the values of all stronger sources."""
     tree = _leave_out_former(root, findings)
     tree = _leave_out_unknown(schema, _name_accounts(schema, _expand_hook_shorthand(tree), outside))
     tree = _expand_secrets(schema, tree, outside, findings)
@@ -49,7 +67,7 @@ def merge_sources(
 
 
 def _leave_out_former(tree: YamlNode, findings: list[Finding]) -> YamlNode:
-    """Settings of earlier versions are passed over with a warning."""
+    """Remove the settings of earlier versions, with a warning."""
     for path in FORMER_SETTINGS:
         section = find_node(tree, path[:-1])
         if isinstance(section, YamlMapping) and (key := section.key(path[-1])):
@@ -59,7 +77,7 @@ def _leave_out_former(tree: YamlNode, findings: list[Finding]) -> YamlNode:
 
 
 def _expand_hook_shorthand(tree: YamlNode) -> YamlNode:
-    """`hooks.<name>` is short for `hooks.each.<name>`, where the name is no setting and its value a mapping."""
+    """Expand `hooks.<name>` to `hooks.each.<name>`, if the name is no setting and its value a mapping."""
     section = find_node(tree, ("hooks",))
     for key, node in section.pairs if isinstance(section, YamlMapping) else ():
         if key.text not in HooksSettings.__struct_fields__ and isinstance(node, YamlMapping):
@@ -68,7 +86,7 @@ def _expand_hook_shorthand(tree: YamlNode) -> YamlNode:
 
 
 def _name_accounts(schema: SettingsSchema, tree: YamlNode, outside: Environment) -> YamlNode:
-    """Accounts that a variable names are there too, even if the file says nothing of them."""
+    """Add accounts that a variable names, even if the file does not mention them."""
     for platform, variable in schema.account_lists.items():
         if (value := outside.values.get(variable)) is not None:
             for name in value.text.replace(",", " ").split():
@@ -90,7 +108,7 @@ def _list_account_variables(schema: SettingsSchema, tree: YamlNode) -> Iterator[
 
 
 def _leave_out_unknown(schema: SettingsSchema, tree: YamlNode) -> YamlNode:
-    """Of a network whose code is not loaded, what all networks have is known, and nothing else."""
+    """Remove all but the common settings from networks whose code is not loaded."""
     for network in schema.unknown:
         known = schema.platforms[network].settings.__struct_fields__
         for key in _list_keys(tree, "platforms", network):
@@ -99,7 +117,7 @@ def _leave_out_unknown(schema: SettingsSchema, tree: YamlNode) -> YamlNode:
 
 
 def _expand_secrets(schema: SettingsSchema, tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
-    """Where a secret is wanted, `${NAME}` stands for a variable; a secret that is written out is found fault with."""
+    """Replace `${NAME}` in secrets by the variable's value; a secret in the file itself is an error."""
     environ = outside.environ
     for path, variable in _list_secret_paths(schema, tree):
         node = find_node(tree, path)
@@ -118,7 +136,7 @@ def _expand_secrets(schema: SettingsSchema, tree: YamlNode, outside: Environment
 
 
 def _list_secret_paths(schema: SettingsSchema, tree: YamlNode) -> Iterator[tuple[KeyPath, str]]:
-    """Where secrets may stand, each with the variable that it should be in; none where the value may be no secret."""
+    """Yield the paths of secrets with their variables; "" if the value may be no secret."""
     for platform in schema.platforms:
         yield from schema.list_platform_secrets(platform)
     for platform, account in _list_accounts(schema, tree):
@@ -154,7 +172,7 @@ def _apply_allow_all(schema: SettingsSchema, tree: YamlNode, outside: Environmen
 
 
 def _clean_ids(schema: SettingsSchema, tree: YamlNode, file: str, findings: list[Finding]) -> YamlNode:
-    """What is no id is refused in our file, and passed over where it is Hermes's; `all` is added to each network."""
+    """Remove invalid ids, with an error in our file and a warning in Hermes's; add `all` to each network."""
     for path, kept, finding in find_invalid_ids(tree, schema.platforms):
         severity: Severity = "error" if finding.place.source == file else "warning"
         findings.append(replace(finding, severity=severity))
@@ -172,7 +190,7 @@ def _clean_ids(schema: SettingsSchema, tree: YamlNode, file: str, findings: list
 
 
 def _fill_in_models(tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
-    """A provider where a model is named and none is; then each model's address and key, where they are not given."""
+    """Fill in a missing provider, and then each model's missing address and key."""
     tree = _fill_in_provider(tree, outside, findings)
     for path in (("model",), *(("models", name) for name in _list_keys(tree, "models"))):
         provider = find_node(tree, (*path, "provider"))
@@ -210,7 +228,7 @@ def _make_demo_finding(place: SourceLocation, because: str) -> Finding:
 
 
 def _check_unused_variables(schema: SettingsSchema, tree: YamlNode, outside: Environment) -> Iterator[Finding]:
-    """Variables that somebody set for us, and that do nothing."""
+    """Yield a warning for each variable that has no effect."""
     for variable, reason in schema.unsupported_variables.items():
         if variable in outside.values:
             yield Finding(outside.values[variable].place, reason, "remove it, if nothing else needs it", "warning")

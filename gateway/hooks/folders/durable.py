@@ -1,20 +1,30 @@
-"""Durable delivery: every event that the journal holds for a hook reaches it at least once, or ends as a dead letter.
+"""Durable delivery: the journal delivers every event to a hook at least once, or keeps it as a dead letter.
 
-A recorder in the registry writes down what any durable hook wants, once however many want it. What is of a turn is
-appended with the fact that it tells, by whoever does that work (`OwedEvents`); all else goes through the `EventIntake`.
-Each hook has a consumer of its own that reads it in the journal; from when that stands there, the hook is owed what
-happens, on whichever gateway (`gateway/cluster/other_hooks.py`).
-The id of an event keeps it one record, when a turn that is resumed after a crash repeats it.
+    an event is fired
+       │ Recorder (one, if any durable hook wants the event)
+       ├─ part of a turn or a delivery ──> OwedEvents ── with its fact ───> gw.owed.<conv>.<name> ┐
+       └─ any other ─────────────────────> EventIntake ───────────────────> gw.ev.<name> ─────────┤
+                                                                                                  │
+    DurableConsumer, one for each hook <── FetchedDeliveries <── the hook's consumer <────────────┘
+       │                                                                  ▲
+       ├─ the breaker has tripped ──> give back, wait                     │ /letters retry
+       ├─ the filter rejects it ────> acknowledge                         │
+       ├─ the hook has handled it ──> acknowledge                         │
+       └─ the hook has failed ──────> try again, alone, after a pause     │
+                                         └─ after the last try ──> dead letter, acknowledge
+
+The id of an event keeps it one record when a turn repeats it after a crash. From the moment that a hook's consumer
+exists in the journal, every matching event is queued for the hook, whichever gateway emits it
+(`gateway/cluster/other_hooks.py`).
 
 A worker receives many events in one message (see `fetched_deliveries` and `owed_delivery`); any other hook gets them
-one at a time. A failed delivery is made again after a while, four times, alone; the engine counts, so that a crash
-counts too. While the hook is tripped nothing is taken from the journal, and while it is broken or its
-folder is away its backlog stays. Each delivery carries a key that is the same at every repetition: a hook that must not
-act twice keeps it.
+one at a time. A failed delivery is repeated four times; the engine counts the tries, so that a crash counts too. While
+a hook is broken or its folder is missing, its backlog stays in the journal. Each delivery carries a key that is the
+same at every retry: a hook that must not act twice remembers it.
 
-A hook that no gateway on this journal had in any source for as long as the journal keeps its events is forgotten at the
-next start of one, with its consumer, its dead letters and its store (`hook_expiry`). So a folder that is moved, a skill
-that is not loaded or a disk that is not mounted costs nothing that could still be delivered.
+If no gateway on this journal has had a hook in any source for as long as the journal keeps its events, the next start
+removes its consumer, its dead letters and its store (`hook_expiry`). So a moved folder, an unloaded skill or an
+unmounted disk loses no event that could still be delivered.
 """
 
 import logging
@@ -62,8 +72,8 @@ from gateway.yaml_source.units import format_count
 
 RECORDER_KEY = "durable delivery"  # its name in the registry
 RETRY_JITTER = 0.2
-BATCH_BYTES = 1 << 20  # of the events that go over in one message, where one is not larger
-DRAIN_WAIT = 10.0  # seconds that the stop waits for a journal that takes nothing
+BATCH_BYTES = 1 << 20  # the most bytes of events in one message, unless a single event is larger
+DRAIN_WAIT = 10.0  # seconds that the stop waits for a journal that takes no appends
 STANDING_WAIT = 5.0  # seconds that the start waits for the hooks' consumers
 JOURNAL_RETRY = 1.0  # seconds before the journal is asked again after it failed
 
@@ -71,7 +81,7 @@ log = logging.getLogger("gateway.hooks")
 
 
 class DurableDelivery:
-    """What the durable hooks of a gateway share: what writes down events for them, and the journal."""
+    """The part that all durable hooks of a gateway share: the recorder of events, and the journal."""
 
     def __init__(self, engine: Engine, services: HookServices, others: OtherHooks | None = None) -> None:
         self.engine = engine
@@ -81,35 +91,35 @@ class DurableDelivery:
         self.expiry = EventExpiry(engine, lambda token: self._hooks.get(token, token.removeprefix(TOKEN_PREFIX)))
         self.too_new = TooNewRecords()
         self._intake = EventIntake(engine)
-        self._hooks: dict[str, str] = {}  # the names of hooks, by those of their consumers
+        self._hooks: dict[str, str] = {}  # the names of hooks, by consumer
         self._owed: dict[str, DurableConsumer] = {}
         self._starting: set[DurableConsumer] = set()
-        self._filters: tuple[OwedFilter, ...] = ()  # of all that are owed what happens here
+        self._filters: tuple[OwedFilter, ...] = ()  # of all hooks that want events of this gateway
         self._names: tuple[str, ...] = ()
-        self._left_out: frozenset[str] = frozenset()  # fields that none of them reads
+        self._left_out: frozenset[str] = frozenset()  # fields that no such hook reads
         self._subscription = Subscription()
         self.may_deliver = anyio.Event()
 
     def begin(self) -> None:
-        """Write what is owed, until the hooks end."""
+        """Start to record events, until the hooks end."""
         if self._others:
             self._others.on_change = self._subscribe
             self._subscribe()
         self.services.tasks.start_soon(self._intake.run)
 
     def deliver(self) -> None:
-        """Deliver what is owed, and bury what nobody takes, until the hooks end."""
+        """Start to deliver events and to expire old ones, until the hooks end."""
         self.may_deliver.set()
         self.services.tasks.start_soon(self.expiry.run)
 
     async def wait_until_standing(self) -> None:
-        """Until the journal keeps what the hooks want that were found; not for ever, as an ill journal may not."""
+        """Wait until the journal keeps events for the hooks found so far; bounded, since the journal may be ill."""
         with anyio.move_on_after(STANDING_WAIT):
             for consumer in tuple(self._starting):
                 await consumer.is_standing.wait()
 
     async def drain(self) -> None:
-        """Until all that was fired stands in the journal; one that takes nothing is not waited for for ever."""
+        """Wait until all fired events are in the journal; bounded, since it may take no appends."""
         with anyio.move_on_after(DRAIN_WAIT) as limit:
             await self._intake.wait_until_written()
         self._intake.end()
@@ -117,39 +127,42 @@ class DurableDelivery:
             log.error("durable hooks are not told of the last events: the journal did not take them")
 
     def expect(self, consumer: "DurableConsumer") -> None:
-        """This hook will be owed events, once its consumer stands."""
+        """Expect this hook's consumer to be created."""
         self._hooks[consumer.token] = consumer.hook
         self._starting = {each for each in self._starting if each.hook != consumer.hook} | {consumer}
 
     def add(self, consumer: "DurableConsumer") -> None:
-        """From the next event on, keep what this hook wants."""
-        if consumer not in self._starting:  # it was not to be any more
+        """Record events for this hook from the next one on."""
+        if consumer not in self._starting:  # it was cancelled meanwhile
             return
         self._starting.discard(consumer)
         self._owed[consumer.hook] = consumer
         self._subscribe()
 
     def list_owed(self) -> tuple[records.OwedHook, ...]:
-        """The hooks of this gateway that are owed events."""
+        """List the durable hooks of this gateway."""
         return tuple(consumer.filter.owed for consumer in (*self._owed.values(), *self._starting))
 
     def keeps_for(self, hook: str) -> bool:
         return hook in self._owed
 
     def remove(self, hook: str) -> None:
-        """From the next event on, keep nothing for this hook."""
+        """Stop to record events for this hook."""
         self._starting = {consumer for consumer in self._starting if consumer.hook != hook}
         if self._owed.pop(hook, None):
             self._subscribe()
 
     async def note_gone(self, store_name: str) -> None:
-        """Its folder went while the gateway runs: it was here up to now."""
+        """Note that the hook was here until now, because its folder was removed while the gateway runs."""
         token = subject_token_of(store_name)
         if token in await self.engine.consumers():
             await self.hook_expiry.note(token)
 
     async def forget_gone_hooks(self, list_present: Callable[[], Iterable[str]]) -> None:
-        """Forget the durable hooks that no gateway has had for long. `list_present`: the names of ours in stores."""
+        """Remove durable hooks that no gateway has had for long.
+
+        `list_present` returns the store names of our hooks.
+        """
         self.services.tasks.start_soon(self.hook_expiry.run)
         try:
             async for token in self.hook_expiry.follow(lambda: map(subject_token_of, list_present())):
@@ -165,7 +178,7 @@ class DurableDelivery:
         log.info("%s is gone for good: what the journal held for it is forgotten", token)
 
     async def _purge_store(self, token: str) -> None:
-        """What the hook kept stands under its name, of which the token is made."""
+        """Remove the values that the hook stored; the token is made of its name."""
         found = records.read_all(self.engine, subjects.HOOK_STORE_SUBJECTS, records.StoredValue)
         for hook in {kept.hook async for _, kept in found if subject_token_of(kept.hook) == token}:
             await self.engine.purge(subjects.hook_store_subject_of(hook))
@@ -200,7 +213,7 @@ class DurableDelivery:
             return
         plain, _ = encode_event(name, fields, self._left_out)
         depth = cause[1] + 1 if cause else 0
-        # As they are to be written: decoded and encoded again, a long prompt would cost more than its turn.
+        # Encoded once: decoding and encoding a long prompt again would cost more than its turn.
         written = cast("dict[str, Any]", msgspec.Raw(plain))
         emitted = records.EmittedEvent(name=name, fields=written, depth=depth)
         if owed is None or owed.is_over:
@@ -210,9 +223,9 @@ class DurableDelivery:
 
 
 class DurableConsumer:
-    """Delivers to one hook what it is owed, as this manifest says. `calls` are its.
+    """Delivers pending events to one hook, by this manifest. `calls` are the hook's calls.
 
-    `token`: by which the journal knows it. Another hook of its name, from elsewhere, has another one.
+    `token` is its name in the journal. A hook of the same name from elsewhere has another token.
     """
 
     def __init__(self, manifest: Manifest, token: str, shared: DurableDelivery, calls: HookCalls) -> None:
@@ -220,7 +233,7 @@ class DurableConsumer:
         self.hook, self.token = manifest.folder, token
         owed = records.OwedHook(manifest.folder, token, manifest.events, manifest.intercepts, manifest.when)
         self.filter = OwedFilter(owed, manifest.left_out)
-        self.is_standing = anyio.Event()  # from now on the journal keeps events for this hook
+        self.is_standing = anyio.Event()  # set once the journal keeps events for this hook
         self.scope = anyio.CancelScope()
         self._spec = ConsumerSpec(token, build_filters(token, manifest.events), HELD_SECONDS, new_only=True)
         self._at_once = manifest.max
@@ -231,7 +244,7 @@ class DurableConsumer:
         self._spared = AttemptCount()
 
     async def run(self) -> None:
-        """Until its scope is cancelled; what happens then is kept for the hook all the same."""
+        """Deliver until the scope is cancelled; the journal keeps later events."""
         await self._stand()
         with self.scope:
             await self._shared.may_deliver.wait()
@@ -240,7 +253,7 @@ class DurableConsumer:
                 await anyio.sleep(JOURNAL_RETRY)
 
     async def _stand(self) -> None:
-        """Make the consumer in the journal: only then can anything be owed."""
+        """Create the consumer in the journal, so that events are queued from now on."""
         attempts = Attempts(ILL_JOURNAL_BACKOFF)
         while not self.is_standing.is_set():
             try:
@@ -280,7 +293,7 @@ class DurableConsumer:
                 await self._deliver(batch[0].delivery, fetched)
 
     async def _make_batch(self, first: OwedDelivery, fetched: FetchedDeliveries) -> list[OwedDelivery]:
-        """Gather one message, of this delivery and those behind it; an event that the hook does not want is done."""
+        """Collect one message from this delivery and those behind it; unwanted events are acknowledged."""
         batch: list[OwedDelivery] = []
         read: OwedDelivery | None = first
         size = 0
@@ -297,14 +310,14 @@ class DurableConsumer:
         return batch
 
     def _takes(self, read: OwedDelivery) -> bool:
-        """Its filter was narrower than the consumer's, or the manifest has changed since."""
+        """Return True if the hook wants it: its filter may be narrower than the consumer's, or have changed."""
         return self.filter.takes(read.name, read.read_fields() if self.filter.owed.when else read.owner)
 
     async def _deliver_batch(self, batch: Sequence[OwedDelivery], fetched: FetchedDeliveries) -> None:
         told: list[HookFailed | None] = []
         try:
             await self._calls.deliver_all(batch, told)
-        except HookFailed:  # their outcomes are unknown: each comes again alone
+        except HookFailed:  # the outcomes are unknown: each comes again alone
             pause = _pause_after(1, self._shared.services.environment.retries)
             await fetched.give_back(pause, *(one.delivery for one in batch))
             return
@@ -317,7 +330,7 @@ class DurableConsumer:
         fetched.put_back(*(one.delivery for one in batch[len(told) :]))
 
     async def _deliver(self, delivery: Delivery, fetched: FetchedDeliveries) -> None:
-        """Tell the hook of this one alone, and the journal what came of it."""
+        """Deliver one event, and tell the journal the outcome."""
         if not self._breaker.admits():
             self._spared.add(delivery)
             await fetched.give_back(max(self._breaker.remaining, JOURNAL_RETRY), delivery)
@@ -334,7 +347,7 @@ class DurableConsumer:
             self._breaker.left()
             await self._bury(delivery, str(error), fetched)
             return
-        if not self.filter.takes(name, event):  # the filter was wider, or the manifest has changed since
+        if not self.filter.takes(name, event):  # the consumer's filter is wider, or the manifest has changed
             self._breaker.left()
             await fetched.settle(delivery)
             return
@@ -360,12 +373,12 @@ class DurableConsumer:
             await fetched.give_back(_pause_after(tries, retries), delivery)
 
     async def _bury(self, delivery: Delivery, reason: str, fetched: FetchedDeliveries) -> None:
-        """Make a dead letter of it."""
+        """Make a dead letter of a delivery."""
         said, tries = self._shared.services.redact(reason)[:2000], self._spared.count_tries(delivery)
         try:
             await self._shared.engine.append(make_dead_letter_put(self.token, self.hook, delivery.record, said, tries))
         except Duplicate:
-            pass  # written before a crash that came before the acknowledgement
+            pass  # written before a crash, which came before the acknowledgement
         except EngineError:
             await fetched.give_back(JOURNAL_RETRY, delivery)
             raise
@@ -375,8 +388,9 @@ class DurableConsumer:
 
 
 class DurableQueue:
-    """What is kept and delivered for one hook, while it is durable; without a `shared` delivery, where there is no
-    journal, no hook is.
+    """The recording and delivery of events for one hook while it is durable.
+
+    Without a journal, `shared` is None, and no hook is durable.
     """
 
     def __init__(self, name: str, shared: DurableDelivery | None, calls: HookCalls) -> None:
@@ -387,7 +401,7 @@ class DurableQueue:
         self._consumer: DurableConsumer | None = None
 
     def follow(self, manifest: Manifest, store_name: str) -> bool:
-        """Keep and deliver events as this manifest says. Returns False when it says that the hook is not durable."""
+        """Record and deliver events by this manifest. Return False if the hook is not durable."""
         self._token = subject_token_of(store_name)
         if manifest.delivery != "durable" or not self._shared:
             self.end()
@@ -402,11 +416,11 @@ class DurableQueue:
 
     @property
     def is_standing(self) -> bool:
-        """Whether what happens now is kept for the hook: from when the journal knows of it."""
+        """True once the journal keeps present events for the hook."""
         return self._shared is None or self._shared.keeps_for(self._name)
 
     async def read_owed(self) -> OwedFacts:
-        """Ask the journal how many it still holds for it, and since when."""
+        """Ask the journal for the number and the age of the pending events."""
         if self._shared is None or not (owed := await self._shared.engine.depth(self._token)):
             return NOTHING_OWED
         engine = self._shared.engine
@@ -414,20 +428,20 @@ class DurableQueue:
         return OwedFacts(owed, max(0.0, engine.clock.latest() - oldest[0].ts) if oldest else 0.0)
 
     def rest(self) -> None:
-        """Deliver nothing for now; what happens is still kept for the hook."""
+        """Pause the delivery; the journal keeps events for the hook."""
         if self._consumer:
             self._consumer.scope.cancel()
             self._consumer = None
 
     def end(self) -> None:
-        """Keep nothing any more; the backlog stays in the journal."""
+        """Stop to record events; the backlog stays in the journal."""
         self.rest()
         if self._shared:
             self._shared.remove(self._name)
 
 
 def _list_filters(here: Iterable[DurableConsumer], others: OtherHooks | None) -> Iterator[OwedFilter]:
-    """Of all that are owed what happens here: the hooks of this gateway, and those that others alone have."""
+    """Yield the filters of all hooks that want events of this gateway: its own, and those that only others have."""
     filters = [consumer.filter for consumer in here]
     yield from filters
     if others:
@@ -440,7 +454,7 @@ def _pause_after(attempt: int, retries: Sequence[float]) -> float:
 
 
 def _event_from(delivery: Delivery, tries: int) -> tuple[str, Event, int]:
-    """Its name, the event, and its depth: how many came before it."""
+    """Return a delivery's event with its name and its depth, the number of events before it."""
     record = records.decode(delivery.record.data)
     if not isinstance(record, records.EmittedEvent):
         raise msgspec.ValidationError(f"a record of another kind: {type(record).__name__}")

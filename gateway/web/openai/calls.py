@@ -1,11 +1,11 @@
-"""Calls of programs: each is journalled before anything is said, answered by a turn, and found again by its id.
+"""Calls of programs: written to the journal first, answered by a turn, and found again by their ids.
 
-A call is a message of the platform `api`, from `KEY:USER` or, without a user, from `KEY`; what it is answered is what
-the hooks have left of the turn's replies. With a user it stands in the session `api:KEY:USER`; without one in a session
-that only this call has, which begins with what the program says was said before, and is forgotten a day later.
+A call is a message of the platform `api`, from `KEY:USER` or, without a user, from `KEY`; its answer is the turn's
+replies after the hooks. With a user it belongs to the session `api:KEY:USER`; without one to a session of its own,
+which starts with the program's history, and is forgotten a day later.
 
-The message, the call and that history are one append. So a call that comes again under its id, also after the process
-died, finds itself in the journal, and gets the one answer that there is.
+The message, the call and the history are one append. So a call that is repeated under its id, even after a crash, finds
+itself in the journal, and gets the same answer.
 """
 
 import logging
@@ -51,13 +51,13 @@ Interrupt: TypeAlias = Callable[[str], Awaitable[Any]]
 
 
 class ReceiveCall(Protocol):
-    """Takes a message, with records that are to stand beside it."""
+    """Take a message, with records for the same append."""
 
     async def __call__(self, message: Message, *extra: NewRecord) -> Receipt: ...
 
 
 class NewCall(NamedTuple):
-    """What a program asks. `is_named`: it gave the id itself, and so may ask again."""
+    """A program's request. `is_named`: the program chose the id, and so may repeat the call."""
 
     id: str
     key: ProgramKey
@@ -70,7 +70,7 @@ class NewCall(NamedTuple):
 
 
 class CallAnswer(NamedTuple):
-    """What came of it; `status` is the turn's."""
+    """The answer; `status` is the turn's."""
 
     text: str
     status: str = "command"
@@ -80,14 +80,14 @@ class CallAnswer(NamedTuple):
 
     @property
     def is_failed(self) -> bool:
-        """Is it no answer of the agent's?"""
+        """True if the agent gave no answer."""
         return self.status in FAILED
 
 
 class CallTransport(JournalTransport):
-    """The sending end of the platform: what the hooks have left of a reply is kept for as long as it may be asked for.
+    """The sending end of the platform: it stores a reply after the hooks, for as long as a program may ask for it.
 
-    A reply that is sent once more, since nobody knows whether it was, stays what it was.
+    A reply that is sent again, because its outcome is unknown, stays the same.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -95,7 +95,7 @@ class CallTransport(JournalTransport):
         self._engine = engine
 
     def list_shown(self, _reply: Reply) -> None:
-        """A watcher of a call looks how far its answer was sent."""
+        """Do nothing: the watcher of a call checks how far its answer was sent."""
 
     async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
         subject = subjects.session_subject_of("shown", key_of_place(reply.address))
@@ -108,7 +108,7 @@ class CallTransport(JournalTransport):
 
 
 class ProgramCalls:
-    """Begins calls, and finds those that were begun."""
+    """Starts calls, and finds earlier ones."""
 
     def __init__(self, engine: Engine, sessions: SessionRepository, receive: ReceiveCall, interrupt: Interrupt) -> None:
         self._engine = engine
@@ -118,11 +118,11 @@ class ProgramCalls:
         self._failure = FailureWatch(engine)
 
     async def begin(self, asked: NewCall) -> "AnswerWatcher":
-        """The call, in the journal; the same one where it came before.
+        """Write the call to the journal, or return the earlier one with its id.
 
         Raises:
-            CallRefusal: it is not taken.
-            GatewayError: the journal takes nothing now.
+            CallRefusal: the call was not accepted.
+            GatewayError: the journal takes no appends.
         """
         if asked.is_named and (before := await self._find_same(asked)):
             return before
@@ -156,24 +156,24 @@ class ProgramCalls:
         return watcher
 
     async def find(self, key: ProgramKey, call_id: str) -> "AnswerWatcher | None":
-        """The call of this key that has this id."""
+        """Find the call of this key with this id."""
         for pattern in subjects.call_patterns_of(key.name, call_id):
             async for record, call in records.read_all(self._engine, pattern, ProgramCall):
                 return AnswerWatcher(self._engine, call, await self._listen(call), seq=record.seq - 1)
         return None
 
     async def find_stored(self, key: ProgramKey, call_id: str) -> "AnswerWatcher":
-        """Raises CallRefusal: there is none, or the program did not want it kept for itself."""
+        """Find a call; raises CallRefusal if there is none, or if the program did not want it stored."""
         found = await self.find(key, call_id)
         if found is None or not found.call.stored:
             raise CallRefusal(HTTPStatus.NOT_FOUND, f"there is no response {call_id[:60]!r}", code="not_found")
         return found
 
     async def read_history(self, key: ProgramKey, call_id: str, user: str) -> tuple[Entry, ...]:
-        """What was said up to the answer of this call. Where there is a user, the session has it.
+        """Return the history up to the answer of this call. With a user, the session has it already.
 
         Raises:
-            CallRefusal: there is no such call, it has no answer yet, or it is one of another user.
+            CallRefusal: the call was not found, has no answer yet, or belongs to another user.
         """
         before = await self.find(key, call_id)
         if before is None or not before.call.stored or before.call.user != user:
@@ -185,28 +185,28 @@ class ProgramCalls:
         return (await self._sessions.open(before.call.session_key)).entries
 
     async def forget(self, call: ProgramCall) -> None:
-        """As `forget_call` does."""
+        """Forget a call, as `forget_call` does."""
         await forget_call(self._engine, self._sessions, call)
 
     async def stop(self, watcher: "AnswerWatcher") -> None:
-        """Nobody wants it any more. What has not begun is forgotten, where the session is the call's own."""
+        """Stop a call that no caller wants; if it has not started and its session is its own, forget it."""
         key = watcher.call.session_key
         if await self._interrupt(key) == "nothing" and not watcher.call.user and not await watcher.has_ended():
             await self.forget(watcher.call)
-            await self._interrupt(key)  # it may have begun just now
+            await self._interrupt(key)  # it may have started just now
 
     async def sweep(self) -> None:
         """Forget calls of more than a day ago, until cancelled."""
         while True:
             try:
-                if not self._engine.clock.is_held:  # else somebody sets the clock of the machine: nothing is old
+                if not self._engine.clock.is_held:  # otherwise the host's clock was set, and no record is old
                     await self.sweep_once(self._engine.clock.read() - KEPT_SECONDS)
             except EngineError as error:
                 log.info("calls of programs are not tended now: %s", error)
             await anyio.sleep(SWEEP_PAUSE)
 
     async def sweep_once(self, before: float) -> int:
-        """Returns how many went."""
+        """Forget older calls, and return their number."""
         gone = 0
         async for record, call in records.read_all(self._engine, subjects.CALL_SUBJECTS, ProgramCall):
             if record.ts < before:
@@ -240,7 +240,7 @@ class ProgramCalls:
         )
 
     def _make_records(self, asked: NewCall, call: ProgramCall, message: Message) -> list[NewRecord]:
-        """The call first: `find` takes the record before it for its message."""
+        """Make the call's records. The call comes first: `find` takes the record before it for its message."""
         subject = subjects.call_subject_of(asked.key.name, asked.id, call.session_key)
         made = [NewRecord(subject, records.encode(call), expect=0)]
         if not asked.user:
@@ -253,7 +253,7 @@ class ProgramCalls:
 
 
 class AnswerWatcher:
-    """One call, from the journal on: what is said while it is answered, and the answer."""
+    """One call from its journal records on: its pieces while it is answered, and the answer."""
 
     def __init__(self, engine: Engine, call: ProgramCall, heard: Tail, *, seq: int = 0) -> None:
         self.call = call
@@ -264,13 +264,13 @@ class AnswerWatcher:
         self._heard = heard
         self._is_new = not seq
         self._turn_id = ""
-        self._early: deque[Record] = deque()  # heard, and not yet followed
+        self._early: deque[Record] = deque()  # received, and not yet handled
 
     async def follow(self) -> AsyncGenerator[str | CallAnswer, None]:
-        """Pieces of the answer's text as they are written, at last the answer. Who asks again gets it in one piece.
+        """Yield pieces of the answer as they are written, then the answer. A repeated call gets it in one piece.
 
         Raises:
-            GatewayError: the journal can take no answer, or the gateway stops.
+            GatewayError: the journal takes no answer, or the gateway stops.
         """
         if self.settled is not None:
             yield self.settled
@@ -279,7 +279,7 @@ class AnswerWatcher:
         shown, end = ShownText(), await self._find_end()
         while end is None:
             record = await self._hear()
-            if self._heard.dropped:  # whoever reads slowly is told the rest at the end
+            if self._heard.dropped:  # a slow reader gets the rest at the end
                 end = await self._find_end()
             elif record.seq:
                 end = self._note(records.decode_readable(record.data), shown)
@@ -291,14 +291,14 @@ class AnswerWatcher:
         yield answer
 
     async def wait_answer(self) -> CallAnswer:
-        """Raises GatewayError."""
+        """Wait for the answer; raises GatewayError."""
         async with aclosing(self.follow()) as told:
             pieces = [piece async for piece in told]
         assert isinstance(pieces[-1], CallAnswer)
         return pieces[-1]
 
     async def wait_begun(self) -> None:
-        """Until there is something to say, or nothing will be. What is heard meanwhile is for who follows.
+        """Wait until the answer starts, or the turn ends. Records that arrive meanwhile are kept for `follow`.
 
         Raises:
             GatewayError: the gateway stops.
@@ -321,19 +321,19 @@ class AnswerWatcher:
         return await self._find_end() is not None
 
     async def find_answer(self) -> CallAnswer | None:
-        """None: it has none yet."""
+        """Return the answer; None if there is none yet."""
         end = await self._find_end()
         return await self._collect(end) if end else None
 
     def _show(self, delta: dict[str, Any], shown: "ShownText") -> str:
-        """What to show of a piece: those of other turns in this session are for others."""
+        """Return the text to show of a piece; pieces of the session's other turns have none."""
         return shown.add(delta) if self._is_new and delta["turn_id"] == self._turn_id else ""
 
     def _note(self, kept: records.JournalRecord | None, shown: "ShownText") -> records.TurnEnded | None:
-        """Returns the end of the turn, if this is it."""
+        """Return the end of the turn, if this record is it."""
         match kept:
             case records.Claim(on=on) if on == self.seq:
-                if self._turn_id:  # it is tried once more
+                if self._turn_id:  # it is a retry
                     shown.add({"text": "", "void": True})
                 self._turn_id = kept.turn_id
             case records.LlmStep() if kept.turn_id == self._turn_id:
@@ -359,7 +359,7 @@ class AnswerWatcher:
         return None
 
     async def _collect(self, end: records.TurnEnded) -> CallAnswer:
-        """The turn's replies, once each is delivered or withheld."""
+        """Collect the turn's replies, once each is delivered or withheld."""
         key = self.call.session_key
         replies = subjects.reply_pattern_of_session(key)
         found = records.read_all(self._engine, replies, records.OwedReply, self.seq)
@@ -377,33 +377,33 @@ class AnswerWatcher:
 
 
 class ShownText:
-    """What was shown of an answer, and what is to be shown of it still.
+    """The part of an answer that was shown, and the rest.
 
-    A stream can take nothing back. So what the model says before it uses a tool stays, and so does what a hook has it
-    say anew; a blank line stands before what comes then.
+    A stream can take nothing back. So the model's text before a tool call stays, and so does text that a hook replaces;
+    a blank line comes before the next text.
     """
 
     def __init__(self) -> None:
         self._shown = ""
         self._piece = ""  # shown since the last break
-        self._steps: list[str] = []  # answers that are whole, of which not all may have been shown
+        self._steps: list[str] = []  # complete answers that may not be fully shown
         self._is_broken = False
 
     def add(self, delta: dict[str, Any]) -> str:
-        """Returns what to show now."""
+        """Return the text to show now."""
         if delta.get("void"):
             self._steps.clear()
             self._break()
         return self._show(str(delta["text"]))
 
     def note_step(self, text: str) -> None:
-        """The model's answer is whole: what comes behind this text is another one."""
+        """Note that the model's answer is complete: later text belongs to another one."""
         self._steps.append(text)
         if len(self._piece) >= len(text):
             self._break()
 
     def complete(self, text: str) -> str:
-        """The rest of the answer, which is this text."""
+        """Return the rest of the complete answer."""
         if self._piece and text.startswith(self._piece):
             return self._show(text[len(self._piece) :])
         if self._shown.endswith(text):
@@ -430,8 +430,8 @@ class ShownText:
 
 
 async def forget_call(engine: Engine, sessions: SessionRepository, call: ProgramCall) -> None:
-    """It is not there any more; what was said in the session of a user stays there."""
-    if not call.user:  # nobody goes on in its session, so nothing need say any more that it was
+    """Forget a call; messages in a user's session stay."""
+    if not call.user:  # its session will not continue, so no record of the removal is needed
         await forget_sessions(engine, sessions, call.session_key)
         await engine.purge(subjects.session_subject_of("turn", call.session_key))
     for pattern in subjects.call_patterns_of(call.key, call.id):
@@ -439,7 +439,7 @@ async def forget_call(engine: Engine, sessions: SessionRepository, call: Program
 
 
 async def forget_calls(engine: Engine, sessions: SessionRepository, key_name: str) -> None:
-    """Those of a key that is no more: one that is made under its name is another's, and finds no answer of theirs."""
+    """Forget the calls of a deleted key: a new key of its name belongs to another program, which must not find them."""
     async for _, call in records.read_all(engine, subjects.CALL_SUBJECTS, ProgramCall):
         if call.key == key_name:
             await forget_call(engine, sessions, call)
@@ -450,16 +450,16 @@ def person_of_call(call: ProgramCall) -> str:
 
 
 def address_of_call(call: ProgramCall) -> Address:
-    """A place of its own for each call, so that its replies wait for those of no other."""
+    """Return a separate place for each call, so that its replies wait for those of no other."""
     return Address(API, person_of_call(call), thread_id=call.id)
 
 
 def session_key_of_call(key_name: str, user: str, call_id: str) -> str:
-    """No program can name a session of another key, and no user that of a call."""
+    """Return a session key that no other key's program, and no user, can name."""
     return f"agent:main:{API}:dm:{key_name}:{user}" if user else f"agent:main:{API}:call:{key_name}:{call_id}"
 
 
 def key_of_place(address: Address) -> str:
-    """The session of whatever is said at the place of a call."""
+    """Return the session key for the place of a call."""
     key_name, _, user = address.chat_id.partition(":")
     return session_key_of_call(key_name, user, address.thread_id)

@@ -1,4 +1,4 @@
-"""`/v1/chat/completions`: what is asked, and the words for the answer."""
+"""`/v1/chat/completions`: the request, and the answer in its format."""
 
 from typing import Annotated, Any, ClassVar
 
@@ -23,7 +23,7 @@ WITHHELD = "content_filter"
 
 
 class ChatRequest(msgspec.Struct):
-    """What counts of a body; all else is passed over, save what is `REFUSED`."""
+    """The body fields that count; others are ignored, except those in `REFUSED`."""
 
     model: str
     messages: Annotated[list[PayloadMessage], msgspec.Meta(min_length=1)]
@@ -36,11 +36,11 @@ class ChatRequest(msgspec.Struct):
     tool_choice: Any = None
     function_call: Any = None
 
-    previous: ClassVar[str] = ""  # none goes on with another call
+    previous: ClassVar[str] = ""  # no call continues another one
     is_stored: ClassVar[bool] = False
 
     def check(self, given: dict[str, Any]) -> None:
-        """Raises CallRefusal."""
+        """Raise CallRefusal for an unsupported request."""
         refuse_fields(given, (*REFUSED, *(["n"] if self.n not in (None, 1) else [])))
         refuse_fields(given, ["modalities"] if self.modalities not in (None, ["text"]) else [])
         check_format(self.response_format, "response_format")
@@ -48,7 +48,7 @@ class ChatRequest(msgspec.Struct):
         check_tool_choice(self.function_call, "function_call")
 
     def read_prompt(self) -> CallPrompt:
-        """Raises CallRefusal."""
+        """Read the prompt; raises CallRefusal."""
         return read_prompt(self.messages, "messages")
 
     def make_words(self, call: ProgramCall) -> "ChatWords":
@@ -63,7 +63,7 @@ class ChatWords:
         self._has_usage = has_usage
 
     def answer(self, answer: CallAnswer) -> dict[str, Any]:
-        """All of it."""
+        """Return the whole answer."""
         message = {"role": "assistant", "content": answer.text, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason_of(answer)}
         return {**self._head("chat.completion"), "choices": [choice], "usage": count_usage(answer.usage)}
@@ -97,12 +97,12 @@ def reason_of(answer: CallAnswer) -> str:
 
 
 def count_usage(usage: Usage) -> dict[str, int]:
-    """Of the whole turn, all calls of the model."""
+    """Count the tokens of the whole turn, with all model calls."""
     given, made = usage.input_tokens, usage.output_tokens
     return {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
 
 
 def encode_event(data: dict[str, Any], name: str = "") -> bytes:
-    """An event of a stream, as server-sent events are written."""
+    """Encode an event of a stream as a server-sent event."""
     head = f"event: {name}\n" if name else ""
     return head.encode() + b"data: " + msgspec.json.encode(data) + b"\n\n"

@@ -1,4 +1,4 @@
-"""What is refused under `/v1`, in the shape that the clients of OpenAI read."""
+"""Refusals under `/v1`, in the shape that OpenAI's clients read."""
 
 from http import HTTPStatus
 from typing import Any
@@ -18,7 +18,7 @@ KINDS = {
 
 
 class CallRefusal(WebRefusal):
-    """With the parameter that is at fault, and a word for programs."""
+    """A refusal with the parameter at fault, and a code for programs."""
 
     def __init__(
         self, status: HTTPStatus, reason: str, *, param: str | None = None, code: str | None = None, **headers: str
@@ -29,12 +29,12 @@ class CallRefusal(WebRefusal):
 
 
 def refuse_field(param: str, reason: str, code: str | None = None) -> CallRefusal:
-    """What was given cannot be honoured, or is none."""
+    """Make the refusal of an invalid or unsupported value."""
     return CallRefusal(HTTPStatus.BAD_REQUEST, f"{param}: {reason}", param=param, code=code)
 
 
 def describe_refusal(refusal: WebRefusal) -> dict[str, Any]:
-    """As it stands in an answer, and in a stream."""
+    """Describe a refusal for an answer, or for a stream."""
     is_ours = refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     kind, code = KINDS.get(refusal.status, ("server_error" if is_ours else "invalid_request_error", None))
     param = refusal.param if isinstance(refusal, CallRefusal) else None

@@ -1,10 +1,10 @@
-"""What a program gives: a body of a known shape, and in it messages, as text that the agent is asked.
+"""The body of a request: a known shape, with messages that become the agent's input.
 
-What says how a model is to be called (`temperature` and the like) is passed over: the agent's models have settings of
-their own. What would make the answer another one than was asked for is refused by its name.
+Settings of the model (`temperature` and the like) are ignored: the agent's models have their own. A field that would
+change the kind of the answer is refused by its name.
 
-Only the last message is the person's. What stands before it is history; what the program itself says there, or a tool
-of the program's, is quoted as such, so that it is read and has no power over the agent's own instructions.
+Only the last message is the person's. Earlier ones are history; text of the program itself, or of its tools, is quoted
+as such, so that the agent reads it without giving it power over its own instructions.
 """
 
 import re
@@ -46,36 +46,36 @@ class PayloadPart(msgspec.Struct):
 
 
 class PayloadMessage(msgspec.Struct):
-    """One message; without a content it is an answer that was only calls of tools."""
+    """One message; without a content it was an answer with only tool calls."""
 
     role: str
     content: str | list[PayloadPart] | None = None
 
 
 class StreamOptions(msgspec.Struct):
-    """How a stream is told."""
+    """The options of a stream."""
 
     include_usage: bool | None = None
 
 
 class PayloadFormat(msgspec.Struct):
-    """The shape that an answer is to have."""
+    """The requested shape of an answer."""
 
     type: str = "text"
 
 
 class CallPrompt(NamedTuple):
-    """What the agent is asked, and what was said before."""
+    """The agent's input, and the history."""
 
     text: str
     history: tuple[Entry, ...]
 
 
 async def read_payload(request: HttpRequest) -> dict[str, Any]:
-    """The body of a request.
+    """Read the body of a request.
 
     Raises:
-        WebRefusal: it is no object of JSON, or a long one.
+        WebRefusal: it is no JSON object, or too long.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
@@ -91,7 +91,7 @@ async def read_payload(request: HttpRequest) -> dict[str, Any]:
 
 
 def parse_payload(given: dict[str, Any], kind: type[PayloadT]) -> PayloadT:
-    """Raises CallRefusal, which names what has not the type that it must have."""
+    """Convert a body; raises CallRefusal with the name of a field of the wrong type."""
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
@@ -102,7 +102,7 @@ def parse_payload(given: dict[str, Any], kind: type[PayloadT]) -> PayloadT:
 
 
 def check_user(user: str | None) -> str:
-    """Raises CallRefusal."""
+    """Check the user's name; raises CallRefusal."""
     if user is None:
         return ""
     if not (0 < len(user) <= LONGEST_USER and user.isprintable() and user.strip() == user):
@@ -111,10 +111,10 @@ def check_user(user: str | None) -> str:
 
 
 def read_prompt(messages: Iterable[PayloadMessage], where: str) -> CallPrompt:
-    """The last message of a person is what is asked; all others are what was said before.
+    """Split the messages: the last one of a person is the input, all others are history.
 
     Raises:
-        CallRefusal: the last one is no person's, or something in them is not taken.
+        CallRefusal: the last one is not a person's, or a part is not supported.
     """
     history: list[Entry] = []
     asked: int | None = None
@@ -136,14 +136,14 @@ def read_prompt(messages: Iterable[PayloadMessage], where: str) -> CallPrompt:
 
 
 def find_role(role: str, param: str) -> tuple[Any, str]:
-    """Raises CallRefusal."""
+    """Return our role, and the format of its text; raises CallRefusal."""
     if role not in ROLES:
         raise refuse_field(param, f"{role[:40]!r} is none of {', '.join(ROLES)}")
     return ROLES[role]
 
 
 def read_content(content: str | list[PayloadPart] | None, param: str) -> str:
-    """Raises CallRefusal."""
+    """Return the text of a message; raises CallRefusal."""
     if content is None or isinstance(content, str):
         return content or ""
     texts = []
@@ -157,26 +157,26 @@ def read_content(content: str | list[PayloadPart] | None, param: str) -> str:
 
 
 def check_format(form: PayloadFormat | None, param: str) -> None:
-    """Raises CallRefusal."""
+    """Raise CallRefusal for an unsupported format."""
     if form is not None and form.type != "text":
         raise refuse_field(param, "the agent answers in text; it promises no other shape", "unsupported_parameter")
 
 
 def check_tool_choice(choice: Any, param: str = "tool_choice") -> None:
-    """The agent has tools of its own; those of a program are never called, so nobody can demand it.
+    """Refuse a demand for the program's own tools, which the agent never calls.
 
     Raises:
-        CallRefusal: it is demanded.
+        CallRefusal: a tool call is demanded.
     """
     if choice not in (None, "none", "auto"):
         raise refuse_field(param, "the agent's tools are its own; it calls none of yours", "unsupported_parameter")
 
 
 def refuse_fields(given: dict[str, Any], refused: Iterable[str]) -> None:
-    """What is given, and would make the answer another one.
+    """Refuse fields that would change the kind of the answer.
 
     Raises:
-        CallRefusal: one of these is.
+        CallRefusal: one of them is set.
     """
     for name in refused:
         if given.get(name) not in (None, False, 0, "", [], {}):

@@ -1,4 +1,4 @@
-"""`/v1/responses`: what is asked, and the words for the answer."""
+"""`/v1/responses`: the request, and the answer in its format."""
 
 from typing import Any
 
@@ -22,11 +22,11 @@ from gateway.web.openai.payload import (
 
 PREFIX = "resp_"
 REFUSED = ("background", "conversation", "prompt", "top_logprobs")
-UNREAD = ("reasoning", "function_call")  # of an answer that another model gave
+UNREAD = ("reasoning", "function_call")  # parts of another model's answer
 
 
 class ResponseItem(msgspec.Struct):
-    """One thing that was said before, or is said now."""
+    """One item of the history or the input."""
 
     type: str = "message"
     role: str | None = None
@@ -35,13 +35,13 @@ class ResponseItem(msgspec.Struct):
 
 
 class ResponseText(msgspec.Struct):
-    """How the answer is to be written."""
+    """The options of the answer's text."""
 
     format: PayloadFormat | None = None
 
 
 class ResponseRequest(msgspec.Struct):
-    """What counts of a body; all else is passed over, save what is `REFUSED`."""
+    """The body fields that count; others are ignored, except those in `REFUSED`."""
 
     model: str
     input: str | list[ResponseItem]
@@ -55,7 +55,7 @@ class ResponseRequest(msgspec.Struct):
 
     @property
     def previous(self) -> str:
-        """The id of the call that this one goes on with."""
+        """The id of the call that this one continues."""
         return (self.previous_response_id or "").removeprefix(PREFIX)
 
     @property
@@ -63,13 +63,13 @@ class ResponseRequest(msgspec.Struct):
         return self.store is not False
 
     def check(self, payload: dict[str, Any]) -> None:
-        """Raises CallRefusal."""
+        """Raise CallRefusal for an unsupported request."""
         refuse_fields(payload, REFUSED)
         check_format(self.text.format if self.text else None, "text.format")
         check_tool_choice(self.tool_choice)
 
     def read_prompt(self) -> CallPrompt:
-        """Raises CallRefusal."""
+        """Read the prompt; raises CallRefusal."""
         items = [ResponseItem(role="user", content=self.input)] if isinstance(self.input, str) else self.input
         prompt = read_prompt([as_message(item, at) for at, item in enumerate(items)], "input")
         if not self.instructions:
@@ -87,10 +87,10 @@ class ResponseWords:
     def __init__(self, call: ProgramCall) -> None:
         self._call = call
         self._told = 0  # events
-        self._text = ""  # shown until now
+        self._text = ""  # shown so far
 
     def answer(self, answer: CallAnswer | None) -> dict[str, Any]:
-        """All of it; None: there is none yet."""
+        """Return the whole answer; None: there is none yet."""
         if answer is None:
             return self._response("in_progress")
         output = [self._item(answer.text, "completed")] if answer.text else []
@@ -165,7 +165,7 @@ class ResponseWords:
 
 
 def as_message(item: ResponseItem, at: int) -> PayloadMessage:
-    """Raises CallRefusal: it is nothing that is read here."""
+    """Convert an item to a message; raises CallRefusal for an unsupported kind."""
     match item.type:
         case "message":
             return PayloadMessage(item.role or "", item.content)
@@ -181,7 +181,7 @@ def text_part_of(text: str) -> dict[str, Any]:
 
 
 def count_usage(usage: Usage) -> dict[str, Any]:
-    """Of the whole turn, all calls of the model."""
+    """Count the tokens of the whole turn, with all model calls."""
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": 0},

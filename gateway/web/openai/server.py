@@ -1,8 +1,7 @@
-"""Programs at `/v1`: let in by a key that names an agent, so many calls at a time, and answered while they stay.
+"""Programs at `/v1`: authenticated by a key that names an agent, with a limit of calls at a time.
 
-Who leaves before the answer is there has its turn stopped, where nobody else can have it: without a user, and without
-an `Idempotency-Key` under which it might ask again. All others find it in the session, or under that key. A key that is
-revoked ends what runs by it.
+If a caller disconnects before its answer, its turn is stopped, unless the answer can be fetched later: from the session
+of a user, or by repeating the `Idempotency-Key`. Revoking a key ends its running calls.
 """
 
 import hashlib
@@ -47,13 +46,13 @@ NOT_NOW = "the journal takes nothing now; call again"
 LEFT = "nobody waits for this answer any more"
 FAILED = "the agent could not answer"
 OVER_BUDGET = "a budget is used up"
-NO_RETRY = {"x_should_retry": "false"}  # the agent has tried again itself
+NO_RETRY = {"x_should_retry": "false"}  # the agent has already retried
 
 ListAgents: TypeAlias = Callable[[], frozenset[str]]
 
 
 class Words(Protocol):
-    """How an answer is told: whole, or as the events of a stream."""
+    """An answer in one protocol's format: whole, or as the events of a stream."""
 
     def answer(self, answer: CallAnswer) -> dict[str, Any]: ...
     def begin(self) -> bytes: ...
@@ -66,7 +65,7 @@ FindWords: TypeAlias = Callable[[ProgramCall], Words]
 
 
 class ProgramServer:
-    """Answers what is asked under `/v1`."""
+    """Answers the requests under `/v1`."""
 
     def __init__(self, check: KeyCheck, keys: ProgramKeys, calls: ProgramCalls, agents: ListAgents) -> None:
         self._check = check
@@ -76,7 +75,7 @@ class ProgramServer:
         self.running: Counter[str] = Counter()  # calls, by the name of their key
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
-        """Every refusal is in the shape that the clients read."""
+        """Answer a request. Every refusal has the shape that the clients read."""
         try:
             return await self._route(request, self._find_key(request, peer))
         except WebRefusal as refusal:
@@ -87,7 +86,7 @@ class ProgramServer:
             return answer_error(CallRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error), Retry_After=SOON))
 
     def _find_key(self, request: HttpRequest, peer: str) -> ProgramKey:
-        """Raises WebRefusal."""
+        """Return the key of a request; raises WebRefusal."""
         key = self._check.find(request, peer)
         if key is None:
             raise CallRefusal(HTTPStatus.UNAUTHORIZED, WANTS_KEY, WWW_Authenticate="Bearer")
@@ -140,11 +139,11 @@ class ProgramServer:
         return await self._answer(request, call, asked.make_words, is_stream=bool(asked.stream))
 
     async def _show_response(self, request: HttpRequest, key: ProgramKey, name: str) -> HttpResponse:
-        """What was answered before, while it is kept."""
+        """Return an earlier answer, while it is stored, or delete it."""
         watcher = await self._calls.find_stored(key, name.removeprefix(PREFIX))
         if request.method == "DELETE":
             if not watcher.call.user:
-                await self._calls.stop(watcher)  # its session is its own, and nobody waits for it any more
+                await self._calls.stop(watcher)  # its session is its own, and no caller waits for it any more
             await self._calls.forget(watcher.call)
             return answer_json({"id": name, "object": "response", "deleted": True})
         answer = await watcher.find_answer()
@@ -155,15 +154,15 @@ class ProgramServer:
     async def _answer(
         self, request: HttpRequest, asked: NewCall, find_words: FindWords, *, is_stream: bool
     ) -> HttpResponse | HttpStream:
-        """Nothing is said before the call is in the journal."""
+        """Begin a call and answer it; the program gets no byte before the call is in the journal."""
         if self.running[asked.key.name] >= MOST_AT_ONCE:
             what = f"{MOST_AT_ONCE} calls of this key are being answered already"
             raise CallRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=SOON)
-        with self._count(asked.key), anyio.CancelScope(shield=True):  # so that it is known whether it was begun
+        with self._count(asked.key), anyio.CancelScope(shield=True):  # so that we know if it was begun
             watcher = await self._calls.begin(asked)
         words = find_words(watcher.call)
         async with self._attending(request, asked, watcher):
-            await checkpoint()  # who left meanwhile has left
+            await checkpoint()  # a caller that disconnected has left
             if not is_stream:
                 answer = await watcher.wait_answer()
                 check_answer(answer)
@@ -177,7 +176,7 @@ class ProgramServer:
     async def _tell(
         self, request: HttpRequest, asked: NewCall, watcher: AnswerWatcher, words: Words, send: SendPiece
     ) -> None:
-        """The answer as it is written; what fails is told in the stream, whose beginning is out."""
+        """Send the answer as it is written; a failure becomes an event, since the status has been sent."""
         try:
             async with self._attending(request, asked, watcher) as tasks, aclosing(watcher.follow()) as told:
                 tasks.start_soon(keep_stream, send)
@@ -193,10 +192,10 @@ class ProgramServer:
     async def _attending(
         self, request: HttpRequest, asked: NewCall, watcher: AnswerWatcher
     ) -> AsyncGenerator[anyio.abc.TaskGroup, None]:
-        """Inside, the caller is there and the key is good.
+        """Check inside the block that the caller is connected and the key is valid.
 
         Raises:
-            CallRefusal: one of them is no longer so.
+            CallRefusal: one of them ended.
         """
         why: list[CallRefusal] = []
 
@@ -223,7 +222,7 @@ class ProgramServer:
             raise why[0]
 
     async def _stop(self, asked: NewCall, watcher: AnswerWatcher) -> None:
-        """What nobody else can have, or nobody may."""
+        """Stop a call whose answer no caller can fetch, or may."""
         if asked.key not in self._keys.keys or not (asked.user or asked.is_named):
             with anyio.move_on_after(STOP_SECONDS, shield=True):
                 await self._calls.stop(watcher)
@@ -237,27 +236,27 @@ class ProgramServer:
             self.running[key.name] -= 1
 
     def _check_model(self, model: str, key: ProgramKey) -> None:
-        """Raises CallRefusal."""
+        """Raise CallRefusal if the model is not the key's agent."""
         if model != key.agent or model not in self._agents():
             what = f"there is no model {model[:100]!r} for this key; see /v1/models"
             raise CallRefusal(HTTPStatus.NOT_FOUND, what, param="model", code="model_not_found")
 
 
 def check_method(request: HttpRequest, *allowed: str) -> None:
-    """Raises CallRefusal."""
+    """Raise CallRefusal for any other method."""
     if request.method not in allowed:
         what = f"{request.path} is asked by {' or '.join(allowed)}"
         raise CallRefusal(HTTPStatus.METHOD_NOT_ALLOWED, what, Allow=", ".join(allowed))
 
 
 def check_budget(answer: CallAnswer) -> None:
-    """Raises CallRefusal: nothing was asked of the model, since too much of a budget is used."""
+    """Raise CallRefusal if a budget is used up, so that no model was called."""
     if answer.is_over_budget:
         raise CallRefusal(HTTPStatus.TOO_MANY_REQUESTS, answer.text or OVER_BUDGET, code=QUOTA, **NO_RETRY)
 
 
 def check_answer(answer: CallAnswer) -> None:
-    """Raises CallRefusal: there is no answer."""
+    """Raise CallRefusal if there is no answer."""
     check_budget(answer)
     if answer.is_failed:
         what = answer.text or FAILED
@@ -265,7 +264,7 @@ def check_answer(answer: CallAnswer) -> None:
 
 
 def refuse_now(error: EngineError) -> CallRefusal:
-    """What is wrong with the journal is for whoever runs the gateway: it names files."""
+    """Make the refusal for an ill journal; the log gets the reason, because it names files."""
     log.warning("a call of a program was not answered: %s", error)
     return CallRefusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_NOW, Retry_After=SOON)
 
@@ -278,10 +277,10 @@ def as_refusal(error: GatewayError) -> dict[str, Any]:
 
 
 def id_of_call(key: ProgramKey, name: str | None) -> str:
-    """The name that the program gave it makes it the same one.
+    """Return the call's id: the same for the same name by a program.
 
     Raises:
-        CallRefusal: that is no name.
+        CallRefusal: the name is invalid.
     """
     if name is None:
         return uuid.uuid4().hex
@@ -291,7 +290,7 @@ def id_of_call(key: ProgramKey, name: str | None) -> str:
 
 
 def digest_of(path: str, given: dict[str, Any]) -> str:
-    """Of what was sent, in whatever order its fields stood."""
+    """Return a digest of the request, independent of the order of its fields."""
     return hashlib.sha256(path.encode() + msgspec.json.encode(given, order="sorted")).hexdigest()
 
 
