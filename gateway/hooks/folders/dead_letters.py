@@ -1,10 +1,9 @@
-"""What hooks have in the journal under the names of their stores: consumers, subjects, and the dead letters that nobody
-could take.
+"""The names of hooks in the journal: consumers, subjects, and dead letters.
 
-A dead letter is an event that a durable hook could not be given, kept until it is tried again or thrown away.
+A dead letter is an event that could not be delivered to a durable hook; it is kept until it is retried or removed.
 
-A folder may have any name that a person writes; a journal's segment may not. A name that is no segment is given the
-part of it that is, and a mark made of the whole name, so that two folders never share one.
+A folder may have any name that a person writes; a segment of a subject may not. A name that is no valid segment is
+shortened to its valid characters, with a hash of the whole name, so that two folders never share one.
 """
 
 import hashlib
@@ -22,13 +21,13 @@ from gateway.records import records, subjects
 
 PAGE = 200
 LETTER_PREFIX = "hook:"
-TOKEN_PREFIX = "hook-"  # noqa: S105 - of the names of hooks' consumers, no secret
+TOKEN_PREFIX = "hook-"  # noqa: S105 - starts the names of hooks' consumers, no secret
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
 def subject_token_of(folder: str) -> str:
-    """One segment that stands for the folder: `activity-log` -> `hook-activity-log`."""
+    """Return one segment for the folder: `activity-log` -> `hook-activity-log`."""
     if _PLAIN_NAME.match(folder):
         return f"{TOKEN_PREFIX}{folder}"
     legible = re.sub(r"[^A-Za-z0-9_-]+", "_", folder)[:40]
@@ -36,17 +35,17 @@ def subject_token_of(folder: str) -> str:
 
 
 def dead_letter_subject_of(store_name: str, seq: int | None = None) -> str:
-    """Where this event is kept when the hook could not be given it; without a sequence, the pattern of all of them."""
+    """Return the subject of the hook's dead letter for this event; without a sequence, the pattern of all."""
     return subjects.dead_letter_subject_of(subject_token_of(store_name), seq)
 
 
 def can_be_durable(pattern: str) -> bool:
-    """Has the pattern whole segments only, as the journal's filters want them?"""
+    """Return True if the pattern has only whole segments, as the journal's filters require."""
     return all(part == "*" or re.fullmatch(SEGMENT, part) for part in pattern.split(":"))
 
 
 def build_filters(token: str, patterns: Iterable[str]) -> tuple[str, ...]:
-    """Under which subjects the consumer of this name finds what its hook is owed."""
+    """Return the subjects from which this hook's consumer reads."""
     filters = [
         of(pattern) for pattern in patterns for of in (subjects.event_subject_of, subjects.owed_event_pattern_of)
     ]
@@ -54,7 +53,7 @@ def build_filters(token: str, patterns: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_dead_letter_put(token: str, hook: str, record: Record, reason: str, attempts: int) -> NewRecord:
-    """The append that makes a dead letter of this record; the same one is refused the second time."""
+    """Make the append of a dead letter; the journal refuses the same one a second time."""
     dead = records.DeadLetterRecord(
         what=f"{LETTER_PREFIX}{hook}",
         reason=reason,
@@ -68,7 +67,7 @@ def make_dead_letter_put(token: str, hook: str, record: Record, reason: str, att
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """`number` is its own, by which it is shown, retried and pruned; `key` is the delivery's."""
+    """A dead letter; `number` identifies it for show, retry and prune, and `key` is the delivery's."""
 
     number: int
     hook: str
@@ -81,27 +80,27 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadLetters:
-    """Lists, repeats and throws away the dead letters in the journal."""
+    """Lists, retries and removes the dead letters in the journal."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def list(self, hook: str = "") -> Sequence[DeadLetter]:
-        """The oldest first; of the hooks of one name, also of those that are gone, or of all."""
+        """List the oldest first: those of all hooks with this name, present or not, or of all hooks."""
         what = f"{LETTER_PREFIX}{hook}"
         return [_dead_letter_from(record, dead) async for record, dead in self._all() if not hook or dead.what == what]
 
     async def list_owed_to(self, store_name: str) -> Sequence[DeadLetter]:
-        """Those of the one hook that keeps what it keeps under this name."""
+        """List those of the one hook with this store."""
         found = self._all(dead_letter_subject_of(store_name))
         return [_dead_letter_from(record, dead) async for record, dead in found]
 
     async def count(self) -> Counter[str]:
-        """How many there are, by the tokens of the hooks that were owed them."""
+        """Count them by the tokens of their hooks."""
         return Counter([subjects.hook_token_of_subject(record.subject) async for record, _ in self._all()])
 
     async def retry(self, number: int) -> None:
-        """Deliver it again, with all repetitions. Raises HookError when there is none of this number."""
+        """Deliver it again, with all retries. Raises HookError if the number is unknown."""
         record, dead = await self._one(number)
         try:
             emitted = records.decode(dead.data)
@@ -113,12 +112,12 @@ class DeadLetters:
         again = msgspec.structs.replace(emitted, fields={**emitted.fields, "delivery": {"key": key}})
         subject = subjects.retry_subject_of(subjects.hook_token_of_subject(record.subject))
         put = NewRecord(subject, records.encode(again), f"redo:{number}")
-        with suppress(Duplicate):  # it was on its way already
+        with suppress(Duplicate):  # its retry is already pending
             await self._engine.append(put)
         await self._engine.purge(record.subject)
 
     async def prune(self, number: int) -> None:
-        """Throw it away. Raises HookError when there is none of this number."""
+        """Remove it. Raises HookError if the number is unknown."""
         record, _ = await self._one(number)
         await self._engine.purge(record.subject)
 

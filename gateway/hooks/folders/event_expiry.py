@@ -1,12 +1,13 @@
-"""When events of durable hooks leave the journal: told ones when it needs room, others after a week, as dead letters.
+"""The expiry of events for durable hooks: delivered ones when the journal needs room, others after a week, as dead
+letters.
 
-Told events can be replayed until they go. In a journal that is nearly full the oldest of them go first, so that they
-are never the reason why it takes no message; an event stays as long as one hook has not had it.
+Delivered events can be replayed until they are removed. When the journal is nearly full, the oldest of them go first,
+so that they never stop it from taking messages; an event stays while any hook has not received it.
 
-An event has no limit in its record, since a hook may be broken, switched off or away, and is owed it all the same. Once
-an hour what is older than a week is looked through: what a hook has not taken by then becomes a dead letter, which
-stays until somebody decides; what all have taken goes. A crash in between is made up for the next time: a dead letter
-is named after the event, and is not written twice.
+The record of an event has no expiry, since a broken, disabled or missing hook still waits for it. Once an hour, events
+older than a week are checked: those that a hook has not taken become dead letters, which stay until a person decides;
+those that all hooks have taken are removed. After a crash the next check completes the work: a dead letter is named
+after the event, and cannot be written twice.
 """
 
 import logging
@@ -24,8 +25,9 @@ from gateway.yaml_source.units import format_count
 
 LOOK_EVERY = 3600.0  # seconds
 PAGE = 100
-FULL_SHARE, TARGET_SHARE = 0.8, 0.7  # of the journal's bound: from where on told events go, and down to where
-LOOK_SHARE = 0.05  # of the bound: so much is told before the next look at how full the journal is
+# of the journal's bound: delivered events are removed from the first on, down to the second
+FULL_SHARE, TARGET_SHARE = 0.8, 0.7
+LOOK_SHARE = 0.05  # of the bound: bytes delivered before the next check of the journal's size
 PATTERNS = (subjects.EVENT_SUBJECTS, subjects.OWED_EVENT_SUBJECTS, subjects.RETRY_SUBJECTS)
 REASON = "it did not take this within seven days"
 
@@ -33,22 +35,22 @@ log = logging.getLogger("gateway.hooks")
 
 
 class EventExpiry:
-    """`name_of` gives the folder's name of a hook that is known by its consumer."""
+    """Expires events. `name_of` returns the folder's name for a hook's consumer."""
 
     def __init__(self, engine: Engine, name_of: Callable[[str], str]) -> None:
         self._engine = engine
         self._name_of = name_of
-        self._left = 0.0  # bytes that may be told before the next look
+        self._left = 0.0  # bytes to deliver before the next check
         self._is_due = anyio.Event()
 
     def note_told(self, size: int) -> None:
-        """A hook has had events of so many bytes."""
+        """Note that a hook has received events of so many bytes."""
         self._left -= size
         if self._left <= 0:
             self._is_due.set()
 
     async def run(self) -> None:
-        """Look, until cancelled."""
+        """Check until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._run_hourly)
             while True:
@@ -68,7 +70,7 @@ class EventExpiry:
             log.warning("old events of durable hooks wait for the journal: %s", error)
 
     async def make_room(self) -> None:
-        """Remove events that each hook has had, the oldest first, until a journal that is nearly full has room."""
+        """Remove events that every hook has received, oldest first, until a nearly full journal has room."""
         health = await self._engine.health()
         self._left = LOOK_SHARE * health.bound or math.inf
         if not health.bound or health.size < FULL_SHARE * health.bound:
@@ -84,7 +86,7 @@ class EventExpiry:
                     return
 
     async def _remove_told(self, pattern: str, page: Sequence[Record]) -> int:
-        """Those of a page that no hook waits for any more."""
+        """Remove the events of a page that no hook waits for."""
         pending = set[int]()
         for token in await self._list_hooks():
             pending |= await self._list_pending(token, page[0].seq, page[-1].seq)
@@ -107,7 +109,7 @@ class EventExpiry:
         return [token for token in await self._engine.consumers() if token.startswith(TOKEN_PREFIX)]
 
     async def expire(self) -> None:
-        """Do it once, by the journal's clock: whoever sets that of the machine makes nothing old."""
+        """Expire once, by the journal's clock: setting the host's clock makes no event old."""
         if self._engine.clock.is_held:
             return
         until = self._engine.clock.read() - records.EVENT_TTL
@@ -120,7 +122,7 @@ class EventExpiry:
             await self._purge(pattern, until)
 
     async def _bury(self, token: str, until: float) -> int:
-        """Make dead letters of what this hook was owed; how many it were."""
+        """Make dead letters of this hook's old events; return their number."""
         after = count = 0
         while page := await self._engine.list_owed(token, until, after, PAGE):
             for record in page:

@@ -1,7 +1,7 @@
-"""The way into the journal for events that belong to no turn and no delivery: batch after batch, in their order.
+"""The way into the journal for events outside of turns and deliveries: batch after batch, in order.
 
-Who fires an event never waits for it. Who is asked to fire one (a hook, a network) waits until it is written before
-saying that it is done; so nobody brings more than the journal takes, and what was confirmed is kept.
+Firing an event never waits for it. A caller that fires one on request (of a hook, or a network) waits until it is
+written before it confirms; so no caller brings more than the journal takes, and confirmed events are safe.
 """
 
 from asyncio import AbstractEventLoop, get_running_loop
@@ -19,7 +19,7 @@ BATCH = 200  # records in one append
 
 
 class EventIntake:
-    """What waits to be written. It begins to take at once, and to write when it is run."""
+    """The events that wait to be written. It accepts events at once, and writes them while `run` runs."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -33,7 +33,7 @@ class EventIntake:
         self._thread = 0
 
     def add(self, put: NewRecord) -> None:
-        """Write this record too, soon; from any thread."""
+        """Write this record soon; may be called from any thread."""
         self._waiting.append(put)
         self._taken += 1
         if self._loop is None or get_ident() == self._thread:
@@ -42,13 +42,13 @@ class EventIntake:
             self._loop.call_soon_threadsafe(self._news.set)
 
     async def wait_until_written(self) -> None:
-        """Until all that was added before stands in the journal, however long that takes nothing."""
+        """Wait until all earlier records are in the journal, however long it takes no appends."""
         upto = self._taken
         while self._written < upto:
             await self._progress.wait()
 
     async def run(self) -> None:
-        """Write until `end`. Who is cancelled around it still fires events of what it ends, and these are owed too."""
+        """Write until `end`. When the caller is cancelled, its last events are still written."""
         self._loop, self._thread = get_running_loop(), get_ident()
         with self._life:
             while True:
@@ -62,20 +62,20 @@ class EventIntake:
                 self._progress = anyio.Event()
 
     def end(self) -> None:
-        """What is not written by now is not written any more."""
+        """Stop writing; records that are not written by now are lost."""
         self._life.cancel()
 
     async def _wait_for_news(self) -> None:
         if not self._waiting:
             self._news = anyio.Event()
-            if not self._waiting:  # of another thread, in this moment
+            if not self._waiting:  # another thread may have added one at this moment
                 await self._news.wait()
 
     async def _write(self, batch: list[NewRecord]) -> None:
         what = f"an event on {batch[0].subject}"
         try:
             await append_until_written(partial(self._engine.append, *batch), what)
-        except Duplicate:  # one of them is in the journal already, and which one is not said
+        except Duplicate:  # one of them is in the journal already; the error does not say which
             for put in batch:
                 with suppress(Duplicate):
                     await append_until_written(partial(self._engine.append, put), what)

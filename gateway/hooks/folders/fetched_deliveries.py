@@ -1,11 +1,11 @@
-"""The deliveries that a durable hook's consumer has fetched: taken in their order, acknowledged many at a time.
+"""The deliveries that a durable hook's consumer has fetched: handed out in order, acknowledged in groups.
 
-While little happens an event is fetched the moment it is there. Events that come within half a second of each other are
-fetched together, and a backlog without a pause. A fetch takes as many as the hook takes in half a second: gateways that
-share the consumer have the rest.
+A single event is fetched the moment it exists. Events within half a second of each other are fetched together, and a
+backlog without a pause. A fetch takes as many as the hook handles in half a second, and leaves the rest to gateways
+that share the consumer.
 
-The journal counts a try for each delivery of a batch. So a gateway that is killed with a batch in its hands has used up
-one try of each; were they fetched together again, one event that kills the gateway would soon have buried the others.
+The journal counts an attempt for each delivery of a batch. So a gateway that is killed with a batch has used up one
+attempt of each; if they were fetched together again, one event that kills the gateway would soon bury the others.
 Therefore a delivery that comes again is fetched alone.
 """
 
@@ -20,31 +20,31 @@ from gateway.engine.interface import HELD_SECONDS, Consumer, Delivery
 
 MOST_FETCHED = 256
 FIRST_FETCHED = 16
-FETCH_WAIT = 60.0  # seconds that one fetch lasts
-PAUSE = 0.5  # seconds between two fetches that bring little, and between two acknowledgements
+FETCH_WAIT = 60.0  # seconds of one fetch
+PAUSE = 0.5  # seconds between two fetches that bring few, and between two acknowledgements
 MOST_SPARED = 4 * MOST_FETCHED
 
 
 class FetchedDeliveries:
-    """The deliveries of one consumer; several tasks may take from here, each one delivery after another.
+    """The deliveries of one consumer; several tasks may take from it, each one delivery after another.
 
-    `note_told` hears of how many bytes were acknowledged.
+    `note_told` gets the number of acknowledged bytes.
     """
 
     def __init__(self, consumer: Consumer, note_told: Callable[[int], None]) -> None:
         self._consumer = consumer
         self._note_told = note_told
         self._lock = anyio.Lock()
-        self._open: dict[int, Delivery] = {}  # by their sequences: what the journal waits for
+        self._open: dict[int, Delivery] = {}  # by sequence: those that the journal waits for
         self._waiting: deque[Delivery] = deque()
         self._done: list[Delivery] = []
         self._most = FIRST_FETCHED
-        self._is_full = True  # the last fetch brought all that it might
+        self._is_full = True  # the last fetch brought as many as it could
         self._fetched_at = self._acknowledged_at = -PAUSE
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator[None]:
-        """Inside, the journal hears that they are at work; at the end, the others go back to it."""
+        """Hold deliveries inside: the journal learns that work continues; at the end, the rest is returned."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._report_progress)
             try:
@@ -56,7 +56,7 @@ class FetchedDeliveries:
                 tasks.cancel_scope.cancel()
 
     async def take(self) -> Delivery:
-        """The next one, which may be waited for."""
+        """Return the next delivery; wait for one if necessary."""
         async with self._lock:
             while not self._waiting:
                 await self._acknowledge()
@@ -64,32 +64,32 @@ class FetchedDeliveries:
             return self._waiting.popleft()
 
     def take_waiting(self) -> Delivery | None:
-        """The next one, where it is here already and was never handed over."""
+        """Return the next delivery if it is here and is a first attempt."""
         return self._waiting.popleft() if self._waiting and self._waiting[0].attempt == 1 else None
 
     def put_back(self, *deliveries: Delivery) -> None:
-        """They were not handed over, and are the next ones again."""
+        """Put deliveries back at the front, because they were not handed over."""
         self._waiting.extendleft(reversed(deliveries))
 
     async def settle(self, *deliveries: Delivery) -> None:
-        """They are done; the journal hears of that soon."""
+        """Mark deliveries as done; the journal learns this soon."""
         self._done += deliveries
         if not self._waiting or time.monotonic() - self._acknowledged_at > PAUSE:
             await self._acknowledge()
 
     def release(self, delivery: Delivery) -> None:
-        """The caller tells the journal of it from now on."""
+        """Leave the delivery to the caller, who tells the journal its outcome."""
         self._open.pop(delivery.record.seq, None)
 
     async def give_back(self, delay: float, *deliveries: Delivery) -> None:
-        """They come again after so many seconds."""
+        """Return deliveries to the journal; they come again after so many seconds."""
         async with anyio.create_task_group() as tasks:
             for delivery in deliveries:
                 self.release(delivery)
                 tasks.start_soon(delivery.nak, delay)
 
     async def give_back_waiting(self, delay: float) -> list[Delivery]:
-        """All that were not handed over come again after so many seconds."""
+        """Return all deliveries that were not handed over; they come again after so many seconds."""
         waiting = [*self._waiting]
         self._waiting.clear()
         await self.give_back(delay, *waiting)
@@ -135,8 +135,10 @@ class FetchedDeliveries:
 
 
 class AttemptCount:
-    """How often the hook was notified of a delivery. The journal counts a try for each that is fetched, also for those
-    that were not handed over, because the breaker opened; this process knows better as long as it lives.
+    """The number of real attempts of a delivery.
+
+    The journal counts an attempt for each fetched delivery, even if the breaker opened before it was handed over; this
+    process subtracts those, for as long as it lives.
     """
 
     def __init__(self) -> None:

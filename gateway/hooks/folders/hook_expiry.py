@@ -1,7 +1,7 @@
-"""When any gateway last had each durable hook: what nobody had for long is forgotten.
+"""The time at which any gateway last had each durable hook: a hook that none has had for long is forgotten.
 
-It stands in the journal, for all gateways that share it. Each writes it once a day for the hooks that it has, and at
-once where a folder comes or goes. So a hook that this gateway lacks counts as gone only where none has it.
+The journal holds it, for all gateways that share it. Each gateway writes it once a day for its hooks, and at once when
+a folder comes or goes. So a hook that this gateway lacks counts as gone only if no gateway has it.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -15,16 +15,16 @@ from gateway.errors import Conflict, EngineError
 from gateway.hooks.folders.dead_letters import TOKEN_PREFIX
 from gateway.records import records, subjects
 
-OWNER = "gateway/durable hooks"  # no hook has such a name: a folder's name has no slash in it
-FORGET_AFTER = records.EVENT_TTL  # seconds: of what such a hook was owed nothing is left by then
+OWNER = "gateway/durable hooks"  # no hook has such a name: a folder's name contains no slash
+FORGET_AFTER = records.EVENT_TTL  # seconds; no event of such a hook is left by then
 
-KEPT_FOR = 2 * FORGET_AFTER  # who is not looked for until then counts from when it is
+KEPT_FOR = 2 * FORGET_AFTER  # if no start checks until then, a hook counts from the next check
 
 ListTokens: TypeAlias = Callable[[], Iterable[str]]
 
 
 class HookExpiry:
-    """Says of the hooks that are here that they are, every `pause` seconds at least. Hooks go by their tokens."""
+    """Records that the present hooks are here, at least every `pause` seconds. Hooks are named by their tokens."""
 
     def __init__(self, engine: Engine, pause: float = records.DAY) -> None:
         self._engine = engine
@@ -32,9 +32,9 @@ class HookExpiry:
         self._list_here: ListTokens | None = None
 
     async def follow(self, list_here: ListTokens) -> AsyncIterator[str]:
-        """From now on these are here; yields those to be forgotten, each of them to us alone.
+        """Start to record these hooks; yield those to be forgotten, each to one gateway only.
 
-        Of one that was never seen it is noted that it was now.
+        A hook that was never recorded counts from now.
         """
         self._list_here = list_here
         now, known, here = self._engine.clock.latest(), await self._read(), {*list_here()}
@@ -49,15 +49,15 @@ class HookExpiry:
                 await self._engine.purge(subjects.hook_store_subject_of(OWNER, token))
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Record the present hooks until cancelled."""
         while True:
             await anyio.sleep(self._pause)
-            with suppress(EngineError):  # it is said again long before one counts as gone
+            with suppress(EngineError):  # it is repeated long before a hook counts as gone
                 here = {*self._list_here()} if self._list_here else set[str]()
                 await self._write([token for token in await self._list_durable() if token in here])
 
     async def note(self, token: str) -> None:
-        """It is here now, or was up to now. At the start all are noted together."""
+        """Record that a hook is here now, or was until now. At the start all are recorded together."""
         if self._list_here:
             await self._write([token])
 
@@ -73,7 +73,7 @@ class HookExpiry:
         return {kept.key: (record.seq, float(kept.value)) async for record, kept in found}
 
     async def _claim(self, token: str, seq: int, at: float) -> bool:
-        """False where another gateway has it after all, or forgets it."""
+        """Claim a hook to be forgotten; return False if another gateway has it after all, or forgets it."""
         try:
             await self._engine.append(_make_put(token, at, expect=seq))
         except Conflict:

@@ -1,7 +1,7 @@
-"""A pending event of a durable hook as its record has it: the gateway reads the few fields that it goes by.
+"""A pending event of a durable hook, as its record has it: the gateway decodes only the fields that it needs.
 
-It reads the others to show them, or for a filter. On its way to the hook the event remains the bytes of its record,
-which the hook's own process decodes.
+It decodes the others for display, or for a filter. The hook gets the bytes of the record, and its own process decodes
+them.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ EVENT_KIND = "event"
 
 
 class EventOwner(TypedDict, total=False):
-    """The fields that say which event it is, whose, and whether it names files."""
+    """The fields that identify an event, its person, and its files."""
 
     id: Any
     hook: Any
@@ -46,7 +46,7 @@ _decode_head = msgspec.json.Decoder(_EventHead).decode
 
 
 class OwedDelivery:
-    """A delivery that can go to the hook as it is: `read_plain_delivery` makes it."""
+    """A delivery that can go to the hook unchanged, from `read_plain_delivery`."""
 
     def __init__(self, delivery: Delivery, head: _EventHead) -> None:
         self.delivery = delivery
@@ -59,13 +59,13 @@ class OwedDelivery:
         return event.fields
 
     def read_fields(self) -> dict[str, Any]:
-        """All of its fields, as the hook gets them."""
+        """Return all fields, as the hook gets them."""
         key = self._fields.get("delivery", {}).get("key", self.delivery.record.seq)
         return {**self._fields, "delivery": {"key": key, "attempt": 1}}
 
 
 def read_plain_delivery(delivery: Delivery) -> OwedDelivery | None:
-    """Returns None for an event that we cannot read, or that names files, which may have to be brought here first."""
+    """Return the delivery, or None if the event is unreadable, or names files that may have to be fetched first."""
     try:
         head = _decode_head(delivery.record.data)
     except msgspec.MsgspecError:
@@ -76,7 +76,7 @@ def read_plain_delivery(delivery: Delivery) -> OwedDelivery | None:
 
 
 def encode_batch(batch: Sequence[OwedDelivery]) -> bytes:
-    """Them as a worker reads them (`EventBatch`)."""
+    """Encode deliveries for a worker (`EventBatch`)."""
     events = b",".join([one.delivery.record.data for one in batch])
     keys = b",".join([b"%d" % one.delivery.record.seq for one in batch])
     return b'{"events":[%b],"keys":[%b]}' % (events, keys)

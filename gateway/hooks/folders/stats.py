@@ -1,6 +1,6 @@
-"""The facts of one hook: how often, when and how long it was called, and what went wrong; `hooks list` shows them.
+"""The facts of one hook: number, times and durations of its calls, and its errors; `hooks list` shows them.
 
-Who fails too often is left alone for a while: the breaker decides that.
+A hook that fails too often is not called for a while: the breaker decides that.
 """
 
 import time
@@ -18,13 +18,13 @@ from gateway.hooks.wires.wire import HookFailed
 
 SAMPLES = 256
 MAX_TRACES = 20
-MAX_GIVEN = 5  # calls whose events are kept to be looked at
+MAX_GIVEN = 5  # calls whose events are kept for inspection
 LONG_BEHIND = 60.0  # seconds
 
-# registered: known, starts at its first event · starting · loaded · waiting: it ended and is about to be started again
-# · tripped: left alone for a while · broken: cannot be read or started · missing: something that it needs is not there
+# registered: known, starts at its first event · starting · loaded · waiting: it ended and will be restarted · tripped:
+# not called for a while · broken: cannot be read or started · missing: a requirement is not met
 # · pending: not trusted yet · disabled · refused: not safe to use
-# · without effect: it runs, and only changes or registers what is not here
+# · without effect: it runs, and only changes or registers things that do not exist here
 HookState = Literal[
     "registered",
     "starting",
@@ -39,13 +39,13 @@ HookState = Literal[
     "without effect",
 ]
 BreakerState = Literal["closed", "open", "half-open"]
-# It cannot be called in these; nor when it is `missing`, which the call itself finds out.
+# It cannot be called in these states; nor if it is `missing`, which the call itself finds out.
 CLOSED_STATES: frozenset[HookState] = frozenset({"disabled", "refused", "pending", "broken"})
 NEEDS_ATTENTION = frozenset({"waiting", "tripped", "broken", "missing", "pending", "refused", "without effect"})
 
 
 class CallTrace(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One call: the wall clock, the event, how long it took in seconds, and what came of it."""
+    """One call: the wall-clock time, the event, its duration in seconds, and its outcome."""
 
     at: float
     event: str
@@ -55,7 +55,7 @@ class CallTrace(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CallEvent(NamedTuple):
-    """What a call was given, and when that call was over: as its trace has it."""
+    """A call's event and its end, as in its trace."""
 
     at: float
     event: str
@@ -63,7 +63,7 @@ class CallEvent(NamedTuple):
 
 
 class HookCall(NamedTuple):
-    """A call that is over, as it is told to whoever follows them all."""
+    """A finished call, for watchers of all calls."""
 
     hook: str
     event: str
@@ -79,7 +79,7 @@ class LastError(msgspec.Struct, frozen=True):
 
 
 class OwedFacts(NamedTuple):
-    """How many events the journal holds for a hook, and how many seconds ago the oldest of them happened."""
+    """The number of a hook's pending events, and the age of the oldest in seconds."""
 
     owed: int = 0
     behind: float = 0.0
@@ -89,7 +89,7 @@ NOTHING_OWED = OwedFacts()
 
 
 class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """All that `hooks list` and `hooks info` show of a hook. `owed` and `behind` are as in `OwedFacts`."""
+    """Everything that `hooks list` and `hooks info` show of a hook. `owed` and `behind` are as in `OwedFacts`."""
 
     name: str  # the folder's
     label: str
@@ -107,7 +107,7 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     delivery: str = "memory"
     schedule: str = ""
     hermes: bool = False
-    written_for: str = ""  # for whom its code was written, and why it is taken so
+    written_for: str = ""  # the system for which its code was written, and why it counts as such
     found: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
@@ -134,15 +134,15 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
     memory: int = 0
     hangs: str = ""
-    restricted: str = ""  # why it reaches no more than the following says; "": it reaches what its user does
+    restricted: str = ""  # why it is restricted to the following; "": it reaches everything that its user does
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     net: str = ""
-    unheld: tuple[str, ...] = ()  # what of that this kernel does not hold
+    unheld: tuple[str, ...] = ()  # the restrictions that this kernel cannot enforce
 
     @property
     def is_behind(self) -> bool:
-        """Is the oldest pending event so old that a person should look at the hook?"""
+        """True if the oldest pending event is so old that a person should look at the hook."""
         return self.behind >= LONG_BEHIND
 
     @property
@@ -152,7 +152,7 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookInfo(HookStatus, frozen=True, kw_only=True):
-    """What `hooks info` shows besides: under which name lies what it keeps, and what its last calls were given."""
+    """The additional facts of `hooks info`: the name of its store, and the events of its last calls."""
 
     stored_as: str = ""
     given: tuple[CallEvent, ...] = ()
@@ -164,7 +164,7 @@ class HookStats:
     def __init__(self, clean: Callable[[str], str]) -> None:
         self._clean = clean
         self.histogram = Histogram()  # of all calls
-        self._durations: list[float] = []  # of the last calls, in no order; an empty deque would take 0.8 kB
+        self._durations: list[float] = []  # of the last calls, unordered; an empty deque would take 0.8 kB
         self._repeats = RepeatFilter()
         self.traces: tuple[CallTrace, ...] = ()
         self.given: tuple[CallEvent, ...] = ()
@@ -179,7 +179,7 @@ class HookStats:
         self.traces = (*self.traces, CallTrace(self.last_fired, event, seconds, outcome))[-MAX_TRACES:]
 
     def failed(self, event: str, seconds: float, error: Exception) -> bool:
-        """Count a failed call. Returns True when that is news: the same failure again within a minute is not."""
+        """Count a failed call. Return True unless the same failure was counted within a minute."""
         self._called(seconds)
         self.failures += 1
         message = self._clean(str(error)) or type(error).__name__
@@ -197,13 +197,13 @@ class HookStats:
         self.histogram.observe(seconds)
 
     def percentile(self, percent: float) -> float:
-        """Seconds, of the last calls."""
+        """Return a percentile of the last calls, in seconds."""
         durations = sorted(self._durations)
         return durations[max(0, ceil(len(durations) * percent / 100) - 1)]
 
 
 class MissedDecisions(msgspec.Struct, frozen=True):
-    """How often a hook did not decide, and the last of them."""
+    """How often a hook did not decide, and the last time."""
 
     count: int = 0
     last: str = ""
@@ -211,7 +211,7 @@ class MissedDecisions(msgspec.Struct, frozen=True):
 
 
 class DecisionFailures:
-    """The decisions that a hook failed to make, until a person has seen them: `keep` keeps them over restarts."""
+    """The decisions that a hook failed to make, until a person has seen them; `keep` stores them across restarts."""
 
     def __init__(
         self,
@@ -235,7 +235,10 @@ class DecisionFailures:
         self._keep(missed)
 
     def describe(self, called: str) -> str:
-        """How often, when last and why; "" if all was decided. `called`: what commands know it by."""
+        """Describe the number, the last time and the reason; "" if there are none.
+
+        `called` is the hook's name in commands.
+        """
         missed = self._missed
         if not missed.count:
             return ""
@@ -247,10 +250,10 @@ class DecisionFailures:
 
 @dataclass(slots=True)
 class Breaker:
-    """After so many failures in a row a hook is left alone for a while, then tried with one call.
+    """A circuit breaker: after several failures in a row a hook is not called for a while, then probed with one call.
 
-    closed -> (failures in a row reach the threshold) -> open -> (the pause is over) -> half-open: one probe passes;
-    its success closes the breaker, its failure opens it again, and each time in a row the pause is twice as long.
+    closed -> (failures in a row reach the threshold) -> open -> (the pause is over) -> half-open: one probe passes; its
+    success closes the breaker, its failure opens it again, and each time in a row the pause is twice as long.
 
     Ask `admits()` before a call and report every admitted call with `succeeded()`, `failed()` or `left()`.
     """
@@ -272,11 +275,11 @@ class Breaker:
 
     @property
     def remaining(self) -> float:
-        """Seconds until the next probe may pass."""
+        """The seconds until the next probe may pass."""
         return max(0.0, self._until - self.clock()) if self._until is not None else 0.0
 
     def admits(self) -> bool:
-        """Whether a call may go now; in the half-open state it is then the probe."""
+        """Return True if a call may pass now; in the half-open state it is then the probe."""
         match self.state:
             case "closed":
                 return True
@@ -286,25 +289,25 @@ class Breaker:
         return False
 
     def succeeded(self) -> bool:
-        """True when this closed an open breaker."""
+        """Count a success; return True if this closed an open breaker."""
         closed = self._until is not None
         self.reset()
         return closed
 
     def failed(self) -> bool:
-        """True when this opened the breaker."""
+        """Count a failure; return True if this opened the breaker."""
         self.failures += 1
         if self._until is None and self.failures < self.threshold:
             return False
         if self._until is not None and not self._probing:
-            return False  # a call from before the trip: it tells nothing new
+            return False  # a call from before the trip says nothing new
         self._probing = False
         self._until = self.clock() + Backoff(self.pause, self.longest).pause_after(self.trips + 1)
         self.trips += 1
         return True
 
     def left(self) -> None:
-        """The call was given up before it could succeed or fail: the next one may be the probe."""
+        """Note a call that was cancelled before its outcome: the next one may be the probe."""
         self._probing = False
 
     def reset(self) -> None:
@@ -313,7 +316,7 @@ class Breaker:
 
 
 def describe_outcome(answer: Any) -> str:
-    """What an interceptor's answer is called in a trace."""
+    """Return the name of an interceptor's answer in a trace."""
     if answer is None:
         return "ok"
     if isinstance(answer, dict) and "decision" in answer:
