@@ -1,8 +1,8 @@
-"""Events of other nodes, for whoever watches events here.
+"""Forward events of other nodes to the people who watch events here.
 
-Nobody tells anything while nobody watches. Where somebody does, their node says so to all others, again and again, and
-these tell it what happens on them, live: what is told while the way is cut is lost, as to any watcher that is too slow.
-Events of the node itself do not come by this.
+Nothing is sent while no one watches. While someone does, their node announces it to all others, repeatedly, and these
+send it their events live: events during an interruption are lost, as for any watcher that is too slow. Events of the
+node itself take another way.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,13 +20,13 @@ from gateway.hooks import HookRegistry
 from gateway.records import subjects
 
 REPEAT = 5.0
-LASTS = 15.0  # seconds; a request that is not repeated is over then
+LASTS = 15.0  # seconds; a request that is not repeated ends then
 
 Names: TypeAlias = tuple[str, ...]
 
 
 class EventRequest(msgspec.Struct, frozen=True):
-    """Somebody watches events of these names in this run of a gateway."""
+    """A request for events of these names, from this run of a gateway."""
 
     run_id: str
     names: Names
@@ -45,7 +45,7 @@ NoteEvent: TypeAlias = Callable[[ForwardedEvent], None]
 
 
 class EventRelay:
-    """Tells and hears while `run` runs. `node` is how this one is called for others."""
+    """Sends and receives events while `run` runs. `node` is this node's name for others."""
 
     def __init__(self, engine: Engine, registry: HookRegistry, run_id: str, node: str) -> None:
         self._engine = engine
@@ -53,12 +53,12 @@ class EventRelay:
         self._run_id = run_id
         self._node = node
         self._watchers: dict[Names, list[NoteEvent]] = {}
-        self._wanted: dict[tuple[str, Names], float] = {}  # until when, by whom
+        self._wanted: dict[tuple[str, Names], float] = {}  # until when, by run and names
         self._news = anyio.Event()
 
     @contextmanager
     def watching(self, names: Sequence[str], note: NoteEvent) -> Iterator[None]:
-        """Inside, `note` is called with each event of these names that another node tells."""
+        """Call `note` inside the block with each event of these names from another node."""
         watchers = self._watchers.setdefault(tuple(names), [])
         watchers.append(note)
         self._news.set()
@@ -70,7 +70,7 @@ class EventRelay:
                 self._watchers.pop(tuple(names), None)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled."""
+        """Send and receive until cancelled."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._hear)
             await tasks.start(self._tell, tasks)
@@ -117,7 +117,7 @@ class EventRelay:
 
         remove = self._registry.watch(list(names), tell)
         try:
-            # A request that is repeated moves the time.
+            # A repeated request extends the time.
             while (left := self._wanted[run_id, names] - anyio.current_time()) > 0:  # noqa: ASYNC110
                 await anyio.sleep(left)
         finally:

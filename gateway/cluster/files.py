@@ -1,10 +1,9 @@
-"""Files of conversations, for every gateway: what came in at one is read by the turn on another, and what that one made
-is sent where the network is served.
+"""Files of conversations, for every gateway: a turn on another node reads them, and their network's node sends its own.
 
-A file lies in the folder of its conversation. Its key is its place below the folder of all files, so it is the same for
-all, whatever their homes are called; a path that another gateway wrote is known by its end. Whoever takes or makes a
-file puts it under its key before anybody is told of it, and whoever needs it and has it not fetches it once. What goes
-out from elsewhere (a workspace is one machine's) gets a key of its own.
+A file is in the folder of its conversation. Its key is its path below the folder of all files, and so the same on every
+gateway, whatever the homes are called; a path by another gateway is recognized by its end. A gateway that receives or
+makes a file stores it under its key before it mentions the file, and a gateway that needs a missing file fetches it
+once. An outgoing file from elsewhere (a workspace belongs to one host) gets a key of its own.
 """
 
 import logging
@@ -38,20 +37,20 @@ from gateway.records.subjects import REMOVED_FILES_SUBJECT, token_of
 from gateway.threads import run_in_thread
 
 FOLDER = "files"
-SENT = ".sent"  # the folder of what goes out: no network is called so
-FETCHED = ".fetched"  # of what is coming in from elsewhere
+SENT = ".sent"  # the folder of outgoing files; no network has this name
+FETCHED = ".fetched"  # the folder of files that are being fetched
 LARGEST_SENT = 100_000_000  # bytes; no network takes more
-LONGEST_HOME = 300  # characters of a path, as it may stand in a text
-MOST_ABSENT = 10_000  # keys that are known to be nobody's
-NAME_LENGTH = 24  # of what stands in a name for the file itself: see RECEIVED_NAME
-CLOCKS_APART = 10.0  # seconds; those of two machines
+LONGEST_HOME = 300  # characters of a path in a text
+MOST_ABSENT = 10_000  # keys known to be missing everywhere
+NAME_LENGTH = 24  # of the part of a name that identifies the file: see RECEIVED_NAME
+CLOCKS_APART = 10.0  # seconds between the clocks of two hosts
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
 
 log = logging.getLogger(__name__)
 
 
 class SharedFiles:
-    """Those of this gateway, which lie in its folder, and those of others, which come there when they are needed."""
+    """The files of this gateway, in its folder, and those of others, which are fetched when needed."""
 
     def __init__(self, store: FileStore, folder: Path) -> None:
         self._store = store
@@ -59,11 +58,11 @@ class SharedFiles:
         self._absent: set[str] = set()
 
     async def put(self, path: Path, ttl: float = records.TRAFFIC_TTL) -> None:
-        """Let others have a file of a conversation, for so many seconds; what is no such file stays ours alone.
+        """Share a file of a conversation for so many seconds; any other file stays private.
 
         Raises:
-            EngineError: it is not stored.
-            OSError: it cannot be read.
+            EngineError: the file was not stored.
+            OSError: the file cannot be read.
         """
         if key := key_of(path):
             await self._put(key, path.parent.resolve() / path.name, ttl)
@@ -74,10 +73,10 @@ class SharedFiles:
         self._absent.discard(key)
 
     async def find(self, path: str) -> str:
-        """Where that file lies here; the path as it was, where it is nobody's any more.
+        """Return the local path of a file, fetched if necessary; unchanged if no gateway has it.
 
         Raises:
-            EngineError: nobody answers.
+            EngineError: the store does not answer.
         """
         if not (key := key_of(Path(path))):
             return path
@@ -90,7 +89,7 @@ class SharedFiles:
         return str(place) if is_here else path
 
     async def _fetch(self, key: str, place: Path) -> bool:
-        """Beside others who may do the same: whoever is last puts there what is there already."""
+        """Fetch a file. Others may do the same at once: the last one replaces it by the same content."""
         part = self._folder / FETCHED / uuid.uuid4().hex
         with await run_in_thread(open_new_file, part) as file:
             try:
@@ -112,14 +111,15 @@ class SharedFiles:
 
     @property
     def is_shared(self) -> bool:
-        """Whether others have them from us."""
+        """True if other gateways can fetch our files."""
         return self._store.is_shared
 
     async def put_all(self, since: float = 0.0) -> int:
-        """Let others have all that lies here, came after `since` and has not had its time; how many they had not.
+        """Share all local files that are newer than `since` and have not expired; return how many were new to the
+        store.
 
         Raises:
-            EngineError: they are not stored.
+            EngineError: they were not stored.
         """
         there, count = {one.key for one in await self._store.list()}, 0
         for path in await run_in_thread(lambda: sorted(self._folder.glob("*/*/*"))):
@@ -132,10 +132,10 @@ class SharedFiles:
         return count
 
     async def fetch_all(self) -> int:
-        """Have all here that others have; how many those are.
+        """Fetch all files of other gateways; return their number.
 
         Raises:
-            EngineError: nobody answers.
+            EngineError: the store does not answer.
             OSError: the disk takes no more.
         """
         count = 0
@@ -147,24 +147,25 @@ class SharedFiles:
         return count
 
     async def list_received(self, folder: Path) -> list[KeyedFile]:
-        """What came in by the conversation of this folder, at whichever gateway, with what was made of it."""
+        """List the files that this folder's conversation received on any gateway, with everything made of them."""
         found = await self._store.list("/".join(folder.parts[-2:]))
         return [one for one in found if RECEIVED_NAME.fullmatch(one.key.rpartition("/")[2])]
 
     async def find_all(self, attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:
-        """The same, where they lie here."""
+        """Return the attachments with local paths."""
         return tuple([replace(one, path=await self.find(one.path)) for one in attachments])
 
     async def find_of_entries(self, entries: Sequence[Entry], folder: Path) -> tuple[Entry, ...]:
-        """What was said in the conversation of this folder, with the files that it names where they lie here."""
+        """Return the entries of this folder's conversation with local paths of their files."""
         end = f"/{FOLDER}/{folder.parent.name}/{folder.name}/"
         return tuple(
             [await self._find_of_entry(one, folder) if one.parts or end in one.content else one for one in entries]
         )
 
     async def find_of_steps(self, steps: Sequence[Step], folder: Path) -> tuple[Step, ...]:
-        """The same of what a turn has done so far, be it at another gateway. What was asked of a tool stays as it was:
-        people may have allowed just that.
+        """Return a turn's steps, perhaps of another gateway, with local paths. Tool arguments stay unchanged.
+
+        People may have approved exactly those arguments.
         """
         found = list[Step]()
         for step in steps:
@@ -185,11 +186,11 @@ class SharedFiles:
         return entry if is_same else replace(entry, content=content, parts=parts)
 
     async def _find_said(self, path: str) -> str:
-        """The same, but what was nobody's is not asked for at each turn."""
+        """Return the local path, without asking again for a file that was missing."""
         return path if key_of(Path(path)) in self._absent else await self.find(path)
 
     async def share(self, reply: Reply, session_key: str) -> Reply:
-        """The reply, with its files under keys: whoever serves its network may be another gateway."""
+        """Return the reply with shared files, because another gateway may serve its network."""
         if not (self._store.is_shared and reply.attachments):
             return reply
         shared, left_out = list[Attachment](), list[str]()
@@ -210,17 +211,17 @@ class SharedFiles:
         try:
             await self._put(key, path, records.TRAFFIC_TTL)
         except OSError:
-            return one  # it has gone meanwhile: whoever sends it says so
+            return one  # it has gone meanwhile: the sender reports that
         return replace(one, path=str(self._folder / key))
 
 
 async def find_reply_files(shared: SharedFiles, reply: Reply) -> Reply:
-    """The reply with its files where they lie here."""
+    """Return the reply with local paths of its files."""
     return replace(reply, attachments=await shared.find_all(reply.attachments)) if reply.attachments else reply
 
 
 async def find_event_files(shared: SharedFiles, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an event, with the files that they name where those lie here; other fields may have these names."""
+    """Return an event's fields with local paths of their files; other fields may have the same names."""
     found = dict(fields)
     if isinstance(files := fields.get("attachments"), list | tuple):
         found["attachments"] = [await _find_event_file(shared, one) for one in files]
@@ -235,7 +236,7 @@ async def _find_event_file(shared: SharedFiles, file: Any) -> Any:
 
 
 async def find_message_files(shared: SharedFiles, messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages with their files where they lie here."""
+    """Return the messages with local paths of their files."""
     messages = tuple(messages)
     if not any(one.attachments for one in messages):
         return messages
@@ -244,7 +245,7 @@ async def find_message_files(shared: SharedFiles, messages: Iterable[Message]) -
 
 
 class RemovalFollower:
-    """What others removed goes from our folder too."""
+    """Removes files from our folder that other gateways removed."""
 
     patterns = (REMOVED_FILES_SUBJECT,)
 
@@ -265,7 +266,7 @@ class RemovalFollower:
 
 
 async def remove_files(engine: Engine, paths: Iterable[Path]) -> None:
-    """Files of conversations, with what was made of them, wherever they lie; a path may be without its suffix."""
+    """Remove files of conversations, with everything made of them, on every gateway; a path may lack its suffix."""
     names = {path.with_name(path.name[:NAME_LENGTH]) for path in paths if key_of(path)}
     if not (engine.files.is_shared and names):
         return
@@ -278,7 +279,7 @@ async def remove_files(engine: Engine, paths: Iterable[Path]) -> None:
 
 
 def remove_by_digest(folder: Path, removed: Mapping[str, float]) -> None:
-    """Those of a folder that have such a digest and are no younger than it: they may have come anew."""
+    """Remove the files of a folder with these digests, unless they are newer: they may have come again."""
     for path in folder.glob("*/*/*"):
         with suppress(OSError):
             if key_of(path) and path.lstat().st_mtime <= removed.get(digest_of(path), 0.0) + CLOCKS_APART:
@@ -286,31 +287,31 @@ def remove_by_digest(folder: Path, removed: Mapping[str, float]) -> None:
 
 
 def digest_of(path: Path) -> str:
-    """One for a file and for what was made of it, from which nobody tells whose it is."""
+    """Return one digest for a file and everything made of it, which does not reveal its person."""
     return token_of("/".join((*path.parts[-3:-1], path.name[:NAME_LENGTH])))
 
 
 def key_of(path: Path) -> str:
-    """By its end: it may have been written by another gateway. Empty: it is no file of a conversation."""
+    """Return the key of a path, perhaps by another gateway, by its end; "" if it is no file of a conversation."""
     *_, folder, network, conversation, name = ("", "", "", "", *path.parts)
     key = f"{network}/{conversation}/{name}"
     return key if folder == FOLDER and RECEIVED_NAME.fullmatch(name) and is_key(key) else ""
 
 
 def is_sent(path: Path) -> bool:
-    """Asks whether it lies where what goes out does, for others to have it."""
+    """Return True if the file is in the folder of outgoing files."""
     return path.parts[-3:-2] == (SENT,)
 
 
 def make_path_pattern(folder: Path) -> re.Pattern[str]:
-    """Finds in a text the files of a conversation, by their paths here, and by those of other homes."""
+    """Compile a pattern for the files of a conversation in a text, by their paths here or in other homes."""
     here, end = re.escape(str(folder)), re.escape("/".join((FOLDER, *folder.parts[-2:])))
-    elsewhere = rf"[^\s\"'()\[\]]{{0,{LONGEST_HOME}}}/{end}"  # bounded: a text may be made to be slow
+    elsewhere = rf"[^\s\"'()\[\]]{{0,{LONGEST_HOME}}}/{end}"  # bounded: a text may be crafted to be slow
     return re.compile(rf"(?:{here}|{elsewhere})/(?P<name>{RECEIVED_NAME.pattern})")
 
 
 def move_fetched(part: Path, place: Path, changed: float) -> None:
-    """To where it belongs, and as old as it is elsewhere: by its age it goes, one day."""
+    """Move a fetched file to its place, with its original time, by which it expires."""
     os.utime(part, (changed, changed))
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part.replace(place)

@@ -1,7 +1,7 @@
-"""The plain files below a folder: which there are, and how one is put there or removed, following no link.
+"""The plain files below a folder: list, place and remove them, without following links.
 
-Links, pipes, sockets and devices are none. What is too large, or too much, is named in place of being listed. It knows
-nothing else of the gateway.
+Links, pipes, sockets and devices are no plain files. Files that are too large, or too many, are named and not listed.
+This module knows nothing else of the gateway.
 """
 
 import errno
@@ -22,28 +22,28 @@ import msgspec
 from gateway.files.folders import OPEN_FOLDER, OPEN_NEW, open_plain_file
 
 MOST_FILES = 1_000
-MOST_FOLDERS = 5_000  # that are looked into
+MOST_FOLDERS = 5_000  # folders that are searched
 LARGEST_FILE = 20_000_000  # bytes
 MOST_BYTES = 200_000_000
 EXECUTABLE = 0o100
 PIECE_BYTES = 1_000_000
 
 FileMark: TypeAlias = tuple[int, ...]
-"""By which a file is known to be untouched since."""
+"""Facts that show if a file is unchanged."""
 
 IsLeftOut: TypeAlias = Callable[[Path], bool]
-"""Whether a file of this whole path is passed over."""
+"""Return True if a file with this whole path is skipped."""
 
 
 class FolderContents(msgspec.Struct):
-    """Files by their paths below the folder, and words for what is not among them."""
+    """Files by their paths below the folder, and descriptions of those left out."""
 
     files: dict[str, os.stat_result] = msgspec.field(default_factory=dict)
     left_out: list[str] = msgspec.field(default_factory=list)
 
 
 def list_contents(root: Path, is_left_out: IsLeftOut) -> FolderContents:
-    """What lies nearest to the folder first, so that what is too much lies deepest."""
+    """List files, those nearest to the folder first, so that the deepest ones exceed the limit."""
     found, size, folders = FolderContents(), 0, 0
     pending = deque([root])
     while pending:
@@ -98,9 +98,9 @@ def can_run(about: os.stat_result) -> bool:
 
 
 class FileUntilEnd(io.BufferedReader):
-    """Ends where the file ended when it was opened: a program that goes on writing must not keep us for ever.
+    """A file that ends where it ended when it was opened: a program that keeps writing must not keep us for ever.
 
-    Of a file that is too large it has one byte more than any that is shared.
+    A file that is too large has one byte more than any shared file.
     """
 
     def __init__(self, raw: io.RawIOBase) -> None:
@@ -113,19 +113,19 @@ class FileUntilEnd(io.BufferedReader):
 
 
 def open_until_end(path: Path) -> FileUntilEnd:
-    """A plain file, reached following no link.
+    """Open a plain file without following links.
 
     Raises:
-        OSError: it is not to be had.
+        OSError: it cannot be opened.
     """
     return FileUntilEnd(open_plain_file(path).detach())
 
 
 def find_digest(path: Path) -> str:
-    """The SHA-256 of a file, which is reached following no link.
+    """Return the SHA-256 of a file, opened without following links.
 
     Raises:
-        OSError: it is not to be had.
+        OSError: it cannot be read.
     """
     digest = hashlib.sha256()
     with open_until_end(path) as file:
@@ -135,7 +135,7 @@ def find_digest(path: Path) -> str:
 
 
 def find_file(root: Path, name: str) -> os.stat_result | None:
-    """None: there is no plain file of this name below the folder."""
+    """Return a plain file's status; None if there is no such file below the folder."""
     *above, last = split_name(name)
     with suppress(OSError), _open_folder(root, above) as folder:
         about = os.stat(last, dir_fd=folder, follow_symlinks=False)
@@ -144,10 +144,10 @@ def find_file(root: Path, name: str) -> os.stat_result | None:
 
 
 def check_place(root: Path, name: str) -> None:
-    """Find out beforehand whether a file can get this place; the folders above it are made.
+    """Check beforehand that a file can be placed here; create the folders above it.
 
     Raises:
-        OSError: a folder or a link is in its way, or nothing may be written there.
+        OSError: a folder or a link is in its way, or the folder is read-only.
     """
     *above, last = split_name(name)
     with _open_folder(root, above, make=True) as folder:
@@ -159,19 +159,19 @@ def check_place(root: Path, name: str) -> None:
 
 
 def check_free(size: int, *places: Path) -> None:
-    """Find out beforehand whether a file of so many bytes has room on each of these disks.
+    """Check beforehand that each of these disks has room for so many bytes.
 
     Raises:
-        OSError: it has none.
+        OSError: one of them has not.
     """
     for place in places:
-        with suppress(FileNotFoundError):  # it is made when something comes
+        with suppress(FileNotFoundError):  # it is created with its first file
             if shutil.disk_usage(place).free < size:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def move_to(root: Path, name: str, part: Path) -> None:
-    """A file gets its place below the folder, whatever was there.
+    """Move a file to its place below the folder, and replace what was there.
 
     Raises:
         OSError: a folder or a link is in its way, or the disk is full.
@@ -187,7 +187,7 @@ def move_to(root: Path, name: str, part: Path) -> None:
 
 
 def _copy_to(folder: int, name: str, part: Path) -> None:
-    """From another disk a file comes whole too."""
+    """Copy from another disk, so that the file appears complete."""
     beside = f".{uuid.uuid4().hex}.new"
     try:
         with part.open("rb") as old, os.fdopen(os.open(beside, OPEN_NEW, 0o600, dir_fd=folder), "wb") as new:
@@ -203,14 +203,14 @@ def _copy_to(folder: int, name: str, part: Path) -> None:
 
 
 def move_aside(root: Path, name: str, other: str) -> None:
-    """A file below the folder gets another name beside its own."""
+    """Rename a file below the folder, within its own folder."""
     *above, last = split_name(name)
     with _open_folder(root, above) as folder:
         os.rename(last, other, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def remove_from(root: Path, name: str) -> None:
-    """A file below the folder goes, and with it the folders that it leaves empty."""
+    """Remove a file below the folder, and the folders that become empty."""
     parts = split_name(name)
     with suppress(OSError):
         with _open_folder(root, parts[:-1]) as folder:
@@ -221,7 +221,7 @@ def remove_from(root: Path, name: str) -> None:
 
 
 def split_name(name: str) -> Sequence[str]:
-    """The parts of a path below a folder.
+    """Split a path below a folder.
 
     Raises:
         ValueError: it leads elsewhere.

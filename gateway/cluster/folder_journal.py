@@ -1,7 +1,7 @@
-"""What the journal says of the folders that all gateways have, and what the files below them hold.
+"""The journal's records of shared folders, and the contents of their files.
 
-Of each file a record says its SHA-256, or that it was removed; the newest counts. What it holds lies with the files of
-conversations, under a key of its own that the record names, so that nothing is written in the place of something else.
+A record has each file's SHA-256, or says that it was removed; the newest record counts. The contents are in the store
+of files, under a separate key that the record names, so that no content is overwritten.
 """
 
 import logging
@@ -23,9 +23,9 @@ from gateway.records import records
 from gateway.records.subjects import FOLDER_SUBJECTS, folder_subject_of, token_of
 from gateway.threads import run_in_thread
 
-STORED = ".folders"  # begins the keys of what they hold: no network is called so
-REMOVAL_TTL = 90 * records.DAY  # of the word that a file was removed
-AT_A_TIME = 8  # files for which the servers are asked
+STORED = ".folders"  # starts the keys of the contents: no network has this name
+REMOVAL_TTL = 90 * records.DAY  # of the record that a file was removed
+AT_A_TIME = 8  # files that are requested at a time
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class FolderJournal:
-    """`node` is the name by which what was put from here is known."""
+    """The journal of shared folders. `node` marks contents that were stored from here."""
 
     def __init__(self, engine: Engine, node: str) -> None:
         self._engine = engine
@@ -42,24 +42,24 @@ class FolderJournal:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other gateways have it from here."""
+        """True if other gateways can fetch from us."""
         return self._store.is_shared
 
     async def list_names(self) -> list[str]:
-        """Of all folders in which something lies, or lay lately, at any gateway."""
+        """List the folders that have, or recently had, files on any gateway."""
         found = records.read_all(self._engine, FOLDER_SUBJECTS, records.FolderFile)
         return sorted({kept.folder async for _, kept in found})
 
     async def read_newest(self, folder: str, after: int = 0) -> dict[str, tuple[int, records.FolderFile]]:
-        """What came behind this sequence, by paths, with the sequences."""
+        """Return the newest records after this sequence, by path, with their sequences."""
         found = records.read_all(self._engine, folder_subject_of(folder), records.FolderFile, after, fresh=False)
         return {kept.path: (record.seq, kept) async for record, kept in found}
 
     async def append(self, folder: str, changes: Sequence[records.FolderFile]) -> None:
-        """These count from now on; what they stand in the place of goes.
+        """Append changes, and remove the records and contents that they replace.
 
         Raises:
-            EngineError: not all of it is written.
+            EngineError: not all of it was written.
         """
         await append_in_parts(self._engine, map(_make_put, changes))
         newest, replaced = dict[str, records.FolderFile](), list[tuple[Record, records.FolderFile]]()
@@ -76,7 +76,7 @@ class FolderJournal:
             await self._store.delete(_key_of(before))
 
     async def put(self, root: Path, kept: records.FolderFile, mark: FileMark) -> records.FolderFile | None:
-        """Store what a file holds, before a record says so; None: it has another mark by now, so nothing is stored.
+        """Store a file's content, before a record names it; None, and nothing stored, if the file changed meanwhile.
 
         Raises:
             EngineError: it cannot be stored.
@@ -92,10 +92,10 @@ class FolderJournal:
         return None
 
     async def fetch(self, kept: records.FolderFile, part: Path) -> bool:
-        """Write what a file holds into a new one; False: nobody has it any more.
+        """Write a file's content into a new file; return False if no gateway has it any more.
 
         Raises:
-            EngineError: nobody answers.
+            EngineError: the store does not answer.
             OSError: the disk takes no more.
         """
         with await run_in_thread(open_new_file, part) as file:
@@ -109,22 +109,22 @@ class FolderJournal:
         return False
 
     async def find_size(self, kept: records.FolderFile) -> int:
-        """How many bytes a file has; 0: nobody has it any more.
+        """Return a file's size in bytes; 0 if no gateway has it any more.
 
         Raises:
-            EngineError: nobody answers.
+            EngineError: the store does not answer.
         """
         return sum(one.size for one in await self._store.list(_key_of(kept)))
 
     async def find_lost(self, folder: str) -> list[str]:
-        """The files that a record names and nobody holds, as where the journal was taken to other servers.
+        """List files with a record but without content, as after the journal moved to other servers.
 
-        What was put from here and no record names goes: it was cut off.
+        Contents that were stored from here without a record are removed: their write was interrupted.
         """
         before, begin = await self.read_newest(folder), f"{STORED}/{token_of(folder)}"
         cut_off = await self._store.list_cut_off(begin)
         stored = {one.key for one in await self._store.list(begin)}
-        after = await self.read_newest(folder)  # meanwhile others put and remove
+        after = await self.read_newest(folder)  # other gateways may write meanwhile
         named = {_key_of(kept) for _, kept in after.values()}
         for key in (stored - named).union(cut_off):
             if key.startswith(f"{begin}/{self._own}-"):
@@ -133,7 +133,7 @@ class FolderJournal:
         return [kept.path for kept in same if kept.stored and _key_of(kept) not in stored]
 
     async def forget(self, folder: str) -> None:
-        """Nothing is kept of it any more."""
+        """Forget everything about a folder."""
         await self._engine.purge(folder_subject_of(folder))
         begin = f"{STORED}/{token_of(folder)}"
         for key in [*(one.key for one in await self._store.list(begin)), *await self._store.list_cut_off(begin)]:
@@ -141,10 +141,10 @@ class FolderJournal:
 
 
 async def run_for_all(act: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
-    """With all of them, several beside each other; where one fails, none is begun any more.
+    """Run the function for all items, several at a time; after a failure, start no more.
 
     Raises:
-        EngineError: the first that one of them raised.
+        EngineError: the first error of one of them.
     """
     waiting, errors = iter(items), list[EngineError]()
 

@@ -1,15 +1,14 @@
-"""Folders in which agents work, for every gateway: what a turn wrote at one, the next turn finds at another.
+"""Shared folders in which agents work: a turn's files on one gateway are there for the next turn on another.
 
-Theory of operation. After a turn that used tools, before its end is written, whatever is other than what both sides
-last had (the *base*, kept in the home) is put where all have it (see `folder_journal`); before a turn what has come
-since is taken. Whoever is killed before loses no more than what that turn wrote, and puts it there when it is back.
+Theory of operation. After a turn that used tools, before its end is written, all differences from the state that both
+sides last had (the *base*, kept in the home) are shared (see `folder_journal`); before a turn, changes by others are
+taken. A gateway that is killed before loses no more than the files of that turn, and shares them when it is back.
 
-What did not change here is never put, so it stands in nobody's way. What changed on both sides: whoever puts it later
-counts; where that is seen before a turn, whichever was changed later counts, and the file that was here stays beside it
-under another name. The base counts for the folder that it was made for: of one that was emptied before a turn, or put
-in its place, nothing is taken to be removed.
+Unchanged files are never shared, so they overwrite nothing. If a file changed on both sides, the later share counts; if
+that is seen before a turn, the later change counts, and the local file stays beside it under another name. The base
+belongs to one directory: if the directory was emptied before a turn, or replaced, no file counts as removed.
 
-Where others have nothing from here (the journal lies in the home), nothing of this happens.
+None of this happens if other gateways have no access (the journal is in the home).
 """
 
 import logging
@@ -52,7 +51,7 @@ from gateway.threads import run_in_thread
 
 BASES = "folders"  # beside the folder of all files
 SHOWN_LEFT_OUT = 3
-LONGEST_BESIDE = 240  # bytes of the name of a file that stays beside another one
+LONGEST_BESIDE = 240  # bytes of the name of a file that is kept beside another one
 LEFT_OUT = "other gateways do not have all that lies in {folder}: {words}"
 ABSENT = "other gateways have more than what lies in {folder}, and each turn tries to write it: {words}"
 
@@ -60,7 +59,7 @@ log = logging.getLogger(__name__)
 
 
 class SharedFolder(msgspec.Struct, frozen=True):
-    """`name`: the same at each gateway; `root`: where it lies here, without links on the way."""
+    """A shared folder; `name` is the same on each gateway, `root` is its local place, without links."""
 
     name: str
     root: Path
@@ -68,7 +67,7 @@ class SharedFolder(msgspec.Struct, frozen=True):
 
 
 class KnownFile(msgspec.Struct, frozen=True):
-    """What both sides have of a file."""
+    """The state of a file that both sides have."""
 
     sha256: str
     is_executable: bool
@@ -76,48 +75,49 @@ class KnownFile(msgspec.Struct, frozen=True):
 
 
 class KnownFolder(msgspec.Struct):
-    """What both sides have of the folder at this place on the disk."""
+    """The state of a folder that both sides have, for one directory on the disk."""
 
     place: tuple[int, int]
     files: dict[str, KnownFile] = {}
 
 
 class SharedFolders:
-    """Those of this gateway: `files` holds the folders of conversations; beside it lies what both sides have of each.
+    """The shared folders of this gateway: `files` holds the folders of conversations, with the bases beside it.
 
-    `node` is the name by which what was put from here is known.
+    `node` marks contents that were stored from here.
     """
 
     def __init__(self, engine: Engine, files: Path, node: str = "") -> None:
-        self.left_out: dict[str, str] = {}  # by folder: what others do not have, and why
-        self.absent: dict[str, str] = {}  # by folder: what only others have, and why
+        self.left_out: dict[str, str] = {}  # by folder: the files that others lack, and why
+        self.absent: dict[str, str] = {}  # by folder: the files that only others have, and why
         self._journal = FolderJournal(engine, node)
         self._files = files
         self._kept = files.with_name(BASES)
         self._refused = defaultdict[str, set[str]](set)  # by folder: the files that could not be written the last time
-        self._met: dict[str, int] = {}  # how far the journal was read for each; the first time, from its beginning
+        # by folder: the sequence up to which the journal was read; the first time, from the start
+        self._met: dict[str, int] = {}
         self._locks = defaultdict[str, anyio.Lock](anyio.Lock)
 
     @property
     def is_shared(self) -> bool:
-        """Whether others have them from us."""
+        """True if other gateways can fetch from us."""
         return self._journal.is_shared
 
     async def take(self, *folders: SharedFolder) -> None:
-        """Have here what others put there since.
+        """Take the changes by other gateways.
 
         Raises:
-            EngineError: nobody answers.
+            EngineError: the journal does not answer.
         """
         for folder in folders if self.is_shared else ():
             async with self._locks[folder.name]:
                 try:
                     await self._take(folder)
-                except OSError as error:  # a turn goes on without; it is taken before the next one
+                except OSError as error:  # the turn continues without; the next one takes it
                     _tell(self.absent, folder, ABSENT, [str(error)])
 
     async def put(self, *folders: SharedFolder) -> None:
-        """Let others have what changed here since; what cannot be put now is put the next time, and said to be left."""
+        """Share the local changes; those that fail are shared the next time, and reported."""
         for folder in folders if self.is_shared else ():
             async with self._locks[folder.name]:
                 try:
@@ -126,40 +126,40 @@ class SharedFolders:
                     _tell(self.left_out, folder, LEFT_OUT, [str(error)])
 
     async def sync(self, *folders: SharedFolder) -> None:
-        """Take and put, at a start: of what was cut off in the middle of it nothing stays.
+        """Take and share at the start, and remove the remains of interrupted writes.
 
         Raises:
-            EngineError: nobody answers.
+            EngineError: the journal does not answer.
         """
         for folder in folders if self.is_shared else ():
             await self.take(folder)
             async with self._locks[folder.name]:
-                with suppress(OSError):  # whoever puts says it
+                with suppress(OSError):  # sharing reports it
                     await self._forget_lost(folder)
             await self.put(folder)
 
     async def fetch_all(self, find_root: Callable[[str], SharedFolder | None]) -> None:
-        """Have here what others put into the folders that are found by their names, and into those of conversations.
+        """Take the folders that are found by their names, and those of conversations.
 
         Raises:
-            EngineError: nobody answers.
+            EngineError: the journal does not answer.
         """
         for name in await self.list_names():
             if folder := find_root(name) or find_chat_folder(self._files, name):
                 await self.take(folder)
 
     async def list_names(self) -> list[str]:
-        """Of all folders in which something lies, at any gateway."""
+        """List all folders with files, on any gateway."""
         return await self._journal.list_names() if self.is_shared else []
 
     async def forget(self, folder: str) -> None:
-        """Nothing of this folder is kept for others any more; what lies in it is for the caller to remove."""
+        """Forget a folder in the journal; the caller removes its files."""
         if self.is_shared:
             await self._journal.forget(folder)
             await run_in_thread(lambda: find_known_place(self._kept, folder).unlink(missing_ok=True))
 
     async def _forget_lost(self, folder: SharedFolder) -> None:
-        """What nobody holds any more is not known to both sides, so that it is put anew."""
+        """Remove files that no gateway has from the base, so that they are shared again."""
         if lost := await self._journal.find_lost(folder.name):
             base = await run_in_thread(self._read_known, folder)
             base.files = {path: known for path, known in base.files.items() if path not in lost}
@@ -172,7 +172,7 @@ class SharedFolders:
         if newest or is_first:
             base = await run_in_thread(self._read_known, folder, bool(newest))
             before = dict(base.files)
-            if is_first:  # of a journal that says nothing of a file, it is no base
+            if is_first:  # a file without a record is no part of the base
                 base.files = {path: known for path, known in base.files.items() if path in newest}
 
             async def take(one: tuple[int, records.FolderFile]) -> None:
@@ -181,7 +181,7 @@ class SharedFolders:
                     missed[kept.path] = why
 
             removed = {path: one for path, one in newest.items() if not one[1].sha256}
-            for one in removed.values():  # before the others: a file may stand where a folder is to come
+            for one in removed.values():  # before the others: a folder may replace a file
                 await take(one)
             await run_for_all(take, (one for path, one in newest.items() if path not in removed))
             if base.files != before:
@@ -192,7 +192,7 @@ class SharedFolders:
         _tell(self.absent, folder, ABSENT, [f"{path!a}: {why}" for path, why in sorted(missed.items())])
 
     async def _take_file(self, folder: SharedFolder, base: KnownFolder, kept: records.FolderFile) -> str:
-        """A file that cannot be written here is put nowhere else for that: why, and it is tried the next time again."""
+        """Take one file; return why it cannot be written here. It is kept for others, and retried the next time."""
         path, known = kept.path, base.files.get(kept.path)
         try:
             is_known = known and (known.sha256, known.is_executable) == (kept.sha256, kept.is_executable)
@@ -205,11 +205,11 @@ class SharedFolders:
                 return ""
             is_changed = here is not None and digest != (known.sha256 if known else "")
             if here and is_changed and find_change(here, known) > kept.changed:
-                return ""  # it is put the next time
+                return ""  # it is shared the next time
             if kept.sha256:
                 await self._check_room(folder, kept)
             if kept.sha256 and not await self._fetch(folder, kept, is_changed=is_changed):
-                return ""  # a newer one took its place meanwhile, or it is lost, which a start finds
+                return ""  # a newer one replaced it, or it is lost, which a start finds
             if not kept.sha256:
                 await run_in_thread(_remove, folder, path, is_changed)
             _note(base, kept, await run_in_thread(find_file, folder.root, path))
@@ -220,10 +220,10 @@ class SharedFolders:
         return ""
 
     async def _check_room(self, folder: SharedFolder, kept: records.FolderFile) -> None:
-        """What cannot be written is not fetched for that before each turn.
+        """Check the room before a file is fetched, so that a failing one is not fetched before each turn.
 
         Raises:
-            OSError: it cannot.
+            OSError: it cannot be written.
         """
         await run_in_thread(check_place, folder.root, kept.path)
         if kept.path in self._refused[folder.name]:
@@ -253,7 +253,7 @@ class SharedFolders:
 
         try:
             await run_for_all(put, changed)
-        except EngineError as error:  # what is stored by now counts; else it would be stored anew each time
+        except EngineError as error:  # contents stored so far count; otherwise they would be stored again each time
             left_out.insert(0, str(error))
         if changes:
             await self._journal.append(folder.name, changes)
@@ -282,7 +282,7 @@ class SharedFolders:
 
 
 def _tell(told: dict[str, str], folder: SharedFolder, about: str, items: Sequence[str]) -> None:
-    """In the log when it is new, and in `told` as long as it holds."""
+    """Log a report when it is new, and keep it in `told` while it holds."""
     words = "; ".join(items[:SHOWN_LEFT_OUT])
     if len(items) > SHOWN_LEFT_OUT:
         words += f"; and {len(items) - SHOWN_LEFT_OUT} more"
@@ -299,18 +299,18 @@ def find_known_place(kept: Path, folder: str) -> Path:
 
 
 def _is_left_out(folder: SharedFolder, path: str) -> bool:
-    """Asks whether it, or a folder on the way to it, is passed over."""
+    """Return True if the file, or a folder above it, is skipped."""
     below = PurePosixPath(path)
     return any(folder.is_left_out(folder.root / one) for one in (below, *below.parents[:-1]))
 
 
 def find_change(about: os.stat_result, known: KnownFile | None) -> float:
-    """When it was changed here. One that both sides never had may be a copy that is older than its place."""
+    """Return when it was changed here. A file outside the base may be a copy that is older than its place."""
     return max(about.st_mtime, about.st_ctime) if known else about.st_mtime
 
 
 def _find_known_digest(path: Path, about: os.stat_result | None, known: KnownFile | None) -> str:
-    """The SHA-256 of a file, read where it may be another one than before; empty: it is not there."""
+    """Return the SHA-256 of a file, read only if it may have changed; "" if it is missing."""
     if about is None:
         return ""
     return known.sha256 if known and known.mark == mark_of(about) else find_digest(path)
@@ -338,7 +338,7 @@ def _find_gone(root: Path, found: FolderContents, base: KnownFolder) -> list[str
 def _describe(
     folder: SharedFolder, path: str, about: os.stat_result, known: KnownFile, base: KnownFolder
 ) -> records.FolderFile:
-    """What the journal is to say of a file; where what it holds is to be stored comes later."""
+    """Describe a file for the journal; the place of its content is added later."""
     changed = find_change(about, base.files.get(path))
     return records.FolderFile(
         folder=folder.name, path=path, sha256=known.sha256, is_executable=known.is_executable, changed=changed
@@ -360,7 +360,7 @@ def _remove(folder: SharedFolder, path: str, is_changed: bool) -> None:
 
 
 def _place(folder: SharedFolder, kept: records.FolderFile, part: Path, is_changed: bool) -> None:
-    """What has come gets its place; what was there and has changed stays beside it."""
+    """Place a fetched file; a changed local one is kept beside it."""
     try:
         if find_digest(part) != kept.sha256:
             raise OSError("it is not what it is said to be")
@@ -380,23 +380,23 @@ def _keep_beside(folder: SharedFolder, path: str) -> None:
 
 
 def _shorten(name: str) -> str:
-    """So that more can be written behind it: names have 255 bytes at most."""
+    """Shorten a name so that a suffix fits: names have at most 255 bytes."""
     return os.fsencode(name)[:LONGEST_BESIDE].decode(errors="ignore")
 
 
 def make_chat_folder(path: Path) -> SharedFolder:
-    """What an agent wrote in the folder of a conversation; what came in there goes its own way."""
+    """Return the shared folder for an agent's files in a conversation; received files take another way."""
     return SharedFolder("/".join((FOLDER, *path.parts[-2:])), path.parent.resolve() / path.name, is_received)
 
 
 def find_chat_folder(files: Path, name: str) -> SharedFolder | None:
-    """The one of this name, below the folder of them all; None: it is of no conversation."""
+    """Return the conversation folder of this name; None if it belongs to no conversation."""
     begin, _, key = name.partition("/")
     return make_chat_folder(files / key) if begin == FOLDER and is_key(key) and key.count("/") == 1 else None
 
 
 def list_chat_folders(files: Path) -> list[SharedFolder]:
-    """Those of all conversations that are here, where an agent has written something, or had."""
+    """List the local conversation folders in which an agent has, or had, written."""
     paths = [path for path in sorted(files.glob("[!.]*/*")) if path.is_dir() and not path.is_symlink()]
     found = [(path, make_chat_folder(path)) for path in paths]
     return [
@@ -413,12 +413,12 @@ def _is_written(path: Path) -> bool:
 
 
 def is_received(path: Path) -> bool:
-    """Asks whether it came in, or is coming."""
+    """Return True if the file was received, or is being received."""
     return bool(RECEIVED_NAME.fullmatch(path.name.removeprefix(".").removesuffix(".new"))) or is_steering(path)
 
 
 def is_steering(path: Path) -> bool:
-    """Asks whether agents take instructions from it: each gateway's owner puts such files there."""
+    """Return True if agents take instructions from it: each gateway's owner provides such files."""
     return path.name.lower() in INSTRUCTIONS or path.name.lower() in STEERING_FOLDERS
 
 

@@ -1,9 +1,9 @@
-"""The lock on a journal that servers keep: all its nodes have it together, or one alone who takes it elsewhere.
+"""The lock on a journal of servers: all its nodes share it, or one process has it alone for a migration.
 
-A node has a lease of its own, and who takes the journal elsewhere the lease `exchange`. Each takes its own before it
-looks for those of others. So of two that come at once at least one sees the other: a node goes back and stands by, and
-the other one waits until no node is left. Who could not renew in time writes nothing until it has looked again, and
-whoever is killed is out of the way when a lease is over.
+A node has a lease of its own, and a migration the lease `exchange`. Each takes its own before it looks for others'
+leases. So of two that come at once at least one sees the other: a node goes back and stands by, and a migration waits
+until no node is left. A process that could not renew in time writes nothing until it has checked again, and a killed
+process is out of the way when its lease expires.
 """
 
 import logging
@@ -25,11 +25,11 @@ from gateway.errors import ConfigError, EngineError, ExitCode, NoRoom
 if TYPE_CHECKING:
     from gateway.cluster.nats.engine import NatsEngine
 
-NODES, EXCHANGE = "node.", "exchange"  # the first begins the leases of nodes
+NODES, EXCHANGE = "node.", "exchange"  # the first starts the leases of nodes
 LEASE_SECONDS = 8.0
 RENEWAL_PAUSE = 2.0
-GLANCE = 1.0  # between two looks at whether the way is free
-RETURN_SECONDS = 15.0  # what was begun waits so long for servers that are away
+GLANCE = 1.0  # between two checks if the way is free
+RETURN_SECONDS = 15.0  # for which started work waits for absent servers
 
 ReportWaiting: TypeAlias = Callable[[str], None]
 FindObstacle: TypeAlias = Callable[[], Awaitable[str]]
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class NodeHome(msgspec.Struct, frozen=True):
-    """A gateway among those that share a journal: its name, and where its home lies, which no other has."""
+    """A gateway among those that share a journal: its name, and the unique place of its home."""
 
     name: str
     home: str
@@ -48,7 +48,7 @@ class NodeHome(msgspec.Struct, frozen=True):
 
 
 def describe_place(root: Path) -> str:
-    """Where a home lies, for the people of other machines."""
+    """Describe the place of a home, for people on other hosts."""
     return f"{socket.gethostname()}:{root.resolve()}"
 
 
@@ -56,25 +56,25 @@ def describe_place(root: Path) -> str:
 async def join_journal(
     engine: "NatsEngine", node: NodeHome, report: ReportWaiting | None = None
 ) -> AsyncIterator[None]:
-    """Work on the journal beside other nodes while inside; `report` hears again and again for whom it is waited.
+    """Work on the journal beside other nodes inside the block; `report` gets repeatedly what it waits for.
 
     Raises:
         ConfigError: another home has a node of this name.
-        EngineError: the journal was taken elsewhere.
+        EngineError: the journal was moved.
     """
     lease = await _take_node(engine, node, WaitReport(report))
     engine.write_under(lease)
     async with keep_lease(lease):
-        await engine.check_mark()  # while we stood by it may have been taken elsewhere
+        await engine.check_mark()  # it may have been moved while we stood by
         yield
 
 
 @asynccontextmanager
 async def reserve_journal(engine: "NatsEngine", who: NodeHome, patience: float) -> "AsyncIterator[JournalLease]":
-    """No node works on the journal while inside. One that was killed has its lease for a while, and is waited for.
+    """Keep all nodes off the journal inside the block. The lease of a killed node is waited for.
 
     Raises:
-        EngineError: nodes were there for longer than LEASE_SECONDS and `patience`, or somebody else takes it elsewhere.
+        EngineError: nodes remained for longer than LEASE_SECONDS and `patience`, or another migration runs.
     """
     limit = time.monotonic() + LEASE_SECONDS + patience
     while (lease := await try_lease(engine, EXCHANGE, str(who), _name_nodes)) is None:
@@ -91,7 +91,7 @@ async def reserve_journal(engine: "NatsEngine", who: NodeHome, patience: float) 
 
 
 async def _wait_for_nodes(engine: Engine, limit: float) -> list[str]:
-    """Those that are still there then."""
+    """Wait for the nodes to leave, and return those that are left at the limit."""
     while True:
         nodes = [*(await engine.holders(NODES)).values()]
         if not nodes or time.monotonic() > limit:
@@ -101,13 +101,13 @@ async def _wait_for_nodes(engine: Engine, limit: float) -> list[str]:
 
 @asynccontextmanager
 async def keep_lease(lease: "JournalLease") -> AsyncIterator[None]:
-    """It is renewed until this is left, and given up then."""
+    """Renew the lease inside the block, and release it at the end."""
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(lease.keep)
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - raised below: what leaves a task group comes out as a group
+        except Exception as error:  # noqa: BLE001 - raised below: an error that leaves a task group becomes a group
             failure = error
         finally:
             tasks.cancel_scope.cancel()
@@ -124,21 +124,21 @@ async def _find_nothing() -> str:
 async def try_lease(
     engine: Engine, key: str, holder: str, find_obstacle: FindObstacle = _find_nothing
 ) -> "JournalLease | None":
-    """None: somebody else has it."""
+    """Take a lease; None if another holder has it."""
     begun = time.monotonic()
     lease = await engine.lease(key, holder, LEASE_SECONDS)
     return JournalLease(engine, key, holder, lease, begun + LEASE_SECONDS, find_obstacle) if lease else None
 
 
 class WaitReport:
-    """Tells for what it is waited: the log once, and whoever wants to hear it again and again."""
+    """Reports what is waited for: to the log once, and to `report` repeatedly."""
 
     def __init__(self, report: ReportWaiting | None) -> None:
         self._report = report
         self._told = ""
 
     def tell(self, why: str) -> None:
-        """What was told last is told again where nothing is known."""
+        """Report the reason; without one, repeat the last."""
         if why and why != self._told:
             log.info("%s", why)
             self._told = why
@@ -147,9 +147,10 @@ class WaitReport:
 
 
 class JournalLease:
-    """A lease that is renewed as long as the servers are there.
+    """A lease that is renewed while the servers are there.
 
-    Where it ran out, because they were away or we stood still, `find_obstacle` says why it may not be taken anew.
+    After it ran out, because the servers were away or this process hung, `find_obstacle` says why it may not be taken
+    again.
     """
 
     def __init__(
@@ -158,25 +159,25 @@ class JournalLease:
         self._engine = engine
         self._key, self._holder = key, holder
         self._lease = lease
-        self._until = until  # nobody else has it before
+        self._until = until  # no other process has it before
         self._find_obstacle = find_obstacle
         self._failure = ""  # of the last renewal
 
     @property
     def is_certain(self) -> bool:
-        """Asks whether nobody else can have it now."""
+        """True if no other process can have it now."""
         return time.monotonic() < self._until
 
     @property
     def failure(self) -> str:
-        """Why it is not ours for certain; empty where the servers do not say why."""
+        """The reason why it may not be ours; "" if the servers give none."""
         return "" if self.is_certain else self._failure
 
     async def wait(self) -> None:
-        """Until it is ours for certain; servers that were away have to say so first.
+        """Wait until it is certainly ours; servers that were away must confirm it.
 
         Raises:
-            EngineError: they did not within the time.
+            EngineError: they did not in time.
         """
         limit = time.monotonic() + RETURN_SECONDS
         while not self.is_certain:
@@ -186,7 +187,7 @@ class JournalLease:
             await anyio.sleep(0.05)
 
     async def keep(self) -> None:
-        """Renew it for ever; where that may not be any more, end: what is owed is for others."""
+        """Renew it for ever; end this gateway if it may not continue: the pending work is for others."""
         while True:
             await anyio.sleep(RENEWAL_PAUSE)
             begun = time.monotonic()
@@ -201,7 +202,7 @@ class JournalLease:
                 self._until, self._failure = begun + LEASE_SECONDS, ""
 
     async def _renew(self) -> str:
-        """Where it ran out it is taken anew; who stands against that."""
+        """Renew, or take it again after it ran out; return the obstacle, or ""."""
         if await self._lease.renew():
             return ""
         lease = await self._engine.lease(self._key, self._holder, LEASE_SECONDS)
@@ -216,10 +217,10 @@ class JournalLease:
 
 
 async def _take_node(engine: "NatsEngine", node: NodeHome, report: WaitReport) -> JournalLease:
-    """The lease of this node, as soon as nobody takes the journal elsewhere; servers that are away are waited for.
+    """Take this node's lease once no migration runs; absent servers are waited for.
 
     Raises:
-        ConfigError: another home has a node of this name, and it is no former one of ours that was lost.
+        ConfigError: another home has a node of this name, and it is not a lost lease of ours.
     """
     key, twin_since = f"{NODES}{node.name}", 0.0
 

@@ -1,7 +1,7 @@
-"""A part that runs on one node at a time: on the one that holds its lease. On the others it stands by.
+"""A part that runs on one node at a time: the one with its lease. On the others it stands by.
 
-It keeps the lease while it is paused, and while it is started again after a fault. Where it has not worked for a while
-and another node waits for it, that one may try.
+It keeps the lease while it is paused, and while it restarts after a fault. If it has not worked for a while and another
+node waits for it, that node may try.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,13 +13,13 @@ import anyio.lowlevel
 from gateway.cluster.nodes import Nodes
 from gateway.daemon.parts import Part, ServeFunction
 
-ILL_SECONDS = 60.0  # then another node may try
+ILL_SECONDS = 60.0  # after that another node may try
 
 
 class LeasePart(Part):
-    """`key` names the lease; parts may share one. `rest` hears why it stands by, each time that it begins to.
+    """A part with a lease named `key`, which parts may share. `rest` gets the reason each time that it stands by.
 
-    `prepare` does beforehand what takes long, so that it works as soon as it has the lease.
+    `prepare` does slow work in advance, so that the part works as soon as it has the lease.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
-"""`hermes-gateway migrate`: the journal leaves the home for the NATS servers, or comes back.
+"""`hermes-gateway migrate`: move the journal from the home to the NATS servers, or back.
 
-It may be cut off at any moment and be run again. The servers' copy is marked until it is whole and the file is set
-aside, so that no gateway begins with less; and what came back is marked there as gone before the file gets its name.
+It may be interrupted at any moment and run again. The servers' copy is marked until it is complete and the file is set
+aside, so that no gateway starts with less; on the way back the servers' copy is marked as moved before the file gets
+its name.
 """
 
 import argparse
@@ -50,7 +51,7 @@ PATIENCE = 5.0
 
 @dataclass(slots=True)
 class JournalCopy:
-    """What was taken along, and how far it is meanwhile."""
+    """The copied data, and the progress."""
 
     home: Home
     servers: str
@@ -59,11 +60,11 @@ class JournalCopy:
     digest: JournalDigest = field(default_factory=JournalDigest)
     consumers: list[StoredConsumer] = field(default_factory=list)
     files: int = 0
-    kept: Path | None = None  # where the file is now
+    kept: Path | None = None  # the place of the old file
 
     @property
     def place(self) -> str:
-        """As it stands on the servers' copy."""
+        """The name of this home in the servers' mark."""
         return describe_place(self.home.root)
 
     def count(self, done: int) -> None:
@@ -116,7 +117,7 @@ def describe(copy: JournalCopy, to: str) -> str:
 
 
 async def take_to_servers(copy: JournalCopy, address: JournalServers, who: NodeHome) -> None:
-    """Raises EngineError; the file is as before then."""
+    """Copy to the servers. Raises EngineError; the file is unchanged then."""
     path = copy.home.journal
     async with reserve_servers(address, who) as (engine, _):
         servers, mark = engine.get_journal(), parse_mark(await engine.read_mark())
@@ -148,7 +149,7 @@ async def copy_to_servers(copy: JournalCopy, servers: "NatsJournal") -> None:
 
 
 async def take_to_file(copy: JournalCopy, address: JournalServers, who: NodeHome) -> None:
-    """Raises EngineError; the servers' copy is as before then."""
+    """Copy to the file. Raises EngineError; the servers' copy is unchanged then."""
     path, moved = copy.home.journal, Mark(MOVED, copy.place)
     async with reserve_servers(address, who) as (engine, lease):
         servers, mark = engine.get_journal(), parse_mark(await engine.read_mark())
@@ -161,8 +162,8 @@ async def take_to_file(copy: JournalCopy, address: JournalServers, who: NodeHome
         part = path.with_name(f"{path.name}.part")
         await copy_to_file(copy, engine, part)
         copy.files = await fetch_files(engine, copy.home)
-        await servers.set_mark(str(moved))  # from here on no node begins
-        if not lease.is_certain:  # one may have begun before
+        await servers.set_mark(str(moved))  # from here on no node starts
+        if not lease.is_certain:  # one may have started before
             await servers.set_mark("")
             raise EngineError("the migration stood still for too long, and gateways may have worked: run it again")
         remove_search_index(copy.home.search)
@@ -186,7 +187,7 @@ async def copy_to_file(copy: JournalCopy, engine: "NatsEngine", part: Path) -> N
 
 @asynccontextmanager
 async def reserve_servers(address: JournalServers, who: NodeHome) -> "AsyncIterator[tuple[NatsEngine, JournalLease]]":
-    """The servers' journal, on which no gateway works meanwhile; EngineError: one does."""
+    """Open the servers' journal without any gateway on it; raises EngineError if one uses it."""
     async with (
         await open_servers(address, takes_marked=True) as engine,
         reserve_journal(engine, who, PATIENCE) as lease,
@@ -195,14 +196,14 @@ async def reserve_servers(address: JournalServers, who: NodeHome) -> "AsyncItera
 
 
 def check_file(path: Path) -> None:
-    """Raises EngineError: it is not there, or not whole."""
+    """Raise EngineError if the file is missing or damaged."""
     if damaged := verify_journal(path).damaged:
         what = f"{path}: {damaged[0]} is not as it was written: the disk has changed it"
         raise EngineError(f"{what}; put a backup back with: hermes-gateway backup restore FILE")
 
 
 async def read_all(records: Iterable[StoredRecord]) -> AsyncIterator[StoredRecord]:
-    """One after the other, with a pause now and then for the lease."""
+    """Yield the records with a pause now and then, to renew the lease."""
     for number, record in enumerate(records):
         if number % 500 == 0:
             await anyio.lowlevel.checkpoint()

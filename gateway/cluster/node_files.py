@@ -1,6 +1,6 @@
-"""What each node has in files: its settings, its hooks and loaded skills, by which nodes see that they differ.
+"""The files of each node: its settings, hooks and loaded skills, compared between nodes.
 
-What is a machine's own (its port, its logs, its copies, its name) may differ, and so does a hook that is still read.
+Settings of a host (its port, logs, backups, name) may differ, and so may a hook that is still being read.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ ListFolders: TypeAlias = Callable[[str], list[str]]
 
 
 def find_files(settings: Settings, hooks: FolderHooks, skills: SkillHooks) -> NodeFiles:
-    """Of this node."""
+    """Return the digests of this node's files."""
     digests = {name: one.digest for name, one in hooks.folders.items()}
     return NodeFiles(digest_of_settings(settings), digest_of_hooks(digests), tuple(skills.list_missing()))
 
@@ -45,14 +45,14 @@ def digest_of_settings(settings: Settings) -> str:
 
 
 def digest_of_hooks(digests: Mapping[str, str]) -> str:
-    """Nothing while one of them is still to be read."""
+    """Return a digest of all hooks; "" while one of them is still to be read."""
     return _digest_of(msgspec.json.encode(digests, order="deterministic")) if all(digests.values()) else ""
 
 
 def list_differences(own: NodeFacts, others: list[NodeFacts], list_folders: ListFolders) -> list[str]:
-    """For whoever looks after them. A node that says nothing of it differs in nothing.
+    """Describe the differences for an operator. A node that does not report its files has none.
 
-    `list_folders` says which hooks differ on the node of a name, where that is known.
+    `list_folders` returns the differing hooks of a node, if known.
     """
     found = []
     for other in others:
@@ -66,7 +66,7 @@ def list_differences(own: NodeFacts, others: list[NodeFacts], list_folders: List
 
 
 def list_missing_skills(own: NodeFacts, others: list[NodeFacts]) -> Iterator[str]:
-    """A skill that none of them has was removed everywhere, and is no difference."""
+    """Yield skills that some nodes lack. A skill that all of them lack was removed everywhere, and is no difference."""
     places = [("here", own), *((f"on {other.name}", other) for other in others)]
     known = [{*facts.missing_skills} for _, facts in places]
     nowhere = set.intersection(*known)
@@ -76,7 +76,7 @@ def list_missing_skills(own: NodeFacts, others: list[NodeFacts]) -> Iterator[str
 
 
 def list_other_folders(hooks: FolderHooks, node: str) -> list[str]:
-    """Which hooks are not alike, each by its name, and what each of both has. Of many, how many more they are."""
+    """List the differing hooks by name, with the version of both sides; of many, the number of the rest."""
     known = hooks.others.find(node) if hooks.others else None
     if known is None:
         return []

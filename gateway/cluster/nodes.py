@@ -1,15 +1,15 @@
-"""What one node at a time does of all that share a journal: it reads a bot's messages, it tends what is kept.
+"""The work that one node at a time does for all that share a journal: read a bot's messages, maintain the records.
 
-For each such thing there is a lease. Its holder renews it and works; the others stand by. None of them asks again and
-again who holds what: every node says it, live, with all that it holds and waits for, every two seconds and whenever
-that changes. What nobody has said to hold for as long as a lease lasts is free, and tried.
+Each such task has a lease. Its holder renews it and works; the others stand by. They do not ask for the holder
+repeatedly: every node announces, live, all that it holds and waits for, every two seconds and at each change. A lease
+that no node has announced for as long as it lasts is free, and tried.
 
-- Who cannot renew in time stops before anybody else can begin (`certain_for`), whether the journal answers or not. What
-  it writes is fenced besides, by the place that it read up to; a lease spares others the work, and decides nothing.
-- Who ends gives back what it holds, and says so: another goes on at once.
-- Of several bots, a node that holds two more than another gives one to it.
-- Of many that wait for one thing that is free, each tries at a moment of its own; the first one says that it has it.
-- With one node all of this is a question and an answer in memory.
+- A node that cannot renew in time stops before another can start (`certain_for`), even if the journal does not answer.
+  Its writes are also fenced, by the position that it read up to; a lease only saves others the work.
+- A node that ends returns its leases and announces it: another one continues at once.
+- A node that holds two more bots than another gives one to it.
+- Of many nodes that wait for one free lease, each tries at a moment of its own; the first one announces that it has it.
+- With a single node all of this is a question and an answer in memory.
 """
 
 import logging
@@ -31,16 +31,16 @@ from gateway.engine.interface import Engine, Lease
 from gateway.errors import EngineError
 from gateway.records import subjects
 
-TENDING = "tending"  # the lease of whoever tends what all nodes share
-SCHEDULE = "schedule"  # of whoever calls the hooks that are due: not each node may tell hooks
+TENDING = "tending"  # the lease for maintenance that all nodes share
+SCHEDULE = "schedule"  # the lease for scheduled hooks, which must not be called by every node
 LEASE_SECONDS = 8.0
-LONE_LEASE_SECONDS = 86400.0  # where the journal is a file, which no other node can open: nobody waits for its end
-RENEWALS = 4.0  # within the time of a lease; by the time of one of these before its end its holder has stopped
-GLANCE = 0.5  # between two tries for what seems to be free
-TURN = 0.05  # about so much lies between the tries of two who wait: many would ask the journal all at once
-LOAD_PAUSE = 0.3  # who holds one more than another leaves so much time to it
-GIVEN_PAUSE = 2.0  # who has given something away leaves so much to those who wanted it
-GIVEN_SECONDS = 300.0  # what was given away and came back stays for so long
+LONE_LEASE_SECONDS = 86400.0  # for a journal in a file, which no other node can open: no one waits for its end
+RENEWALS = 4.0  # within the time of a lease; its holder stops one such interval before its end
+GLANCE = 0.5  # between two tries for a lease that seems free
+TURN = 0.05  # about the time between the tries of two waiting nodes: many would ask the journal all at once
+LOAD_PAUSE = 0.3  # a node that holds one more than another waits for so much longer
+GIVEN_PAUSE = 2.0  # a node that gave something away waits for so long
+GIVEN_SECONDS = 300.0  # a lease that was given away and came back stays for so long
 
 FindFiles: TypeAlias = Callable[[], NodeFiles | None]
 
@@ -48,10 +48,10 @@ log = logging.getLogger(__name__)
 
 
 class OwnLease(msgspec.Struct, eq=False):
-    """One that this node holds, and what is done under it."""
+    """A lease of this node, and the work under it."""
 
     lease: Lease
-    until: float  # before this nobody else begins, by the steady clock
+    until: float  # no other node starts before this, by the steady clock
     since: float
     scopes: set[anyio.CancelScope] = msgspec.field(default_factory=set)
     is_well: bool = False
@@ -70,7 +70,7 @@ class Nodes:
     """This node, which does the work of its `roles`, and the `others`. Leases are renewed while `run` runs."""
 
     def __init__(self, engine: Engine, name: str, roles: tuple[NodeRole, ...], seconds: float = 0.0) -> None:
-        """`seconds`: how long a lease lasts that is not renewed; 0: as long as suits the journal."""
+        """Create it; `seconds` is the time of a lease without a renewal, 0 for the journal's default."""
         self.name, self.roles = name, roles
         self._engine = engine
         seconds = seconds or (LEASE_SECONDS if engine.files.is_shared else LONE_LEASE_SECONDS)
@@ -80,7 +80,7 @@ class Nodes:
         self._find_files: FindFiles = NodeFiles
         self._held: dict[str, OwnLease] = {}
         self._waits: Counter[str] = Counter()
-        self._given: dict[str, float] = {}  # when they were given away
+        self._given: dict[str, float] = {}  # when each was given away
         self._changed = anyio.Event()
         self._one_at_a_time = anyio.Lock()
         self._is_gone = False
@@ -91,7 +91,10 @@ class Nodes:
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Until cancelled. A journal that fails is waited for. Others hear what `find_files` finds in files here."""
+        """Run until cancelled; a failing journal is waited for.
+
+        `find_files` returns this node's files for the announcements.
+        """
         self._find_files = find_files
         heard = await self._engine.tail(subjects.PRESENCE_SUBJECTS)
         try:
@@ -114,7 +117,7 @@ class Nodes:
                 await self._tell()
 
     async def take(self, key: str, tell: Callable[[str], None]) -> None:
-        """Wait until this lease is ours; `tell` hears who has it meanwhile, "" where nobody knows."""
+        """Wait for this lease; `tell` gets its present holder, "" if unknown."""
         self._waits[key] += 1
         self._changed.set()
         try:
@@ -133,7 +136,7 @@ class Nodes:
 
     @contextmanager
     def working(self, key: str) -> Iterator[anyio.CancelScope]:
-        """What is done inside is cancelled when the lease may end, or is to be given to another node."""
+        """Cancel the work inside the block when the lease may end, or moves to another node."""
         own = self._held[key]
         with anyio.CancelScope(deadline=own.until) as scope:
             own.scopes.add(scope)
@@ -144,15 +147,15 @@ class Nodes:
                 own.is_well = bool(own.scopes) and own.is_well
 
     def note_well(self, key: str) -> None:
-        """What is done under it works."""
+        """Note that the work under the lease succeeds."""
         if own := self._held.get(key):
             own.is_well = True
             self._changed.set()
 
     async def release(self, key: str, *, is_given: bool = False) -> None:
-        """Give it back, so that another node goes on at once, unless something is still done under it here.
+        """Return the lease, so that another node continues at once, unless work under it still runs here.
 
-        What `is_given` is for others to try: whether or not they can, it is not given again soon.
+        A lease that `is_given` is for others to try: in any case it is not given again soon.
         """
         own = self._held.get(key)
         if own is None or own.scopes:
@@ -161,22 +164,22 @@ class Nodes:
             self._given[key] = anyio.current_time()
         del self._held[key]
         with anyio.move_on_after(self._pause, shield=True):
-            with suppress(EngineError):  # it ends by itself
+            with suppress(EngineError):  # it expires
                 await own.lease.release()
             await self._tell()
 
     def certain_for(self, key: str) -> float:
-        """The seconds from now in which nobody else can have it: so long may last what cannot be broken off."""
+        """Return for how many seconds no other node can have it: uninterruptible work may take that long."""
         own = self._held.get(key)
         return max(own.until - anyio.current_time(), 0.0) if own else 0.0
 
     def is_wanted(self, key: str) -> bool:
-        """Does another node wait for it, and was it not given away only lately?"""
+        """Return True if another node waits for it, and it was not given away recently."""
         is_new = anyio.current_time() - self._given.get(key, -GIVEN_SECONDS) >= GIVEN_SECONDS
         return is_new and bool(self.others.list_waiting(key))
 
     def describe(self) -> NodeFacts:
-        """This one."""
+        """Describe this node."""
         held = {key: own for key, own in self._held.items() if self.certain_for(key)}
         holds = {key: own.since for key, own in held.items()}
         works = tuple(key for key, own in held.items() if own.is_well)
@@ -184,12 +187,12 @@ class Nodes:
         return NodeFacts(self.name, self._run, self._since, holds, works, waits, self._is_gone, roles=self.roles)
 
     def describe_all(self) -> NodeFacts:
-        """This one, with what it has in files."""
+        """Describe this node with its files."""
         files = self._find_files() or NodeFiles()
         return msgspec.structs.replace(self.describe(), **files._asdict(), clock=time.time())
 
     def _find_patience(self, key: str) -> float:
-        """How long others who want it may have it first: who has less to do, and by chance who has no more."""
+        """Return how long others may take it first: those with less work, and by chance those with no more."""
         if anyio.current_time() - self._given.get(key, -self._seconds) < self._seconds:
             return GIVEN_PAUSE
         mine, theirs = self.describe().bots, [one.bots for one in self.others.list_waiting(key)]
@@ -214,7 +217,7 @@ class Nodes:
                 self.others.wake()
 
     async def _renew_all(self) -> None:
-        with anyio.move_on_after(self._seconds):  # servers that are away hold up nothing but this
+        with anyio.move_on_after(self._seconds):  # absent servers block only this
             async with anyio.create_task_group() as tasks:
                 for key, own in list(self._held.items()):
                     tasks.start_soon(self._renew, key, own)
@@ -223,12 +226,12 @@ class Nodes:
         begun = anyio.current_time()
         try:
             is_ours = await own.lease.renew()
-            if not is_ours and begun < own.until:  # an answer was lost: it is ours all the same, or free
+            if not is_ours and begun < own.until:  # an answer was lost: it is still ours, or free
                 lease = await self._engine.lease(key, self.name, self._seconds)
                 own.lease, is_ours = lease or own.lease, lease is not None
         except EngineError as error:
             log.debug("the lease %s cannot be renewed now: %s", key, error)
-            return  # what is done under it ends in time by itself
+            return  # the work under it ends in time
         if is_ours:
             own.extend(begun + self._seconds - self._pause)
         elif self._held.get(key) is own:
@@ -237,7 +240,7 @@ class Nodes:
             self._changed.set()
 
     def _give_to_others(self) -> None:
-        """Of bots, one to a node that has two fewer and waits for it."""
+        """Give a bot to a node that has two fewer and waits for it."""
         mine = self.describe().bots
         for key, own in sorted(self._held.items()):
             fewest = min((one.bots for one in self.others.list_waiting(key)), default=mine)
@@ -248,7 +251,7 @@ class Nodes:
                 return
 
     async def _tell(self) -> None:
-        """It is said again soon, so one that is lost is none."""
+        """Announce this node; a lost announcement does no harm, because it is repeated soon."""
         with suppress(EngineError):
             where = subjects.presence_subject_of(self.name)
             await self._engine.publish(where, msgspec.json.encode(self.describe_all()))

@@ -1,8 +1,8 @@
-"""Guards that other gateways on the journal have, and whose folders are missing here.
+"""Guards of other gateways on the journal whose folders are missing here.
 
-A hook that guards something denies also where it cannot answer; and so it does on a gateway that lacks it. Such a guard
-is listed as broken, by name and with what helps, from before the first turn on. That ends when its folder is here, when
-no other gateway has it any more, or with what is known of the last one that had it (`other_hooks`).
+A guard denies if it cannot answer, and so it does on a gateway that lacks it. Such a guard is listed as broken, with
+its name and the remedy, from before the first turn on. This ends when its folder is here, when no other gateway has it
+any more, or when the facts of the last one that had it expire (`other_hooks`).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,9 +22,9 @@ MOST_NAMED = 3  # gateways
 
 @dataclass(frozen=True)
 class OtherGuardSource(MissingSource):
-    """It comes before the places of hooks, so that a folder which is brought here stands in for what others say."""
+    """The source of these guards. It comes before folders, so that a folder that is added here replaces the report."""
 
-    path: Path  # where they would lie
+    path: Path  # where they would be
     others: OtherHooks
     origin: str = "other gateways"
 
@@ -45,7 +45,7 @@ class OtherGuardSource(MissingSource):
 
 
 def _join(guards: Collection[HookGuard]) -> Guard:
-    """What any of them guards: gateways may have different versions of one hook."""
+    """Join what any of them guards: gateways may have different versions of one hook."""
     intercepts = dict.fromkeys(name for one in guards for name in one.intercepts)
     first, *others = (one.when for one in guards)
     when = first if all(one == first for one in others) else {}

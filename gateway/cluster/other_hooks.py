@@ -1,10 +1,10 @@
-"""Which hooks the other gateways on a journal have, what these guard, and what durable ones are owed.
+"""The hooks of the other gateways on a journal: what they guard, and which events are pending for durable ones.
 
-Each gateway writes down what it has, in one record of its own, and follows those of the others. So what happens where
-the folder of a durable hook is missing is written for it all the same, also while no gateway that has it is at work. It
-counts as long as events are kept: who is away for longer than that is owed nothing more. A hook that is removed or
-switched off wants nothing from then on; where no gateway was at work, from the next start of the one that had it.
-For as long what a hook guards is known on gateways that lack its folder (`other_guards`).
+Each gateway writes its hooks into one record of its own, and follows the others' records. So events here are recorded
+for a durable hook whose folder is missing, even while no gateway that has it is running. This lasts as long as events
+are kept: for a gateway that is away for longer, no events are recorded. A hook that is removed or disabled wants no
+events from then on; if no gateway was running, from the next start of the one that had it. What a hook guards is known
+just as long on gateways that lack its folder (`other_guards`).
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -23,13 +23,13 @@ from gateway.records.records import HookFolder, HookGuard, NodeHooks, OwedHook
 
 KEPT_FOR = records.EVENT_TTL
 WRITE_EVERY = records.DAY
-LOOK_EVERY = 1.0  # seconds between two looks whether there are other hooks here now
+LOOK_EVERY = 1.0  # seconds between two checks for changed hooks here
 
 ListHooks: TypeAlias = Callable[[], tuple[dict[str, HookFolder], tuple[OwedHook, ...], dict[str, HookGuard]]]
 
 
 class OwedFilter:
-    """Decides if a durable hook is owed an event, and knows the fields that it does not read."""
+    """Decides if an event is for a durable hook, and knows the fields that the hook does not read."""
 
     def __init__(self, owed: OwedHook, left_out: frozenset[str] = frozenset()) -> None:
         self.owed = owed
@@ -39,7 +39,7 @@ class OwedFilter:
         self._matches = compile_filter(owed.when)
 
     def takes(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """One about itself, or that it intercepts, it is not owed."""
+        """Return True if the hook wants the event; not one about itself, or one that it intercepts."""
         if name.startswith("hook:") and fields.get("hook") == self.owed.hook:
             return False
         if name not in self._observes or name in self._intercepts:
@@ -48,9 +48,9 @@ class OwedFilter:
 
 
 class KnownNode(msgspec.Struct, frozen=True):
-    """What a gateway has written, until when it counts, and the filters of its durable hooks, by what they are made of.
+    """A gateway's hooks, until when they count, and the filters of its durable ones, by their content.
 
-    Gateways that have the same hooks share their filters: with a hundred of them an event is not looked at more often.
+    Gateways with the same hooks share filters: a hundred of them cost no more checks per event.
     """
 
     hooks: NodeHooks
@@ -59,10 +59,9 @@ class KnownNode(msgspec.Struct, frozen=True):
 
 
 class OtherHooks:
-    """`node` is this gateway. It follows the journal, which is loaded before hooks are told of anything.
+    """The hooks of other gateways; `node` is this one. The journal is loaded before hooks are called.
 
-    `guards`: what others guard, by the names of their hooks and of the gateways that have them; `on_guards` hears of
-    which hooks that changes.
+    `guards` lists what others guard, by hook and gateway; `on_guards` gets the changed hooks.
     """
 
     patterns: Sequence[str] = (subjects.NODE_HOOKS_SUBJECTS,)
@@ -70,17 +69,17 @@ class OtherHooks:
     def __init__(self, engine: Engine, node: str) -> None:
         self._engine, self._node = engine, node
         self._known: dict[str, KnownNode] = {}  # by its name
-        self._filters: dict[OwedFilter, float] = {}  # of the others, and until when it counts
+        self._filters: dict[OwedFilter, float] = {}  # of the others, and until when each counts
         self._written: NodeHooks | None = None
         self._due = 0.0
         self.guards: Mapping[str, Mapping[str, HookGuard]] = {}
         self.on_change: Callable[[], None] = lambda: None
         self.on_guards: Callable[[Collection[str]], None] = lambda _names: None
         self.telling = anyio.CancelScope()
-        self.told = anyio.Event()  # what is here was written down
+        self.told = anyio.Event()  # the hooks here were written
 
     async def load(self) -> None:
-        """What was known counts until all is read: a guard is not forgotten for a moment."""
+        """Load all records; the earlier state counts until all are read, so that no guard is missing for a moment."""
         known: dict[str, KnownNode] = {}
         async for record, kept in records.read_all(self._engine, subjects.NODE_HOOKS_SUBJECTS, NodeHooks):
             known[kept.node] = _read_node(record, kept, known)
@@ -92,16 +91,16 @@ class OtherHooks:
             self._use({**self._known, kept.node: _read_node(record, kept, self._known)})
 
     def find(self, node: str) -> NodeHooks | None:
-        """What it has, where it said so."""
+        """Return a gateway's hooks, if it has written them."""
         return self._known[node].hooks if node in self._known else None
 
     def list_filters(self, here: Collection[str]) -> Iterator[OwedFilter]:
-        """Of the durable hooks that others have; those that are `here`, by the names of their consumers, left out."""
+        """Yield the filters of others' durable hooks, without those that are `here`, by their consumers."""
         now = self._engine.clock.latest()
         return (one for one, until in self._filters.items() if until > now and one.owed.token not in here)
 
     async def tell(self, settled: Callable[[], Awaitable[None]], list_here: ListHooks) -> None:
-        """Write down what is here, from when it is `settled` on, until it is to be told no more."""
+        """Write the hooks here, from when they are `settled`, until cancelled."""
         with self.telling:
             await self._add_guards(list_here()[2])
             await settled()
@@ -115,14 +114,14 @@ class OtherHooks:
                 self._forget_expired()
 
     async def _add_guards(self, guards: Mapping[str, HookGuard]) -> None:
-        """Those that are new here count on others at once, also while a slow hook is still starting."""
+        """Write new guards at once, for other gateways, even while a slow hook still starts."""
         before = self.find(self._node) or NodeHooks(node=self._node)
         if new := {name: guard for name, guard in guards.items() if name not in before.guards}:
             told = {**before.guards, **new}
             await self._write(NodeHooks(node=self._node, folders=before.folders, owed=before.owed, guards=told))
 
     async def _write(self, have: NodeHooks) -> None:
-        """It is written where it is new, and once a day; if the journal is ill, the next time."""
+        """Write if it is new, and once a day; if the journal is ill, the next time."""
         now = self._engine.clock.latest()
         if have == self._written and now < self._due:
             return
@@ -132,7 +131,10 @@ class OtherHooks:
             await self._engine.purge(subjects.node_hooks_subject_of(self._node), seq - 1)
 
     async def forget(self, node: str) -> None:
-        """It is no more: what it had counts no longer, here and on all others. EngineError: they cannot be told."""
+        """Forget a gateway that no longer exists, here and on all others.
+
+        Raises EngineError if this cannot be written.
+        """
         if node in self._known:
             seq = await self._put(NodeHooks(node=node))
             await self._engine.purge(subjects.node_hooks_subject_of(node), seq - 1)
@@ -143,13 +145,13 @@ class OtherHooks:
         return seq
 
     def _forget_expired(self) -> None:
-        """Who was away for too long has nothing any more."""
+        """Forget gateways that were away for too long."""
         now = self._engine.clock.latest()
         if any(node.until <= now for node in self._known.values()):
             self._use({name: node for name, node in self._known.items() if node.until > now})
 
     def _use(self, known: dict[str, KnownNode]) -> None:
-        """This is known from now on; who goes by it is told."""
+        """Use this state, and notify those who depend on it."""
         ends, guards = dict[OwedFilter, float](), dict[str, dict[str, HookGuard]]()
         for name, node in sorted(known.items()):
             if name == self._node:
@@ -165,7 +167,7 @@ class OtherHooks:
 
 
 def _read_node(record: Record, kept: NodeHooks, known: Mapping[str, KnownNode]) -> KnownNode:
-    """With the filters that those who are `known` have already."""
+    """Read a gateway's record; filters that are `known` are reused."""
     there = {key: one for node in known.values() for key, one in node.filters.items()}
     owed = {msgspec.json.encode(one): one for one in kept.owed}
     return KnownNode(kept, record.ts + KEPT_FOR, {key: there.get(key) or OwedFilter(one) for key, one in owed.items()})

@@ -1,4 +1,4 @@
-"""The other nodes that share the journal, as they were heard last: each says again and again what it holds."""
+"""The other nodes that share the journal, by their last announcements."""
 
 import logging
 import time
@@ -10,14 +10,13 @@ import msgspec
 from gateway.config.node_settings import NODE_ROLES, NodeRole
 from gateway.engine.interface import Tail
 
-BOT = "bot."  # begins the leases of bots
+BOT = "bot."  # starts the leases of bots
 
 log = logging.getLogger(__name__)
 
 
 class NodeFiles(NamedTuple):
-    """What a node has in files: digests of its settings and hooks, and what it has not of the skills that conversations
-    have loaded."""
+    """The files of a node: digests of its settings and hooks, and the loaded skills that it lacks."""
 
     settings: str = ""
     hooks: str = ""
@@ -25,11 +24,11 @@ class NodeFiles(NamedTuple):
 
 
 class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a node says of itself. `run` is another one after each start.
+    """A node's announcement about itself. `run` changes with each start.
 
-    `holds`: leases, and since when; `works`: under which of them all is well; `waits`: those that it stands by for.
-    `settings`, `hooks` and `missing_skills` are those of `NodeFiles`. `roles`: what it does of the work; a
-    node of an earlier version says nothing of them, and does all. `clock`: its wall clock, as it said this.
+    `holds`: leases, and since when; `works`: those whose work succeeds; `waits`: those that it stands by for.
+    `settings`, `hooks` and `missing_skills` are those of `NodeFiles`. `roles`: its part of the work; a node of an
+    earlier version does not send it, and does all. `clock`: its wall clock at the announcement.
     """
 
     name: str
@@ -51,17 +50,17 @@ class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OtherNodes:
-    """Those that were heard within `seconds`. `run` is that of this node, which hears itself too."""
+    """The nodes that announced themselves within `seconds`. `run` belongs to this node, which also hears itself."""
 
     def __init__(self, name: str, run: str, seconds: float) -> None:
-        self.news = anyio.Event()  # they hold or wait for something else now
-        self.has_twin = False  # another gateway goes by our name
+        self.news = anyio.Event()  # their leases or waits have changed
+        self.has_twin = False  # another gateway uses our name
         self._name, self._run, self._seconds = name, run, seconds
         self._heard: dict[str, tuple[float, NodeFacts]] = {}
         self._ahead: dict[str, float] = {}
 
     async def listen(self, heard: Tail) -> None:
-        """Until the tail ends."""
+        """Listen until the tail ends."""
         async for record in heard:
             try:
                 facts = msgspec.json.decode(record.data, type=NodeFacts)
@@ -78,27 +77,27 @@ class OtherNodes:
         return [facts for at, facts in self._heard.values() if at > oldest]
 
     def list_clocks(self) -> dict[str, float]:
-        """By how many seconds the clock of each is ahead of ours."""
+        """Return by how many seconds the clock of each is ahead of ours."""
         return {one.name: self._ahead[one.name] for one in self.list_living()}
 
     def find_holder(self, key: str) -> str:
-        """The name of the one that holds it; "" where none says so."""
+        """Return the name of the holder; "" if none is known."""
         return next((one.name for one in self.list_living() if key in one.holds), "")
 
     def has_role(self, role: NodeRole) -> bool:
-        """Does one of them do this part of the work?"""
+        """Return True if one of them does this part of the work."""
         return any(role in one.roles for one in self.list_living())
 
     def list_waiting(self, key: str) -> list[NodeFacts]:
         return [one for one in self.list_living() if key in one.waits]
 
     def count_seconds(self, key: str) -> float:
-        """Until its holder has been silent for too long."""
+        """Return the seconds until its holder counts as gone."""
         said = max((at for at, facts in self._heard.values() if key in facts.holds), default=0.0)
         return max(said + self._seconds - anyio.current_time(), 0.0)
 
     def wake(self) -> None:
-        """Have those that wait look again."""
+        """Wake those that wait."""
         self.news.set()
         self.news = anyio.Event()
 

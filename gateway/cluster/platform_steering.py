@@ -1,6 +1,6 @@
-"""What is to be done with a network is done where it is served, on whichever node somebody asks for it.
+"""Control a network on the node that serves it, from any node.
 
-A node answers for the networks that it holds; one that it stands by for is asked of its holder.
+A node answers for the networks that it holds; for one that it stands by for, it asks the holder.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.records import subjects
 
-PATIENCE = 5.0  # for the answer of another node, beside what it does
+PATIENCE = 5.0  # for the answer of another node, beside the work itself
 
 
 class SteeringRequest(msgspec.Struct, frozen=True):
-    """`verb`: to pause, resume, restart or probe it."""
+    """A request; `verb` is pause, resume, restart or probe."""
 
     verb: str
     name: str
 
 
 class SteeringAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was done, in words; or why nothing was."""
+    """A description of what was done, or the reason why nothing was."""
 
     did: str = ""
     seconds: float = 0.0
@@ -58,15 +58,15 @@ class PlatformSteering:
                 await stop()
 
     async def steer(self, verb: str, name: str) -> str:
-        """Pause, resume or restart one network; what was done, in words.
+        """Pause, resume or restart one network, and return a description.
 
         Raises:
-            AdapterError: there is no such network, or it cannot be done.
+            AdapterError: the network was not found, or the operation failed.
         """
         return (await self._ask(SteeringRequest(verb, name))).did
 
     async def probe(self, name: str) -> float:
-        """Ask the network something small now; the seconds until it has answered. Raises AdapterError."""
+        """Send the network a small request, and return the seconds it took. Raises AdapterError."""
         return (await self._ask(SteeringRequest("probe", name))).seconds
 
     async def _ask(self, request: SteeringRequest) -> SteeringAnswer:

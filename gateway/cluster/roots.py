@@ -1,6 +1,6 @@
-"""Which of `tools.roots` all gateways have: those in the home that hold nothing of the gateway's own.
+"""The folders of `tools.roots` that all gateways share: those in the home without files of the gateway itself.
 
-Others are the operator's to bring to each machine, as what steers agents is, wherever it lies.
+The operator brings other folders to each host, and also every file that steers agents.
 """
 
 import os
@@ -14,14 +14,14 @@ from gateway.config.home import Home
 from gateway.config.settings import Settings
 from gateway.roles import is_admin
 
-BEGIN = "root/"  # of their names, before the way from the home
+BEGIN = "root/"  # starts their names, before the path from the home
 
 FindFolders: TypeAlias = Callable[[Mapping[str, Any]], list[SharedFolder]]
-"""The folders that all gateways have of those that a turn works in, by its facts."""
+"""Return the shared folders of a turn, by its facts."""
 
 
 def list_shared_roots(home: Home, settings: Settings) -> list[SharedFolder]:
-    """Each with what lies below it, so none of them lies in another."""
+    """List the shared roots; none of them is inside another."""
     roots = [home.path(root) for root in settings.tools.roots]
     named = (settings.main, *settings.agents.values())
     instructions = {_find_real(roots[0] / one) for agent in named for one in agent.context_files if roots}
@@ -36,13 +36,13 @@ def list_shared_roots(home: Home, settings: Settings) -> list[SharedFolder]:
 
 
 def find_shared_root(home: Home, name: str) -> SharedFolder | None:
-    """The one of this name, whatever the settings are; None: there is none."""
+    """Return the root of this name, whatever the settings are; None if there is none."""
     root = _find_real(home.root / name.removeprefix(BEGIN))
     return SharedFolder(name, root, is_steering) if name.startswith(BEGIN) and is_free(home, root) else None
 
 
 def is_free(home: Home, root: Path) -> bool:
-    """Asks whether it lies in the home, and nothing of the gateway's or of Hermes's in it or around it."""
+    """Return True if it is in the home, and apart from all files of the gateway and of Hermes."""
     theirs = (home.hooks, home.plugins, home.skills, home.env, home.boot_md, home.hermes_logs)
     state = (home.hermes_state, home.hermes_sessions, home.hermes_config)
     return _find_real(home.root) in root.parents and not _touches(
@@ -51,7 +51,7 @@ def is_free(home: Home, root: Path) -> bool:
 
 
 def find_turn_folders(roots: list[SharedFolder], facts: Mapping[str, Any]) -> list[SharedFolder]:
-    """Of the turn with these facts: as `FileReach` has it."""
+    """Return the folders of the turn with these facts, as `FileReach` has them."""
     folder = facts.get(FOLDER)
     own = [make_chat_folder(folder)] if isinstance(folder, Path) else []
     return [*(roots if is_admin(facts.get("role", "guest")) else ()), *own]

@@ -1,7 +1,7 @@
-"""Whether NATS servers keep a journal as it must be kept: what they say of themselves to a client, and to a monitor.
+"""Check that NATS servers keep a journal as required, by their answers to a client and to a monitor.
 
-What only a monitor is told (whether they write to the disk before they say yes) is asked where `NATS_MONITOR` says, and
-else at the usual port of each server that is named; an answer there is no duty, unless the address was named.
+Facts that only a monitor shows (if they write to the disk before they confirm) come from `NATS_MONITOR`, or else from
+the usual port of each named server; without an answer there the check is skipped, unless the address was configured.
 """
 
 import json
@@ -23,7 +23,7 @@ SERVERS_WANTED = 3
 
 
 class ServerFault(NamedTuple):
-    """What is wrong with the servers, and what helps."""
+    """A fault of the servers, and its remedy."""
 
     what: str
     remedy: str
@@ -31,10 +31,10 @@ class ServerFault(NamedTuple):
 
 
 async def probe_servers(servers: JournalServers, monitors: str) -> list[ServerFault]:
-    """`monitors`: addresses that somebody named.
+    """Check the servers; `monitors` are configured addresses.
 
     Raises:
-        EngineError: nobody answers, or what is kept there cannot be a journal.
+        EngineError: no server answers, or the data there cannot be a journal.
     """
     async with await open_servers(servers) as engine:
         health = await engine.health()
@@ -56,7 +56,7 @@ async def probe_servers(servers: JournalServers, monitors: str) -> list[ServerFa
 
 
 def _check_cluster(streams: Sequence[Mapping[str, Any]], named: int) -> Iterator[ServerFault]:
-    """As many copies as are wanted, and all of them there."""
+    """Check that there are enough copies, and that all are present."""
     clusters = [stream.get("cluster", {}) for stream in streams]
     if "name" not in clusters[0] and named > 1:
         what = f"{named} servers are named, and the one that answers is in no cluster: it alone keeps the journal"
@@ -76,7 +76,7 @@ def _check_cluster(streams: Sequence[Mapping[str, Any]], named: int) -> Iterator
 
 
 def _check_copies(copies: Mapping[str, int]) -> Iterator[ServerFault]:
-    """Of each stream."""
+    """Check each stream."""
     for name in [name for name, count in copies.items() if count < SERVERS_WANTED]:
         what = f"{copies[name]} of the servers keep the stream {name!r}: where one is lost, it is lost or stands still"
         yield ServerFault(what, f"have three servers; nats stream edit {name} --replicas 3")
@@ -99,14 +99,14 @@ def _check_room(where: str, used: int, limit: int, kept: str = "message") -> Ite
 
 
 def _check_payload(largest: int) -> Iterator[ServerFault]:
-    """The servers' own limit is one MiB."""
+    """Check the size of a message; the servers' default is one MiB."""
     if largest < 1024 * 1024:
         what = f"the NATS server takes messages of {largest} bytes at most; longer texts may not go through"
         yield ServerFault(what, "leave max_payload out of nats.conf")
 
 
 def _list_monitors(servers: JournalServers, named: str) -> Iterator[tuple[str, bool]]:
-    """The addresses to ask, and whether somebody named them."""
+    """Return the monitors' addresses, and True if they were configured."""
     if named:
         yield from ((address.strip().rstrip("/"), True) for address in named.split(","))
         return
