@@ -1,1 +1,1 @@
-"""The outbox: what is owed to people goes out, once, in order, whatever happens in between."""
+"""The outbox: it delivers pending replies to people, once and in order, across crashes."""

@@ -1,4 +1,4 @@
-"""What the outbox needs of a chat network: parts that can be sent, and if the network can, edited and found again."""
+"""The outbox's view of a chat network: parts that can be sent and, if the network can, edited and found again."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
@@ -12,14 +12,14 @@ from gateway.records import records, subjects
 
 DoubtPolicy: TypeAlias = Literal["none", "resend", "drop", "nonce", "lookup"]
 MessageIds: TypeAlias = tuple[tuple[str, ...], ...]
-"""The network's own ids of what appeared, for each part of a reply."""
+"""The network's own ids of the messages, for each part of a reply."""
 
 
 class LiveCapability(msgspec.Struct, frozen=True):
-    """What a chat can show of a reply while it is written.
+    """What a chat can display of a growing reply.
 
-    `can_grow`: a message that was sent can become longer; without that nothing is shown. `can_draft`: what is not whole
-    yet can also be shown as a draft, which is no message and passes by itself.
+    `can_grow`: a sent message can become longer; without this nothing is displayed. `can_draft`: an unfinished part can
+    also be a draft, which is no message and disappears on its own.
     """
 
     can_grow: bool = False
@@ -27,64 +27,64 @@ class LiveCapability(msgspec.Struct, frozen=True):
 
 
 class Transport(Protocol):
-    """A network's sending end. What fails is an `AdapterError`: permanent, or with the network's own `retry_after`.
+    """A network's sending end. It raises `AdapterError` on failure: permanent, or with the network's own `retry_after`.
 
-    `doubt` says what is done about a part of which nobody knows whether it arrived, because the process died in the
-    very call: send it again, let it be, send it again under the same nonce (the network knows it), or look for it.
-    Where the call does nothing that anybody could see twice there is no doubt (`none`), and no `SendIntent` before it.
+    `doubt` is the policy for a part that may or may not have arrived, because the process died in the call: send it
+    again, drop it, send it again under the same nonce (which the network recognizes), or look for it. If no one could
+    notice a second call, there is no doubt (`none`), and no `SendIntent` before the call.
     """
 
     @property
     def platform(self) -> str:
-        """The name of the bot that sends: an account of a platform stands beside it as one of its own."""
+        """The name of the sending bot: an account of a platform counts as a platform here."""
 
     @property
     def doubt(self) -> DoubtPolicy: ...
 
     def capability(self, address: Address) -> LiveCapability:
-        """What this chat can show now of a reply while it is written: what a network has refused, it cannot."""
+        """Return what this chat can display of a growing reply now, without what the network has refused."""
 
     def parts(self, reply: Reply) -> int:
-        """Into how many messages the network splits this reply; the same at every call."""
+        """Return the number of messages for this reply; the same at every call."""
 
     def texts(self, reply: Reply) -> int:
-        """How many of them are texts: these come first and can be edited, files cannot."""
+        """Return how many of them are texts: these come first and can be edited, files cannot."""
 
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
-        """Send one part; the network's ids of what appeared. The nonce is the part's own over all attempts."""
+        """Send one part and return the network's ids. The nonce belongs to the part, over all attempts."""
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
-        """Make what was sent show this part of this reply."""
+        """Edit sent messages so that they show this part of this reply."""
 
     async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None: ...
 
     async def find(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...] | None:
-        """Looks for a part, and returns the ids if it did arrive; called only where `doubt` is `lookup`."""
+        """Look for a part, and return the ids if it arrived; called only if `doubt` is `lookup`."""
 
     async def draft(self, reply: Reply, part: int) -> bool:
-        """Show a part as a draft, in place of the last one; false where the network refuses drafts there."""
+        """Show a part as a draft, in place of the last one; return False if the network refuses drafts there."""
 
     async def begin(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
-        """Send a part that will grow; as `send` does."""
+        """Send a part that will grow, as `send` does."""
 
     async def find_begun(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...] | None:
-        """Looks for a part that was begun, as `find` does for one that was sent."""
+        """Look for a growing part, as `find` does for a sent one."""
 
     async def grow(self, reply: Reply, part: int, message_ids: tuple[str, ...], before: Reply | None) -> None:
-        """Make what was begun show what the part is now.
+        """Edit a growing part to its present text.
 
-        `before` is the reply as it stands there; None: nobody knows, as after a crash.
+        `before` is the reply as displayed; None if unknown, as after a crash.
         """
 
     async def finish(self, reply: Reply, part: int, message_ids: tuple[str, ...], before: Reply | None) -> None:
-        """Make what was begun show this part of the reply, and end its growing; the same however often it is done."""
+        """Edit a growing part to its final text, and end its growth; repeating this has the same effect."""
 
     async def close(self, address: Address, message_ids: tuple[str, ...]) -> None:
-        """End the growing of what was begun, as it stands."""
+        """End the growth of a part as it is."""
 
 
 class LiveTransport:
-    """How a reply grows where the network has no way of its own: it is sent, and then edited, if `can_edit`."""
+    """The way a reply grows on networks without their own: it is sent, and then edited, if `can_edit`."""
 
     can_edit: bool = False
 
@@ -112,11 +112,11 @@ class LiveTransport:
             await self.edit(reply, part, message_ids)
 
     async def close(self, _address: Address, _message_ids: tuple[str, ...]) -> None:
-        """What was sent stands there, and is not growing unless it is edited."""
+        """Do nothing: a sent message grows only by edits."""
 
 
 class JournalTransport(LiveTransport):
-    """A sending end without a network: what is journalled is there to be read, so every reply has arrived."""
+    """A sending end without a network: the journal is the place to read, so every reply has arrived."""
 
     doubt: DoubtPolicy = "none"
 
@@ -124,7 +124,7 @@ class JournalTransport(LiveTransport):
         self.platform = platform
 
     def list_shown(self, _reply: Reply) -> list[NewRecord] | None:
-        """List the records beside a reply that arrives with its own record; None: each reply is sent."""
+        """List the records beside a reply that arrives with its own record; None: replies are sent."""
         return []
 
     def texts(self, _reply: Reply) -> int:
@@ -137,48 +137,48 @@ class JournalTransport(LiveTransport):
         return (reply.id,)
 
     async def edit(self, _reply: Reply, _part: int, _message_ids: tuple[str, ...]) -> None:
-        """Nothing is shown before it is whole."""
+        """Do nothing: replies are shown only when complete."""
 
     async def delete(self, _address: Address, _message_ids: tuple[str, ...]) -> None:
-        """What was journalled stays."""
+        """Do nothing: the record stays."""
 
     async def find(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
         return (reply.id,)
 
 
 def nonce_of(reply_id: str, part: int) -> str:
-    """Returns the name of one part of a reply, the same at every attempt to send it."""
+    """Return the name of one part of a reply, the same at every attempt."""
     return subjects.token_of(f"{reply_id}:{part}")
 
 
 class OutboxSettings(msgspec.Struct, frozen=True):
     """Times in seconds. A place that refused `strikes` replies in a row is tried once in `rarely` seconds.
 
-    A reply is tried for `give_up` seconds while the network is ill. Where other places get theirs meanwhile, the
-    network is well: then it is given up after `stubborn` seconds, and those behind it in its place get their turn.
+    A reply is retried for `give_up` seconds while the network is ill. If other places receive theirs meanwhile, the
+    network is well: then the reply is cancelled after `stubborn` seconds, and those behind it follow.
     """
 
     first_pause: float = 1.0
     longest_pause: float = 300.0
     give_up: float = 86400.0
     stubborn: float = 3600.0
-    odd_attempts: int = 5  # of a call that fails in a way no network explains
+    odd_attempts: int = 5  # of a call that fails for reasons outside the network
     strikes: int = 3
     rarely: float = 3600.0
-    senders: int = 8  # calls at a time, a platform
+    senders: int = 8  # calls at a time for each platform
     ack_wait: float = HELD_SECONDS
-    shutdown: float = 5.0  # what a call that has begun may still take when the gateway stops
+    shutdown: float = 5.0  # for a running call when the gateway stops
     edit_pause: float = 0.8
-    stream_after: float = 0.7  # an answer that is whole by then is sent once, and not streamed
-    stream_rests: float = 5.0  # after the last word, until what no reply has followed grows no more
-    stream_silence: float = 15.0  # a writer that is not heard for so long writes no more
-    draft_lasts: float = 20.0  # then it is shown again: networks forget it
+    stream_after: float = 0.7  # an answer complete by then is sent once, and not streamed
+    stream_rests: float = 5.0  # after the last text, before a stream without a reply is ended
+    stream_silence: float = 15.0  # a writer that is silent for so long has gone
+    draft_lasts: float = 20.0  # then it is shown again: networks drop drafts
 
 
 class DeliveryReport(msgspec.Struct, frozen=True):
-    """How the delivery of a reply ended: `message_ids` of each part, or an error.
+    """The end of a reply's delivery: `message_ids` of each part, or an error.
 
-    It is given to the listeners once, after it stands in the journal. `is_at_once`: it arrived with its own record.
+    The listeners get it once, after it is in the journal. `is_at_once`: the reply arrived with its own record.
     """
 
     outbound: records.OwedReply
@@ -190,26 +190,26 @@ class DeliveryReport(msgspec.Struct, frozen=True):
 
 
 class ReplyWithheld(GatewayError):
-    """Raised by `prepare`: this reply shall not be sent, for this reason."""
+    """An exception of `prepare`: this reply must not be sent, for this reason."""
 
 
 class DeliveryCallbacks:
-    """Who looks at a reply before it is sent, and who hears how its delivery ended. This one leaves all as it is."""
+    """Checks replies before delivery, and is notified of the end. This base changes nothing."""
 
     async def prepare(self, outbound: records.OwedReply) -> Reply:
-        """The reply as it shall be sent. Raises ReplyWithheld when it shall not."""
+        """Return the reply to send. Raises ReplyWithheld if it must not be sent."""
         return outbound.reply
 
     def leaves(self, _outbound: records.OwedReply) -> bool:
-        """Asks whether `prepare` is sure to leave it as it is."""
+        """Return True if `prepare` surely changes nothing."""
         return True
 
     def owe(self, _delivery: DeliveryReport) -> Sequence[NewRecord]:
-        """What is to stand in the journal with this end of a delivery, in one append. Asked before `sent`, `failed`."""
+        """Return the records to append with this end of a delivery. Called before `sent` or `failed`."""
         return ()
 
     def sent(self, delivery: DeliveryReport) -> None:
-        """It has arrived."""
+        """Handle an arrived reply."""
 
     def failed(self, delivery: DeliveryReport) -> None:
-        """It is given up."""
+        """Handle a cancelled reply."""

@@ -1,15 +1,15 @@
-"""The outbox: every reply that is owed, to its network. One consumer and one sender a platform: none waits for another.
+"""The outbox: it delivers pending replies to their networks. Each platform has its own consumer and sender.
 
-A reply is owed once its record is in the journal; from then on it is delivered or its failure is reported, whatever
-happens to the process. Four parts do that:
+A reply is pending once its record is in the journal; from then on it is delivered or its failure is reported, across
+crashes. Four parts do that:
 
 - `PlatformSender`, one a platform, has the platform's durable consumer. Each delivery wakes the worker of a place.
-- `PlaceSender`, one for each place that has something to send, reads what is owed there from the journal, in order, and
-  sends it part after part. It lives until nothing is left.
-- `SendJournal` is how far that place is served. It is never read from acknowledgements: those only say that somebody
+- `PlaceSender`, one for each place with pending replies, reads them from the journal, in order, and sends them part
+  after part, until nothing is left.
+- `SendJournal` holds the progress of that place. Acknowledgements do not count as progress: they only say that a worker
   looked.
-- `Stream` shows an answer while it is written, which its `StreamWriter` tells live, on whichever node; the delivery of
-  the finished reply takes over what it has shown.
+- `Stream` displays an answer while it is written; its `StreamWriter` sends the text live, on any node. The delivery of
+  the finished reply takes over what it has displayed.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ Arrival: TypeAlias = tuple[Sequence[NewRecord], Callable[[], None]]
 
 
 class Outbox:
-    """Delivers replies. `serve_platform` serves one platform until it is cancelled, and it stands in `platforms`."""
+    """Delivers replies. `serve_platform` serves one platform until cancelled; meanwhile it is in `platforms`."""
 
     def __init__(
         self,
@@ -59,13 +59,13 @@ class Outbox:
         self.platforms: dict[str, PlatformSender] = {}
 
     def begin(self, callbacks: DeliveryCallbacks) -> None:
-        """Ask and notify these of each reply, before a platform is served."""
+        """Use these callbacks for all replies; call this before a platform is served."""
         self._callbacks = callbacks
 
     async def serve_platform(
         self, transport: Transport, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Serve a platform until cancelled; calls that have begun are let end, within the shutdown's limit."""
+        """Serve a platform until cancelled; running calls may end, within the shutdown's limit."""
         sender = PlatformSender(self._engine, transport, self._settings, self._callbacks, self._clock, PlaceSender)
         subject = subjects.request_subject_of(transport.platform)
         stop_serving = await self._engine.serve(subject, make_handler(transport))
@@ -80,12 +80,12 @@ class Outbox:
     async def post(
         self, reply: Reply, session_key: str = "", turn_id: str = "", cause: tuple[str, int] | None = None
     ) -> int:
-        """Owes somebody a reply that belongs to no turn's end; returns the sequence under which it is owed."""
+        """Append a pending reply that belongs to no turn's end; return its sequence."""
         (seq,) = await self._engine.append(records.make_reply_put(reply, session_key, turn_id, self._clock(), cause))
         return seq
 
     def arrive(self, outbound: records.OwedReply) -> Arrival | None:
-        """Let a reply arrive with its own record, as its network is the journal and no hook has a say; None: send it.
+        """Let a reply arrive with its own record, if its network is the journal and no hook handles it; None: send it.
 
         Returns the records to append with it, and a function that calls its listeners afterwards.
         """
@@ -99,7 +99,7 @@ class Outbox:
         return [*shown, *sender.list_owed(report)], partial(sender.report, self._callbacks.sent, report)
 
     async def say_now(self, reply: Reply) -> None:
-        """Try once to send what is not owed, past the journal: for when that cannot be written.
+        """Try once to send a reply past the journal, for when the journal cannot be written.
 
         Raises:
             AdapterError: its platform does not take it now, or is not served by this node.
@@ -111,11 +111,11 @@ class Outbox:
             await sender.transport.send(reply, part, nonce_of(reply.id, part))
 
     async def is_served(self, platform: str) -> bool:
-        """Whether this platform can be reached now, on whichever node."""
+        """Return True if this platform can be reached now, on any node."""
         return await is_served(self._engine, platform)
 
     async def close_question(self, reply: Reply, message_ids: MessageIds, text: str) -> None:
-        """Take the buttons away from a question that was sent, and write below it what became of it.
+        """Remove the buttons of a sent question, and add the result below it.
 
         Raises:
             AdapterError: its platform does not take that now.
@@ -123,23 +123,23 @@ class Outbox:
         await close_question(self._engine, CloseQuestion(reply, message_ids, text))
 
     def stream(self, reply: Reply, claimed: int) -> StreamWriter:
-        """Show a reply while it is written under this claim, where its network can. The finished reply has the same id.
+        """Display a reply while it is written under this claim, if its network can. The finished reply has the same id.
 
-        Nobody need close it: the delivery of the reply does.
+        The delivery of the reply closes the stream.
         """
         return StreamWriter(self._engine, reply, claimed)
 
     def shows_words(self, address: Address, seconds: float) -> bool:
-        """Return True where a person has seen an answer grow within so many seconds."""
+        """Return True if a person has seen an answer grow there within so many seconds."""
         sender = self.platforms.get(address.served_as)
         return sender is not None and sender.shows_words(address, anyio.current_time() - seconds)
 
     def describe_too_new(self) -> str:
-        """What waits for a later version of the gateway; "" where nothing does."""
+        """Describe replies that need a later version of the gateway; "" if there are none."""
         return "; ".join(filter(None, (sender.describe_too_new() for sender in self.platforms.values())))
 
     async def depths(self) -> dict[str, int]:
-        """Counts the deliveries that wait, for each platform that is served."""
+        """Count the waiting deliveries of each served platform."""
         return {platform: await sender.depth() for platform, sender in list(self.platforms.items())}
 
     async def drain(self, limit: float) -> bool:

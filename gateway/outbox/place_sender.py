@@ -1,23 +1,23 @@
-"""One place's replies, in their order, each part after the other.
+"""The replies of one place, in order, part after part.
 
-A worker lives for one place while replies are owed there (see `keyed_workers`). In each pass it reads what stands in
-the journal behind the place's position, and delivers it in that order. A reply that waits for its next try holds back
-those behind it, and nobody in other places; one that is given up lets them pass.
+A worker exists for a place while replies are pending there (see `keyed_workers`). In each pass it reads the journal
+after the place's position, and delivers the replies in order. A reply that waits for its next try holds back those
+behind it, and none in other places; a cancelled reply lets them pass.
 
-Two ways lead into a delivery. Where the send journal says that this very reply was begun (`position.out` is its
-sequence), it is resumed at its part, after the rest of the pause that it had left. Else it is begun. A place that has
-refused too many replies in a row counts as dead until `retry_at`, and a reply that would begin there is failed untried.
+A delivery starts in one of two ways. If the send journal shows that this reply was started (`position.out` is its
+sequence), it is resumed at its part, after the rest of its pause. Otherwise it starts at the first part. A place that
+has refused too many replies in a row counts as dead until `retry_at`, and a new reply for it fails untried.
 
-How one part reaches the network, where the first line that fits decides:
+The way of one part to the network; the first line that applies decides:
 
-    part is shown by the stream      make it show the part, and end its growing; is it gone meanwhile, go on below
+    part is shown by the stream      make it show the part, and end its growth; if it is gone, continue below
     doubt policy   after a crash between call and record, or another try
     drop           after a crash: count it as sent, without ids; else as for resend
-    lookup         ask the network for it first; what is not found is sent, behind an intent
+    lookup         ask the network for it first; if it is not found, send it after an intent
     nonce, resend  an intent, then the call; with `nonce` the network drops the second of two
-    none           the call alone: nobody sees it twice, so no intent is written
+    none           the call alone: no one sees it twice, so no intent is written
 
-An attempt is counted in the intent, so a process that dies in the call has used one up.
+The intent counts the attempt, so a process that dies in the call has used one up.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ CONTENTION_BACKOFF = Backoff(0.01, 15.0)
 
 
 class PlaceSender:
-    """Delivers to one place while there is something to deliver."""
+    """The sender of one place while replies are pending there."""
 
     def __init__(self, place: str, platform: PlatformSender) -> None:
         self.wakeup = Wakeup()
@@ -61,10 +61,12 @@ class PlaceSender:
         self._scope.cancel()
 
     async def run(self) -> None:
-        """Deliver until nothing is left. A fault of the journal or of ours loses no reply: we go on, slower.
+        """Deliver until nothing is left.
+
+        A fault of the journal or of our code loses no reply: delivery continues, more slowly.
 
         Raises:
-            EngineTooNew: a later version of the gateway wrote a reply that is the next here.
+            EngineTooNew: a later version of the gateway wrote the next reply.
         """
         faults, contended = Attempts(FAULT_BACKOFF), Attempts(CONTENTION_BACKOFF)
         with self._scope:
@@ -75,13 +77,13 @@ class PlaceSender:
                     contended.reset()
                 except EngineTooNew:
                     raise
-                except Conflict:  # another gateway sends here too: what it has sent is passed over
+                except Conflict:  # another gateway sends here too: its messages are skipped
                     self._journal.is_loaded = False
                     await anyio.sleep(contended.pause())
-                except Exception:  # an ill journal, a fault of ours: the replies are kept, we go on
+                except Exception:  # an ill journal, or a bug of ours: the replies are kept
                     pause = faults.pause()
                     log.exception("replies to %s wait %.1f s", self._place, pause)
-                    self._journal.is_loaded = False  # what was thought of the place may be wrong: it is read again
+                    self._journal.is_loaded = False  # the known state of the place may be wrong: it is read again
                     await self._rest(pause)
 
     async def _pass(self) -> None:
@@ -118,11 +120,11 @@ class PlaceSender:
             await self._wait(outbound, failure)
 
     async def _try(self, delivery: "ReplyDelivery") -> Exception | None:
-        """Tries once to send what is left of a reply; returns what went wrong, if something did."""
+        """Try once to send the rest of a reply; return the error, if any."""
         try:
             await delivery.send()
         except (Conflict, EngineError):
-            raise  # no fault of the network: `run` begins anew from the journal
+            raise  # no fault of the network: `run` reads the journal again
         except Exception as error:
             if not isinstance(error, AdapterError | ReplyWithheld):
                 # An SDK's own fault, which says nothing about the network.
@@ -139,7 +141,7 @@ class PlaceSender:
         return isinstance(error, ReplyWithheld) or attempts >= settings.odd_attempts
 
     async def _wait(self, outbound: records.OwedReply, error: Exception) -> None:
-        """Write down the failed try, and rest until the next."""
+        """Record the failed try, and wait for the next."""
         at, reply_id, words = self._journal.position, outbound.reply.id, describe_error(error)
         attempts = at.attempts + 1
         pause = self._platform.next_pause(attempts, error.retry_after if isinstance(error, AdapterError) else None)
@@ -150,7 +152,7 @@ class PlaceSender:
         await self._rest(pause)
 
     async def _give_up(self, outbound: records.OwedReply, error: Exception) -> None:
-        """Ends a reply that is not sent. A refusal by the network is a strike against the place."""
+        """Cancel a reply. A refusal by the network is a strike against the place."""
         at, settings = self._journal.position, self._platform.settings
         strike = isinstance(error, AdapterError) and error.permanent
         is_dead = at.strikes + strike >= settings.strikes
@@ -178,7 +180,7 @@ class PlaceSender:
 
 
 class ReplyDelivery:
-    """One reply on its way; over its tries it keeps what the interceptors made of it, and what the stream had shown."""
+    """The delivery of one reply; over its tries it keeps the prepared reply, and what the stream had displayed."""
 
     def __init__(
         self, outbound: records.OwedReply, record: Record, place: str, journal: SendJournal, platform: PlatformSender
@@ -193,14 +195,14 @@ class ReplyDelivery:
         self._refused_at = 0.0
 
     def is_refused_alone(self) -> bool:
-        """Asks whether it has failed for long while the network took what went elsewhere."""
+        """Return True if it has failed for long while the network took messages to other places."""
         now = self._platform.clock()
         self._refused_at = self._refused_at or now
         half = self._refused_at + self._platform.settings.stubborn / 2
         return now - self._refused_at >= self._platform.settings.stubborn and self._platform.arrived_at >= half
 
     async def send(self) -> None:
-        """Send the parts that are not sent yet, then report the delivery."""
+        """Send the remaining parts, then report the delivery."""
         if self._shown is None:
             self._shown = await self._platform.end_stream(self.outbound)
         reply = self._reply or await self._platform.callbacks.prepare(self.outbound)
@@ -221,10 +223,10 @@ class ReplyDelivery:
     async def _send_part(
         self, report: DeliveryReport, part: int, shown: StreamedParts, *, is_last: bool
     ) -> DeliveryReport:
-        """Send one part, from intent to success; once the call has begun, a shutdown lets it end.
+        """Send one part, from intent to success; a shutdown lets a running call end.
 
-        The shield covers the records on both sides of the call as well: were the wait for the second one cut off, a
-        part that did arrive would be in doubt.
+        The shield also covers the records before and after the call: if the wait for the second one were cut off, a
+        part that arrived would be in doubt.
         """
         reply = report.reply
         async with self._platform.calls:
@@ -234,14 +236,14 @@ class ReplyDelivery:
                 owed = self._platform.list_owed(report) if is_last else ()
                 await self._journal.write_sent(reply.id, part, ids, is_last=is_last, owed=owed)
         if call.cancelled_caught:
-            # The shutdown's deadline ended the call. The cancellation that began the shutdown stands behind the shield
-            # and ends this worker at the checkpoint; were there none, the journal is read anew, and says "in doubt".
+            # The shutdown's deadline ended the call. The cancellation that started the shutdown is behind the shield
+            # and ends this worker at the checkpoint; without one, the journal is read again, and says "in doubt".
             await checkpoint()
             raise EngineError(f"the call that sends reply {reply.id} was cut off")
         return report
 
     async def _reach(self, reply: Reply, part: int, shown: StreamedParts) -> tuple[str, ...]:
-        """Get a part to the network, by the table at the top, and return its ids."""
+        """Send a part by the table at the top, and return its ids."""
         transport, at, nonce = self._platform.transport, self._journal.position, nonce_of(reply.id, part)
         if part < min(len(shown.ids), transport.texts(reply)) and await self._complete(reply, part, shown):
             return shown.ids[part]
@@ -257,7 +259,9 @@ class ReplyDelivery:
         return await transport.send(reply, part, nonce)
 
     async def _complete(self, reply: Reply, part: int, shown: StreamedParts) -> bool:
-        """Make what the stream showed the reply; false where somebody deleted it meanwhile, and it must be sent."""
+        """Turn what the stream displayed into the reply; return False if it was deleted meanwhile, so that it must be
+        sent.
+        """
         transport, ids = self._platform.transport, shown.ids[part]
         try:
             if part == len(shown.ids) - 1:
@@ -272,14 +276,14 @@ class ReplyDelivery:
         return True
 
     async def end_growing(self) -> None:
-        """The reply is not sent: what the stream has shown of it stays, and grows no more."""
+        """End the growth of what the stream has displayed, because the reply is not sent."""
         if self._shown and self._shown.ids:
             await self._try(self._platform.transport.close(self.outbound.reply.address, self._shown.ids[-1]))
 
     async def _tidy(self, reply: Reply, shown: MessageIds, *, is_final: bool = True) -> None:
-        """Delete what the stream showed beyond the reply's text, and its journal.
+        """Delete what the stream displayed beyond the reply's text, and its journal.
 
-        What is not `is_final` raises AdapterError where the network may take it at another try.
+        If not `is_final`, raise AdapterError when another try may succeed.
         """
         superfluous = shown[self._platform.transport.texts(reply) :]
         if superfluous:
@@ -290,7 +294,7 @@ class ReplyDelivery:
             await self._platform.engine.purge(subjects.send_subject_of(self._place, reply.id))
 
     async def _try(self, call: Awaitable[None], *, is_final: bool = True) -> None:
-        """For what is worth no second try, unless it is not `is_final`."""
+        """Ignore errors of a call that deserves no second try; if not `is_final`, only permanent ones."""
         try:
             await call
         except AdapterError as error:

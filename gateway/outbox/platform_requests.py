@@ -1,9 +1,9 @@
-"""What is asked of a platform's sending end beside replies, wherever that is: whether it is there, and that a question
-be closed. Whoever serves the platform answers, on this node or another. One that is no network (the terminal, the page)
-several nodes serve: each does what is asked, which is the same however often it is done, and the first answer counts.
+"""Requests to a platform's sending end, on any node: check that it is there, and close a question.
 
-What is said past the journal, because that takes nothing, is not among these: where the journal is ill nobody else is
-reached either.
+The node that serves the platform answers. Several nodes serve the terminal and the page: each carries out the request,
+which has the same effect however often it is done, and the first answer counts.
+
+Sending past the journal is not among these: if the journal is ill, no other node can be reached either.
 """
 
 from dataclasses import replace
@@ -16,13 +16,13 @@ from gateway.messages.message import LiteralText, Reply
 from gateway.outbox.interface import MessageIds, Transport
 from gateway.records import subjects
 
-CLOSE_PATIENCE = 30.0  # seconds for a network to take it; asked anew it is the same
+CLOSE_PATIENCE = 30.0  # seconds for a network to take it; a repetition has the same effect
 LOOK_PATIENCE = 2.0
 SETTLED = "Settled:"
 
 
 class CloseQuestion(msgspec.Struct, frozen=True):
-    """Take the buttons away from a question that was sent, and write below it what became of it."""
+    """A request to remove the buttons of a sent question, and to add the result below it."""
 
     reply: Reply
     message_ids: MessageIds
@@ -30,7 +30,7 @@ class CloseQuestion(msgspec.Struct, frozen=True):
 
 
 class PlatformAnswer(msgspec.Struct, frozen=True):
-    """How that went; an `error` is an AdapterError's."""
+    """The result; an `error` is an AdapterError's."""
 
     error: str = ""
     permanent: bool = False
@@ -38,7 +38,7 @@ class PlatformAnswer(msgspec.Struct, frozen=True):
 
 
 def make_handler(transport: Transport) -> RequestHandler:
-    """Answers for a platform that is served here; a request for nothing only asks whether it is."""
+    """Return the handler for a platform that is served here; an empty request only checks that it is."""
 
     async def answer(data: bytes) -> bytes:
         try:
@@ -52,7 +52,7 @@ def make_handler(transport: Transport) -> RequestHandler:
 
 
 async def is_served(engine: Engine, platform: str) -> bool:
-    """Asks whether somebody serves this platform now."""
+    """Return True if a node serves this platform now."""
     try:
         await engine.request(subjects.request_subject_of(platform), b"", LOOK_PATIENCE)
     except (TimeoutError, EngineError):
@@ -61,7 +61,7 @@ async def is_served(engine: Engine, platform: str) -> bool:
 
 
 async def close_question(engine: Engine, closed: CloseQuestion) -> None:
-    """Raises AdapterError: its platform does not take that now."""
+    """Close a question on any node. Raises AdapterError if its platform does not take that now."""
     platform = closed.reply.address.served_as
     subject, data = subjects.request_subject_of(platform), msgspec.json.encode(closed)
     try:
@@ -73,9 +73,9 @@ async def close_question(engine: Engine, closed: CloseQuestion) -> None:
 
 
 async def close_shown_question(transport: Transport, asked: CloseQuestion) -> None:
-    """Raises AdapterError."""
+    """Close a question here. Raises AdapterError."""
     reply, parts = asked.reply, transport.parts
-    last = max(parts(reply) - len(reply.attachments) - 1, 0)  # where the buttons are
+    last = max(parts(reply) - len(reply.attachments) - 1, 0)  # the part with the buttons
     words = (LiteralText(SETTLED, asked.text),) if reply.literals else ()
     closed = replace(reply, text=f"{reply.text}\n\n{asked.text}", literals=(*reply.literals, *words), buttons=())
     if parts(closed) == parts(reply):

@@ -1,4 +1,4 @@
-"""One platform's sending end: what all places of the platform share."""
+"""One platform's sending end: everything that all places of the platform share."""
 
 import logging
 import random
@@ -30,18 +30,18 @@ from gateway.turn_marks import watch_steps
 log = logging.getLogger(__name__)
 
 MAX_INFLIGHT = 10_000  # places that hold a delivery of their consumer
-LONGEST_CHANCE = 0.1  # seconds by which those who were told to wait equally long come back apart
+LONGEST_CHANCE = 0.1  # seconds that spread places with the same retry time
 
 
 class StreamedParts(NamedTuple):
-    """The messages that a stream has shown, and the reply as it stands in them whole; None: nobody knows."""
+    """The messages that a stream has displayed, and the whole reply in them; None if unknown."""
 
     ids: MessageIds = ()
     reply: Reply | None = None
 
 
 class PlatformSender:
-    """Serves one platform: a worker for each place, so many calls at a time, and the streams that are shown now."""
+    """Serves one platform: a worker for each place, a limit of calls at a time, and the present streams."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class PlatformSender:
         self.settings = settings
         self.callbacks = callbacks
         self.clock = clock
-        self.arrived_at = 0.0  # when the network last took something
+        self.arrived_at = 0.0  # when the network last took a message
         self.pausing = 0  # places that wait before their next try
         self.calls = anyio.Semaphore(settings.senders)
         self._backoff = Backoff(settings.first_pause, settings.longest_pause, 0.5, 1.0)
@@ -70,7 +70,7 @@ class PlatformSender:
         self._consumer_name = f"out-{subjects.platform_token_of(transport.platform)}"
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Deliver until cancelled; calls that have begun are let end, within the shutdown's limit."""
+        """Deliver until cancelled; running calls may end, within the shutdown's limit."""
         consumer = await self.engine.consumer(
             ConsumerSpec(
                 self._consumer_name,
@@ -95,30 +95,30 @@ class PlatformSender:
     async def _report_progress(self) -> None:
         while True:
             await anyio.sleep(find_pause(self.settings.ack_wait / 3))
-            with suppress(EngineError):  # an ill journal says so itself, and hands out nothing anew
+            with suppress(EngineError):  # an ill journal reports itself, and delivers nothing
                 await self._workers.progress()
 
     def describe_too_new(self) -> str:
-        """What waits for a later version of the gateway; "" where nothing does."""
+        """Describe replies that need a later version of the gateway; "" if there are none."""
         return self._workers.too_new.describe()
 
     async def depth(self) -> int:
-        """Counts the deliveries that wait: a place that has something to send counts as one, at least."""
+        """Count the waiting deliveries: a place with pending replies counts as at least one."""
         return await self.engine.depth(self._consumer_name)
 
     def is_at(self, place: str) -> bool:
-        """Asks whether a worker is at work for this place."""
+        """Return True if a worker runs for this place."""
         return self._workers.worker(place) is not None
 
     def next_pause(self, attempts: int, retry_after: float | None) -> float:
-        """Returns the seconds before the next try: what the network says, else twice as long each time, with jitter."""
+        """Return the seconds before the next try: the network's, or twice as long each time, with jitter."""
         if retry_after is not None:
             return retry_after + random.uniform(0, LONGEST_CHANCE)  # noqa: S311 - jitter, no secret
         return self._backoff.pause_after(attempts)
 
     @contextmanager
     def shield_call(self) -> Iterator[anyio.CancelScope]:
-        """A call that has begun is not cut off by a shutdown at once: `serve` sets it a deadline then."""
+        """Shield a running call from a shutdown: `serve` then sets its deadline."""
         with anyio.CancelScope(shield=True) as call:
             self._call_scopes.add(call)
             try:
@@ -127,7 +127,7 @@ class PlatformSender:
                 self._call_scopes.discard(call)
 
     async def _show_streams(self, told: Tail, tasks: anyio.abc.TaskGroup) -> None:
-        """Show what is written for this platform, on whichever node, where the platform can."""
+        """Display the streams of all nodes for this platform, if it can."""
         async for record in told:
             piece = decode_piece(record.data)
             stream = before = self._streams.get(piece.reply.id)
@@ -142,11 +142,11 @@ class PlatformSender:
                 stream.take(piece)
 
     def shows_words(self, address: Address, since: float) -> bool:
-        """Return True where a stream has shown words there since then."""
+        """Return True if a stream has displayed text there since then."""
         return any(one.reply.address == address and one.shown_at >= since for one in self._streams.values())
 
     async def _run_stream(self, stream: Stream, before: Stream | None) -> None:
-        """Behind one of the same reply, whose turn has waited for somebody meanwhile."""
+        """Run a stream after an earlier one of the same reply, whose turn has waited for a person."""
         if before is not None:
             await before.close()
         try:
@@ -156,7 +156,7 @@ class PlatformSender:
                 del self._streams[stream.reply.id]
 
     async def end_stream(self, outbound: records.OwedReply) -> StreamedParts:
-        """End the stream of this reply, and return what it has shown: from here on the delivery shows the rest."""
+        """End the stream of this reply, and return what it has displayed: the delivery continues from there."""
         stream = self._streams.get(outbound.reply.id)
         if stream is not None:
             await stream.close()
@@ -166,7 +166,7 @@ class PlatformSender:
         return StreamedParts(ids, stream.shown if stream is not None else None)
 
     def list_owed(self, delivery: DeliveryReport) -> Sequence[NewRecord]:
-        """What is to stand in the journal with this end of a delivery."""
+        """Return the records to append with this end of a delivery."""
         try:
             return self.callbacks.owe(delivery)
         except Exception:  # as with `report`
@@ -176,5 +176,5 @@ class PlatformSender:
     def report(self, listener: Callable[[DeliveryReport], None], delivery: DeliveryReport) -> None:
         try:
             listener(delivery)
-        except Exception:  # whoever listens cannot undo a delivery
+        except Exception:  # a listener cannot undo a delivery
             log.exception("a listener failed on the delivery of %s", delivery.reply.id)

@@ -1,16 +1,16 @@
 """A place's send journal, as its only writer holds it.
 
-On `gw.sent.<place>` stand the intents, successes and failures of what is sent to one place. The last record says all
-that is needed to go on: up to which reply everything is settled, which reply is under way, and how many of its parts
-are sent. So a start reads one record, however much was sent before.
+`gw.sent.<place>` has the intents, successes and failures of deliveries to one place. The last record is enough to
+continue: up to which reply everything is settled, which reply is being sent, and how many of its parts are sent. So a
+start reads one record, however long the history.
 
 Every record is appended with the sequence of the one before it (compare-and-set). A second sender of the same place,
-whose last record is another one, meets a Conflict at its first append, and no part goes out twice.
+which knows another last record, meets a Conflict at its first append, and no part is sent twice.
 
 A part is sent between two records: `SendIntent`, the call to the network, `SendSucceeded`. If the process dies between
 the two, the next start finds an intent as the last record, and knows that the outcome of that one call is unknown
-(`in_doubt`). Beside the places' journals, a stream has one of its own for each reply that it shows, with `out` 0,
-because its reply is not in the journal yet.
+(`in_doubt`). A stream has a journal of its own for each reply that it displays, with `out` 0, because its reply is not
+in the journal yet.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,8 +27,8 @@ from gateway.records import records, subjects
 class SendPosition(msgspec.Struct, frozen=True):
     """Replies up to `upto` are settled; of the reply `out` (0: none) the parts before `part` are sent, as `ids`.
 
-    `in_doubt`: the call that sends `part` was begun, and nobody knows how it ended. `attempts` counts failed tries,
-    `strikes` replies in a row that the network refused for good; a place with too many is left alone until `retry_at`.
+    `in_doubt`: the call for `part` was started, and its outcome is unknown. `attempts` counts failed tries, `strikes`
+    the replies in a row that the network refused for good; a place with too many is not used until `retry_at`.
     """
 
     upto: int = 0
@@ -43,7 +43,7 @@ class SendPosition(msgspec.Struct, frozen=True):
 
 
 async def read_position(engine: Engine, place: str, *, fresh: bool = True) -> SendPosition:
-    """Reads the position that a place's last record leads to."""
+    """Read the position after a place's last record."""
     last = await engine.last(subjects.send_subject_of(place), fresh=fresh)
     kept = records.decode(last.data) if last else None
     if last is None or not isinstance(kept, records.SendRecord):
@@ -57,7 +57,7 @@ def _position_after(seq: int, kept: records.SendRecord) -> SendPosition:
     before = max(kept.out - 1, 0)
     match kept:
         case records.SendIntent(out=out, part=part, message_ids=ids, attempt=attempt):
-            # The intent counts as an attempt by itself: a process that dies of a reply does not try it for ever.
+            # The intent counts as an attempt: a reply that kills the process is not retried for ever.
             return SendPosition(before, seq, out, part, ids, in_doubt=True, attempts=attempt)
         case records.SendSucceeded(out=out, last=True):
             return SendPosition(out, seq)
@@ -73,7 +73,7 @@ def _position_after(seq: int, kept: records.SendRecord) -> SendPosition:
 
 
 def is_end(kept: records.SendRecord) -> bool:
-    """Asks whether nothing is owed of the reply any more."""
+    """Return True if the record ends the delivery of its reply."""
     match kept:
         case records.SendSucceeded(last=True) | records.SendFailed(permanent=True):
             return True
@@ -83,16 +83,16 @@ def is_end(kept: records.SendRecord) -> bool:
 async def read_shown_part(
     engine: Engine, place: str, reply_id: str
 ) -> records.SendIntent | records.SendSucceeded | None:
-    """Reads the last thing that a stream of this reply wrote down; None where it showed nothing."""
+    """Read the last record of a stream of this reply; None if it displayed nothing."""
     last = await engine.last(subjects.send_subject_of(place, reply_id))
     kept = records.decode(last.data) if last else None
     return kept if isinstance(kept, records.SendIntent | records.SendSucceeded) else None
 
 
 class SendJournal:
-    """Where a place stands (`position`), on which subject what is under way is owed (`owed_on`), and how it moves on.
+    """A place's position, the subject of its present reply (`owed_on`), and the writes that move it on.
 
-    The end of a reply settles it, and all that was written of it: from then on these have a limit, and not before.
+    The end of a reply settles it, and its records: these get their expiry only then.
     """
 
     def __init__(self, engine: Engine, place: str, clock: Callable[[], float]) -> None:
@@ -109,7 +109,7 @@ class SendJournal:
         self.is_loaded = True
 
     def begin(self, out: int) -> None:
-        """Take up a reply that was not begun before; strikes stay until something arrives."""
+        """Start a new reply; strikes stay until a message arrives."""
         at = self.position
         self.position = SendPosition(at.upto, at.seq, out, strikes=at.strikes)
 
@@ -119,13 +119,13 @@ class SendJournal:
             out=at.out, reply_id=reply_id, part=part, attempt=at.attempts + 1, message_ids=at.ids
         )
         seq = await self._append(intent)
-        # Whoever reads the intent after a crash is in doubt; we who wrote it live, and see how the call ends.
+        # A reader of the intent after a crash is in doubt; its writer is alive, and sees how the call ends.
         self.position = msgspec.structs.replace(at, seq=seq, part=part, in_doubt=False)
 
     async def write_sent(
         self, reply_id: str, part: int, ids: tuple[str, ...], *, is_last: bool, owed: Sequence[NewRecord] = ()
     ) -> None:
-        """`owed`, here and below: what is to stand in the journal when this does, in the same append."""
+        """Record a sent part. `owed`, here and below, are records for the same append."""
         at = self.position
         await self._move(
             records.SendSucceeded(
@@ -144,7 +144,7 @@ class SendJournal:
         await self._move(records.SendSucceeded(out=at.out, reply_id=reply_id, message_ids=at.ids), owed)
 
     async def write_failure(self, failed: records.SendFailed, owed: Sequence[NewRecord] = ()) -> None:
-        """Writes that the reply is given up, or tried again; where it stands is filled in here."""
+        """Record that the reply is cancelled, or will be retried; its position is filled in here."""
         at = self.position
         await self._move(msgspec.structs.replace(failed, part=at.part, message_ids=at.ids), owed)
 
@@ -152,10 +152,10 @@ class SendJournal:
         self.position = _position_after(await self._append(kept, owed), kept)
 
     async def _append(self, kept: records.SendRecord, owed: Sequence[NewRecord] = ()) -> int:
-        """Write down what was done, however long the journal takes nothing.
+        """Append a record, however long the journal takes no appends.
 
         Raises:
-            Conflict: somebody else sends to this place.
+            Conflict: another process sends to this place.
         """
         kept = msgspec.structs.replace(kept, at=self._clock())
         settled: list[SettledRecords] = []

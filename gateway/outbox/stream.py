@@ -1,18 +1,18 @@
-"""An answer that is shown while it is written: a placeholder, which then grows.
+"""An answer that is displayed while it is written: a placeholder, which grows.
 
-The ids of what is shown stand in a small send journal of the reply's own, keyed by the reply's id, with `out` 0 because
-the reply itself is not in the journal yet. So whoever delivers the finished reply, after a crash too, makes the
-placeholder the reply instead of sending it a second time, and ends its growing, where the network has to be told that;
-and a turn that runs again goes on in the same placeholder.
+The ids of the displayed messages are in a small send journal for the reply's id, with `out` 0 because the reply itself
+is not in the journal yet. So the delivery of the finished reply, even after a crash, turns the placeholder into the
+reply instead of sending it a second time, and ends its growth if the network needs that; and a turn that runs again
+continues in the same placeholder.
 
-Where the network has drafts, what is not whole yet is shown as one: a draft is no message, has no id and no note in the
-journal, and the reply is sent as if nobody had streamed it. How each network does it, its `Transport` says.
+If the network has drafts, an unfinished part is a draft: it is no message, has no id and no record in the journal, and
+the reply is sent as if it had not been streamed. Each network's `Transport` knows its way.
 
-Nothing is shown of an answer that is whole soon after it began: it is sent once, as if nobody had streamed it. Nor is
-anything of one that is owed already: what was written of it comes live, from wherever its turn runs, and may come late.
+An answer that is complete soon after it began is not displayed early: it is sent once. Neither is an answer whose reply
+is already pending: its text comes live, from any node, and may come late.
 
-Showing is best effort: what fails here is left to the delivery, and after MAX_FAILURES in a row no more is shown.
-A placeholder is a message in its place like every other: it does not appear before those that were owed earlier.
+Displaying is best effort: failures are left to the delivery, and after MAX_FAILURES in a row nothing more is displayed.
+A placeholder is a message in its place like every other: it does not appear before replies that were pending earlier.
 """
 
 import logging
@@ -35,9 +35,9 @@ MAX_FAILURES = 3
 
 
 class Stream:
-    """Shows a reply as it grows, by the pieces of one claim on its turn, the first of which it is made with.
+    """Stream one reply to the chat while its turn runs, under one claim. Created with the first piece of text.
 
-    `shown` is the reply as the network shows it whole; None: it shows none, or nobody knows.
+    `shown` is the reply as the network displays it in full; None if it displays none, or if this is unknown.
     """
 
     def __init__(self, first: StreamPiece, engine: Engine, transport: Transport, settings: OutboxSettings) -> None:
@@ -51,17 +51,20 @@ class Stream:
         self._text = ""
         self._ids: MessageIds | None = None
         self._is_drafted = False
-        self._finished = 0  # parts that do not change when the text goes on
+        self._finished = 0  # parts that do not change when the text continues
         self._failures = 0
-        self.shown_at = -math.inf  # when the network last took words of it
-        self._gone_at = math.inf  # so long it is waited for the writer
+        self.shown_at = -math.inf  # when the network last took text of it
+        self._gone_at = math.inf  # until when it waits for the writer
         self._news = anyio.Event()
         self._resting = anyio.Event()
         self._closing = anyio.Event()
         self._ended = anyio.Event()
 
     def take(self, piece: StreamPiece) -> None:
-        """Go on with it; what comes within the network's pace is shown together. Behind a gap it waits for all."""
+        """Take a piece of text; pieces within the network's rate are shown together.
+
+        After a gap, wait for the whole text.
+        """
         self._gone_at = anyio.current_time() + self._settings.stream_silence
         if piece.is_over:
             self.rest()
@@ -74,12 +77,12 @@ class Stream:
             self._news.set()
 
     def rest(self) -> None:
-        """Nothing more is written. Where no delivery closes the stream soon, what is shown is ended as it stands."""
+        """Expect no more text. If no delivery closes the stream soon, what is displayed is ended as it is."""
         self._resting.set()
         self._news.set()
 
     async def close(self) -> None:
-        """Show no more; returns when no call is under way."""
+        """Stop displaying; return when no call is running."""
         self._closing.set()
         self.rest()
         await self._ended.wait()
@@ -99,7 +102,7 @@ class Stream:
             self._ended.set()
 
     async def _show_all(self) -> None:
-        """Until all is shown that was written, or it fails too often."""
+        """Display text until all of it is shown, or it fails too often."""
         while not self._closing.is_set() and self._failures < MAX_FAILURES:
             await self._wait_for_news()
             await self._wait_for_earlier_replies()
@@ -110,7 +113,7 @@ class Stream:
                 return
 
     async def _wait_for_news(self) -> None:
-        """A draft passes by itself, so it is shown again in time."""
+        """Wait for text; a draft is also shown again in time, because it disappears."""
         again = anyio.current_time() + (self._settings.draft_lasts if self._is_drafted else math.inf)
         while not self._news.is_set() and anyio.current_time() < again:
             with anyio.CancelScope(deadline=min(again, self._gone_at)):
@@ -120,7 +123,7 @@ class Stream:
         self._news = anyio.Event()
 
     async def _wait_for_earlier_replies(self) -> None:
-        """Waits until what was owed to the place before has gone out, or nobody wants to see the stream any more."""
+        """Wait until earlier replies of the place are sent, or the stream is closed."""
         while self._ids is None and not self._closing.is_set() and await has_owed_replies(self._engine, self._place):
             await self._wait_or_close(self._settings.edit_pause)
 
@@ -139,12 +142,12 @@ class Stream:
         except EngineError as error:
             self._failures += 1
             log.info("a piece of reply %s is not shown: %s", reply.id, error)
-        except Exception:  # an SDK's own fault; the delivery will show it to whom it concerns
+        except Exception:  # an SDK's own fault; the delivery will report it
             self._failures = MAX_FAILURES
             log.exception("reply %s is no longer shown while it is written", reply.id)
 
     async def _show_parts(self, reply: Reply, before: Reply | None) -> Reply | None:
-        """Lets the last part that is shown grow, and sends further ones; returns what is shown, if all of it is."""
+        """Extend the last part, and send further ones; return the displayed reply, if it is complete."""
         ids, count = await self._load(), self._transport.texts(reply)
         is_whole = len(ids) < 2 or (before is not None and reply.text.startswith(before.text))
         for part in range(max(0, len(ids) - 1), count):
@@ -176,7 +179,7 @@ class Stream:
         return ids
 
     async def _end_growing(self) -> None:
-        """Nobody delivers it now: its turn waits for somebody, or has no more to say."""
+        """End the growth, because no delivery follows: its turn waits for a person, or has no more text."""
         try:
             if ids := await self._load():
                 await self._transport.close(self.reply.address, ids[-1])
@@ -184,22 +187,22 @@ class Stream:
             log.info("what is shown of reply %s is not ended: %s", self.reply.id, error)
 
     async def _load(self) -> MessageIds:
-        """The ids of what is shown, at first those of an earlier run of the same turn."""
+        """Return the ids of the displayed parts, at first those of an earlier run of the turn."""
         ids = self._ids
         if ids is None:
             ids = self._ids = await find_shown_parts(self._engine, self._transport, self.reply)
         return ids
 
     async def _wait_or_close(self, seconds: float) -> None:
-        """Keeps to the network's pace, except that a close need not wait for it."""
+        """Keep to the network's rate, except that a close need not wait for it."""
         with anyio.move_on_after(seconds):
             await self._closing.wait()
 
 
 async def find_shown_parts(engine: Engine, transport: Transport, reply: Reply) -> MessageIds:
-    """The ids of what a stream of this reply has shown, in this life or another.
+    """Return the ids of the parts that a stream of this reply has displayed, in this process or another.
 
-    What the network was asked for is written down: once it has grown or was ended, it may not be found there again.
+    Requests to the network are recorded: after an edit it may not find the part again.
     """
     place = subjects.place_of(reply.address)
     last = await read_shown_part(engine, place, reply.id)
@@ -216,13 +219,15 @@ async def find_shown_parts(engine: Engine, transport: Transport, reply: Reply) -
 
 
 async def write_shown_part(engine: Engine, place: str, kept: records.SendIntent | records.SendSucceeded) -> None:
-    """In the send journal of its own that a stream of this reply has there."""
+    """Write to the send journal of this reply's stream."""
     subject = subjects.send_subject_of(place, kept.reply_id)
     await engine.append(NewRecord(subject, records.encode(kept), ttl=records.DAY))
 
 
 async def is_reply_owed(engine: Engine, reply: Reply, claimed: int) -> bool:
-    """Asks whether it is owed or was sent behind the sequence of a claim; an ill journal says yes: nothing is shown."""
+    """Return True if a reply of this id was appended after the claim; an ill journal counts as yes: nothing is
+    displayed.
+    """
     pattern = subjects.reply_pattern_of_place(subjects.place_of(reply.address))
     try:
         found = [kept.reply.id async for _, kept in records.read_all(engine, pattern, records.OwedReply, claimed)]
@@ -232,7 +237,7 @@ async def is_reply_owed(engine: Engine, reply: Reply, claimed: int) -> bool:
 
 
 async def has_owed_replies(engine: Engine, place: str) -> bool:
-    """Asks whether a reply waits that is not settled; an ill journal is no reason to go before others."""
+    """Return True if an unsettled reply waits; an ill journal is no reason to go before others."""
     try:
         settled = (await read_position(engine, place)).upto
         return bool(await records.read_readable(engine, subjects.reply_pattern_of_place(place), settled, 1))

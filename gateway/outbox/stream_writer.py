@@ -1,9 +1,8 @@
-"""The end of a stream that whoever writes an answer has: what it has become so far is told live to the node that serves
-its network, be that this one or another.
+"""The writer's end of a stream: it sends the growing answer live to the node that serves its network.
 
-Nothing of it is kept. So each piece says where it goes on, and the whole is told anew every few seconds, also when
-nothing has come: whoever comes in the middle, or has missed something, shows nothing new until then, and a writer that
-is not heard for long is gone.
+Nothing is stored. So each piece has its position, and the whole is sent again every few seconds, even without new text:
+a reader that joins late, or has missed a piece, displays nothing new until then, and a writer that is silent for long
+has gone.
 """
 
 import logging
@@ -16,14 +15,14 @@ from gateway.errors import EngineError
 from gateway.messages.message import Reply
 from gateway.records import subjects
 
-REPEAT = 5.0  # seconds after which the whole is told anew
-LONGEST = 100_000  # characters that are told: no chat shows more of an answer that grows
+REPEAT = 5.0  # seconds after which the whole is sent again
+LONGEST = 100_000  # characters that are sent: no chat displays more of a growing answer
 
 log = logging.getLogger(__name__)
 
 
 class StreamPiece(msgspec.Struct, frozen=True):
-    """A piece of a reply, which has no text itself: it stands behind the first `at` characters, with 0 it is all.
+    """A piece of a reply: its text follows the first `at` characters; with 0 it is the whole.
 
     claimed: the sequence of the claim under which it is written; of two claims on a turn the later one counts.
     """
@@ -36,7 +35,7 @@ class StreamPiece(msgspec.Struct, frozen=True):
 
 
 class StreamWriter:
-    """Made by `Outbox.stream`. What cannot be told is not shown while it grows, and harms nothing."""
+    """The writer, from `Outbox.stream`. A piece that cannot be sent is not displayed early, which does no harm."""
 
     def __init__(self, engine: Engine, reply: Reply, claimed: int) -> None:
         self.reply = reply
@@ -48,7 +47,7 @@ class StreamWriter:
         self._repeat_at = 0.0
 
     async def add(self, text: str, *, anew: bool = False) -> None:
-        """Go on with this text, or begin `anew` with it."""
+        """Append this text, or start `anew` with it."""
         at = 0 if anew else len(self._text)
         self._text = self._text[:at] + text
         self._is_begun = True
@@ -58,13 +57,13 @@ class StreamWriter:
             await self._tell(StreamPiece(self.reply, self._claimed, at, text))
 
     async def repeat(self) -> None:
-        """Tell the whole, if there is anything."""
+        """Send the whole text, if there is any."""
         self._repeat_at = anyio.current_time() + REPEAT
         if self._is_begun:
             await self._tell(StreamPiece(self.reply, self._claimed, text=self._text[:LONGEST]))
 
     async def rest(self) -> None:
-        """Nothing more is written. Where no delivery ends it soon, what is shown is ended as it stands."""
+        """Announce the end of the text. If no delivery follows soon, what is displayed is ended as it is."""
         if self._is_begun:
             await self._tell(StreamPiece(self.reply, self._claimed, is_over=True))
 

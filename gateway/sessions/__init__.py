@@ -1,4 +1,4 @@
 """Sessions: conversations under their keys, folded from the journal.
 
-What only some need is imported from its module: `transitions`, `removal`, `export`, `search`, `retention`.
+Import less common parts from their modules: `transitions`, `removal`, `export`, `search`, `retention`.
 """

@@ -1,11 +1,11 @@
-"""Messages that their authors take back: from then on nothing shows what they said.
+"""Messages that their authors delete: from then on nothing shows their words.
 
-One record in the chain of the conversation says so (`MessageDeleted`), and whoever folds the chain reads the words no
-more: the model, the page, exports. The words leave the chain itself when that is next written anew. What stands of the
-message elsewhere is purged at once, and again by whoever reads the record later, for a crash may have come between:
-the message as it came in, with its audio and its files, and what hooks are still owed of it.
+One record in the chain of the conversation marks the message (`MessageDeleted`), and a fold of the chain then leaves
+its words out: for the model, the page, exports. The words leave the chain itself when it is next rewritten. Other
+copies are purged at once, and again by later readers of the record, since a crash may have come between: the inbound
+message, with its audio and its files, and its pending events for hooks.
 
-A message is known by its network, its chat and its id there, and where the network says whose it was, that must be so.
+A message is identified by its network, its chat and its id there, and, if the network names the author, by the author.
 """
 
 import logging
@@ -22,14 +22,16 @@ from gateway.records import records, subjects
 from gateway.sessions.removal import COPY_SUBJECTS, remove_received_files
 from gateway.sessions.repository import SessionRepository
 
-OF_ONE_MESSAGE = ("message:received", "audio:before", "audio:after")  # events that are of what somebody said alone
+OF_ONE_MESSAGE = ("message:received", "audio:before", "audio:after")  # events about one person's message
 
 log = logging.getLogger(__name__)
 
 
 class DeletedMessages(msgspec.Struct, eq=False):
-    """Finds what was taken back, and takes it out. `find` names conversations that were told a message, by its name,
-    `list_open` those in which something waits."""
+    """Finds deleted messages and removes them.
+
+    `find` returns the conversations that contain a message, `list_open` the active ones.
+    """
 
     engine: Engine
     sessions: SessionRepository
@@ -37,10 +39,10 @@ class DeletedMessages(msgspec.Struct, eq=False):
     list_open: Callable[[], Awaitable[Iterable[str]]]
 
     async def delete(self, name: MessageName, by: str = "") -> bool:
-        """Somebody (`by`, as `slack:U1`, where the network says who) took it back; whether it had been taken in.
+        """Delete a message; return True if a conversation contained it. `by` is its author (`slack:U1`), if known.
 
         Raises:
-            EngineError: the journal takes nothing now.
+            EngineError: the journal takes no appends.
         """
         found = False
         for key in dict.fromkeys([*await self.find(name), *await self.list_open()]):
@@ -62,7 +64,7 @@ class DeletedMessages(msgspec.Struct, eq=False):
             try:
                 await self.sessions.append(session, gone)
             except Conflict:
-                continue  # the conversation goes on meanwhile
+                continue  # the conversation continued meanwhile
             await purge_deleted(self.engine, gone)
             log.info("a message of %s was taken back by its author", key)
             return True
@@ -71,7 +73,7 @@ class DeletedMessages(msgspec.Struct, eq=False):
 async def find_inbound(
     engine: Engine, conv: str, name: MessageName
 ) -> AsyncIterator[tuple[Record, records.InboundMessage]]:
-    """The message of this name that a conversation has as it came in, and its edits."""
+    """Yield the inbound message of this name in a conversation, and its edits."""
     subject = subjects.session_subject_of_token("in", conv)
     async for record, kept in records.read_all(engine, subject, records.InboundMessage):
         if is_message(kept.message, name):
@@ -81,7 +83,7 @@ async def find_inbound(
 async def find_heard(
     engine: Engine, conv: str, name: MessageName
 ) -> AsyncIterator[tuple[Record, records.HeardMessage]]:
-    """The records by which a conversation was told it, as something that was said to others."""
+    """Yield a conversation's records of an overheard message."""
     subject = subjects.session_subject_of_token("heard", conv)
     async for record, kept in records.read_all(engine, subject, records.HeardMessage):
         if name_of(kept.message) == name:
@@ -89,12 +91,12 @@ async def find_heard(
 
 
 def is_message(message: Message, name: MessageName) -> bool:
-    """Is it that message, or an edit of it?"""
+    """Return True if it is that message, or an edit of it."""
     return message.kind in SAID_KINDS and name_of(message) == name
 
 
 async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
-    """What stands of it outside of the chain. It goes itself last: by its words one finds what has them."""
+    """Purge its copies outside of the chain. The message itself goes last: its words identify the copies."""
     conv = subjects.token_of(gone.session_key)
     came = [one async for one in find_inbound(engine, conv, gone.name)]
     told = [one async for one in find_heard(engine, conv, gone.name)]
@@ -112,7 +114,7 @@ async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
 
 
 async def _purge_lost_audio(engine: Engine, conv: str) -> None:
-    """The words of audio that came with messages which are gone."""
+    """Purge the words of audio whose messages are gone."""
     subject = subjects.session_subject_of_token("in", conv)
     left = {record.seq async for record, _ in records.read_all(engine, subject, records.InboundMessage)}
     subject = subjects.session_subject_of_token("audio", conv)
@@ -122,7 +124,7 @@ async def _purge_lost_audio(engine: Engine, conv: str) -> None:
 
 
 async def _purge_copies(engine: Engine, name: MessageName, conv: str, texts: Collection[str]) -> None:
-    """Events that hooks are owed of it, or of its turn with its words in them, and dead letters of either."""
+    """Purge pending events about it, or about its turn with its words in them, and dead letters of either."""
     turns = await _find_turns(engine, name, conv)
     dead_turns = subjects.session_subject_of_token("dead.turns", conv)
     for pattern in (subjects.owed_event_pattern_of_token(conv), *COPY_SUBJECTS, dead_turns):
@@ -138,7 +140,7 @@ async def _purge_copies(engine: Engine, name: MessageName, conv: str, texts: Col
 
 
 async def _find_turns(engine: Engine, name: MessageName, conv: str) -> set[str]:
-    """The turns that answered it, or do."""
+    """Find the turns that answered it, or do."""
     found, on = set[str](), dict[str, int]()
     subject = subjects.session_subject_of_token("turn", conv)
     async for _, kept in records.read_all(engine, subject, records.TurnRecord):
@@ -164,7 +166,7 @@ def _is_copy(kept: records.JournalRecord, name: MessageName, turns: Collection[s
 
 
 def has_text(value: Any, texts: Collection[str]) -> bool:
-    """Whether one of these texts stands anywhere in it."""
+    """Return True if one of these texts occurs anywhere in the value."""
     if isinstance(value, str):
         return any(text in value for text in texts)
     if isinstance(value, dict):

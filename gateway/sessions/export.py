@@ -1,4 +1,4 @@
-"""A session as a file: as JSON, which keeps everything, and as Markdown, which a person reads."""
+"""Export a session: as complete JSON, and as Markdown for people."""
 
 import json
 from datetime import UTC, datetime
@@ -13,12 +13,12 @@ FORMAT = 1
 
 
 def as_json(session: Session) -> str:
-    """The whole session as JSON, without a turn that is still under way."""
+    """Return the whole session as JSON, without a running turn."""
     return msgspec.json.format(msgspec.json.encode(as_fields(session)), indent=2).decode() + "\n"
 
 
 def as_fields(session: Session) -> dict[str, Any]:
-    """What is exported of it, by name."""
+    """Return the exported fields by name."""
     return {
         "format": FORMAT,
         "session_id": session.session_id,
@@ -38,7 +38,7 @@ def as_fields(session: Session) -> dict[str, Any]:
 
 
 def as_markdown(session: Session) -> str:
-    """The session as Markdown: a heading for each speaker, tools in fences that their content cannot break."""
+    """Return the session as Markdown: a heading for each speaker, tools in code blocks that no content can end."""
     head = [f"# {session.title or session.session_id}", ""]
     facts = {
         "session": session.session_id,

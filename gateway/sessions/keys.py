@@ -1,7 +1,7 @@
-"""Which session a message belongs to, as Hermes names it: `agent:main:<platform>:dm:<chat>[:thread]` and the like.
+"""The session key of a message, in Hermes's form: `agent:main:<platform>:dm:<chat>[:thread]` and similar.
 
-A platform's account stands behind the platform, `agent:main:telegram:work:dm:<chat>`. No account is called as a type of
-chat is, so it is seen which of the two follows.
+A platform's account follows the platform, `agent:main:telegram:work:dm:<chat>`. No account has the name of a chat type,
+so the two cannot be confused.
 """
 
 import secrets
@@ -14,11 +14,10 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def session_key_of(message: Message, rules: SessionSettings) -> str:
-    """The key of the session that a message goes to. In a chat of many all share one, or each has one of their own.
+    """Return the key of a message's session. In a group all people share one, or each has their own.
 
-    A session that the sender names is a key of its own on the sender's platform; a whole key (`agent:...`) is taken
-    as it stands. Only adapters of trusted ends (terminal, page) fill that field, so a stranger cannot choose a
-    session by it.
+    A session named by the sender is a key of its own on the sender's platform; a whole key (`agent:...`) is used as it
+    is. Only adapters of trusted ends (terminal, page) set that field, so a stranger cannot choose a session by it.
     """
     at = message.address
     if message.session.startswith("agent:"):
@@ -33,12 +32,12 @@ def session_key_of(message: Message, rules: SessionSettings) -> str:
 
 
 def platform_of(key: str) -> str:
-    """The platform in a session key; empty where the key has another shape."""
+    """Return the platform in a session key; "" if the key has another form."""
     parts = key.split(":")
     return parts[2] if len(parts) > 3 and parts[0] == "agent" else ""
 
 
 def make_session_id(now: float) -> str:
-    """An id that sorts by its time and is read by people: `20260101_120000_abc123` (UTC)."""
+    """Return an id that sorts by time and is readable: `20260101_120000_abc123` (UTC)."""
     suffix = "".join(secrets.choice(ALPHABET) for _ in range(6))
     return f"{datetime.fromtimestamp(now, UTC):%Y%m%d_%H%M%S}_{suffix}"

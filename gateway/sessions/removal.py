@@ -1,8 +1,7 @@
-"""Forgetting and shortening: words leave the journal, and what was answered stays marked as answered.
+"""Forget and shorten: words leave the journal, and answered messages stay marked as answered.
 
-First one append says, at the end of the chain, that all before is over, and carries what is to stay; only then the
-records before it are purged. So a crash in between loses nothing, and what it left over goes with the next
-`purge_forgotten`, which every reader of the chain may do again: it is the same every time.
+First one append ends the chain, and carries everything that stays; only then the records before it are purged. So a
+crash in between loses nothing, and the next `purge_forgotten` removes the rest: any reader of the chain may repeat it.
 """
 
 import logging
@@ -26,19 +25,19 @@ from gateway.sessions.transitions import begin_session, open_from
 from gateway.threads import run_in_thread
 
 PAGE = 200
-# Where a conversation's words stand under no subject of its own.
+# Subjects outside of the conversation that may contain its words.
 COPY_SUBJECTS = (subjects.EVENT_SUBJECTS, subjects.DEAD_SUBJECTS)
 
 log = logging.getLogger(__name__)
 
 
 async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str, *gone: str) -> bool:
-    """Forget these sessions of a key, or all of them where none is named; False when one of them is not there.
+    """Forget these sessions of a key, or all of them if none is named; return False if one was not found.
 
-    Of a whole key everything goes: messages that still wait are not answered, a turn that runs is stopped.
+    For a whole key everything goes: waiting messages are not answered, a running turn is stopped.
 
     Raises:
-        SessionError: one session is to go while a turn is under way in the key's conversation.
+        SessionError: a turn is running, and a single session should go.
     """
     while True:
         before, past = await _read_sessions(engine, sessions, key, is_whole=not gone)
@@ -51,7 +50,7 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
         stay = [old for name, old in past.items() if gone and name not in gone]
         remains = [_rewrite_session(old) for old in stay]
         if remains and before.session_id in gone:
-            # A new session in the place of the current one that goes: it names nothing of it.
+            # A new session in place of the removed current one: it does not refer to it.
             remains.append(replace(begin_session(before, sessions.now(), "forgotten"), previous=""))
         end = records.TurnEnded(upto=upto, status="forgotten")
         if seq := await _rewrite_chain(engine, sessions, before, end, remains):
@@ -62,12 +61,12 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
 async def rewrite_sessions(
     engine: Engine, sessions: SessionRepository, key: str, change: Callable[[Session], Session]
 ) -> bool:
-    """Write every session of a key anew, as `change` leaves it; what was there before is gone. False: nothing is there.
+    """Rewrite every session of a key as `change` returns it, and remove the old records. False: the key has none.
 
-    Messages that wait, and replies and events of the conversation, stay.
+    Waiting messages, and replies and events of the conversation, stay.
 
     Raises:
-        SessionError: a turn is under way in it.
+        SessionError: a turn is running in it.
     """
     while True:
         before, past = await _read_sessions(engine, sessions, key, is_whole=False)
@@ -85,7 +84,7 @@ async def rewrite_sessions(
 async def _read_sessions(
     engine: Engine, sessions: SessionRepository, key: str, *, is_whole: bool
 ) -> tuple[Session, dict[str, Session]]:
-    """The current session of a key, and all; of what is damaged only where it ends, where all is to go anyway."""
+    """Return the current session of a key, and all; of a damaged chain only its end, if everything should go anyway."""
     try:
         return await sessions.open(key), await sessions.read_all(key)
     except RecordDamage:
@@ -103,10 +102,10 @@ async def _read_last_seq(engine: Engine, subject: str) -> int:
 
 
 async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -> bool:
-    """Write the sessions of a key anew, each as it is now, in place of all the records that made them.
+    """Rewrite the sessions of a key, each as it is now, in place of all the records that made them.
 
-    No entry is lost; what goes are the claims and steps of turns that have ended. False where a turn is
-    under way, or the chain went on in this moment.
+    No entry is lost; the claims and steps of ended turns go. Return False if a turn is running, or the chain has just
+    changed.
     """
     before = await sessions.open(key)
     if before.turn is not None or not before.session_id:
@@ -130,10 +129,10 @@ async def _rewrite_chain(
     end: records.TurnEnded,
     remains: Iterable[records.TurnRecord],
 ) -> int:
-    """End the chain, with what is to stay behind the end; the end's sequence, or 0 when the chain had gone on.
+    """End the chain, with the records that stay after it; return the end's sequence, or 0 if the chain had changed.
 
     Raises:
-        SessionError: it is more than the journal takes at once.
+        SessionError: it is too large for one append.
     """
     try:
         await sessions.append(before, end, *remains)
@@ -149,13 +148,13 @@ async def _rewrite_chain(
 
 
 async def purge_chain(engine: Engine, conv: str, seq: int) -> None:
-    """Purge what stands before the end at `seq` of a chain."""
+    """Purge the records before the end at `seq` of a chain."""
     await engine.purge(subjects.session_subject_of_token("turn", conv), seq - 1)
     await engine.purge(subjects.session_subject_of_token("sum", conv), seq - 1)
 
 
 async def purge_turns(engine: Engine, conv: str, seq: int) -> None:
-    """Purge what the end at `seq` forgets of a chain; the pictures that tools gave go too, but not those that stay."""
+    """Purge what the end at `seq` forgets of a chain, with tools' pictures that no remaining entry has."""
     subject = subjects.session_subject_of_token("turn", conv)
     gone = {path async for record in _read_until(engine, subject, seq) for path in _list_tool_pictures(record)}
     if gone:
@@ -168,7 +167,7 @@ async def purge_turns(engine: Engine, conv: str, seq: int) -> None:
 
 
 def _list_tool_pictures(record: Record) -> list[Path]:
-    """The files of the pictures that tools gave, of which this record of a chain tells."""
+    """List the picture files of tools in this record of a chain."""
     match records.decode(record.data):
         case records.TurnEnded(entries=entries):
             found = entries
@@ -184,7 +183,7 @@ def _list_tool_pictures(record: Record) -> list[Path]:
 async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> None:
     """Purge what the end at `seq` in a chain forgets: the chain before it, messages up to `upto`, replies.
 
-    Their files go too, and the events that hooks are owed of them, but not those of the sessions that stay.
+    Their files and pending events go too, but not those of the sessions that stay.
     """
     async for record in _read_until(engine, subjects.session_subject_of_token("in", conv), upto):
         kept = records.decode(record.data)
@@ -215,8 +214,7 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
 
 
 async def remove_sent_files(engine: Engine, kept: records.JournalRecord) -> None:
-    """The audio that was made of an answer, and what other gateways were given of its files. Where these lay before,
-    they are not ours to remove."""
+    """Remove the audio of an answer, and the copies of its files for other gateways, but not the originals."""
     match kept:
         case records.VoiceAnswer(path=path) if path:
             place = anyio.Path(path)
@@ -233,7 +231,7 @@ async def remove_sent_files(engine: Engine, kept: records.JournalRecord) -> None
 
 
 async def remove_received_files(engine: Engine, message: Message) -> None:
-    """The files that came with this message, and what was made of them."""
+    """Remove the files that came with this message, and everything made of them."""
     paths = [Path(one.path) for one in message.attachments]
     await remove_files(engine, paths)
     for path in paths:
@@ -241,7 +239,7 @@ async def remove_received_files(engine: Engine, message: Message) -> None:
 
 
 async def _remove_received_file(message: Message, path: Path) -> None:
-    """Where there is a link in its place, it was moved to its conversation: see `daemon/received_files.py`."""
+    """Remove a file. If a link replaces it, it was moved to its conversation: see `daemon/received_files.py`."""
     place = anyio.Path(path)
     if await place.is_symlink():
         moved = message.address.find_folder(path.parents[1], message.user_id)
@@ -252,13 +250,13 @@ async def _remove_received_file(message: Message, path: Path) -> None:
 
 
 async def _remove_with_made(path: Path) -> None:
-    """A file that we named, and what was made of it."""
+    """Remove a file that we named, and everything made of it."""
     for one in [*await run_in_thread(list_shown_files, path), path]:
         await anyio.Path(one).unlink(missing_ok=True)
 
 
 async def _read_staying_sessions(engine: Engine, conv: str, seq: int) -> set[str]:
-    """The ids of the sessions that a chain goes on with behind its end at `seq`."""
+    """Return the ids of the sessions that continue after the chain's end at `seq`."""
     subject = subjects.session_subject_of_token("turn", conv)
     found = [records.decode(record.data) async for record in _read_after(engine, subject, seq)]
     return {opened.session_id for opened in found if isinstance(opened, records.SessionOpened)}
@@ -282,7 +280,7 @@ async def _read_until(engine: Engine, pattern: str, upto: int) -> AsyncIterator[
 
 
 def _is_about(data: bytes, conv: str, staying: set[str]) -> bool:
-    """Is this an event of what is forgotten, or a dead letter with one in it?"""
+    """Return True for an event of the forgotten sessions, or a dead letter with one."""
     try:
         kept = records.decode(data)
     except (msgspec.MsgspecError, EngineTooNew):
@@ -295,6 +293,6 @@ def _is_about(data: bytes, conv: str, staying: set[str]) -> bool:
 
 
 def _rewrite_session(old: Session) -> records.SessionOpened:
-    """A session that stays, written anew."""
+    """Make the record of a session that stays."""
     opened = open_from(old, old, old.session_id, "kept")
     return replace(opened, previous="", began=old.began, at=old.last_active, ahead=old.ahead)

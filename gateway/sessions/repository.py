@@ -1,7 +1,7 @@
 """The sessions: a bounded cache over their chains in the journal, and the one way to write into a chain.
 
-Nothing here is the truth. `open` reads on from the last sequence that it knows, so a session is always as new as the
-journal; what was evicted is folded again from its last summary. A session is a frozen value: evicting one hurts nobody
+The journal alone is the truth. `open` reads on from the last known sequence, so a session is always as new as the
+journal; an evicted one is folded again from its last summary. A session is a frozen value: evicting it affects no one
 who holds it.
 """
 
@@ -22,14 +22,14 @@ from gateway.sessions.session import STATE_VERSION, Session, apply_record, delet
 log = logging.getLogger(__name__)
 
 PAGE = 500
-CACHE_BUDGET = 16_000_000  # characters of transcripts kept in memory
+CACHE_BUDGET = 16_000_000  # characters of transcripts in memory
 CACHE_IDLE = 900.0
 SUMMARY_EVERY = 200
 SESSION_WEIGHT = 2000
 
 
 class CachedSession(msgspec.Struct):
-    """A session in memory, when it was used last, and how many records its last summary covers."""
+    """A session in memory, with its last use, and the number of records that its last summary covers."""
 
     session: Session
     summarised: int
@@ -37,7 +37,7 @@ class CachedSession(msgspec.Struct):
 
 
 class SessionRepository:
-    """Sessions by key."""
+    """The sessions by key."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class SessionRepository:
         self._weight = 0
 
     async def open(self, key: str, *, fresh: bool = False) -> Session:
-        """Return the session as the journal has it; one that was never written has the sequence 0.
+        """Return the session of a key; one without records has the sequence 0.
 
-        Unless it is `fresh`, records that others write in this moment may be missing: an append behind it is a Conflict
-        then, and who opens it after that sees them.
+        Unless it is `fresh`, records that others write at this moment may be missing: then an append meets a Conflict,
+        and the next `open` sees them.
         """
         held = self._held.get(key)
         session, summarised = (held.session, held.summarised) if held else await self._from_summary(key)
@@ -76,21 +76,21 @@ class SessionRepository:
         return session
 
     def known(self) -> list[Session]:
-        """The sessions that are in memory, as they were last seen."""
+        """Return the sessions in memory, as last seen."""
         return [held.session for held in self._held.values()]
 
     async def append(self, session: Session, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()) -> Session:
-        """Write records behind the state that one has seen, with other puts in the same append.
+        """Write records after the known state, with other puts in the same append.
 
-        What the end of a turn settles has from then on the time that such things are kept.
+        The end of a turn also sets the expiry of the records that it settles.
 
         Raises:
-            Conflict: the chain has gone on meanwhile, and nothing was written.
+            Conflict: the chain has changed, and nothing was written.
         """
         now, ahead = self.now(), self.ahead()
         kept = tuple(one if one.at else msgspec.structs.replace(one, at=now, ahead=ahead) for one in kept)
         subject = subjects.session_subject_of("turn", session.key)
-        fences = [session.seq, *[None] * len(kept)]  # the first record's stands for the whole append
+        fences = [session.seq, *[None] * len(kept)]  # the first record's fence covers the whole append
         puts = [NewRecord(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
         ends = [one for one in kept if isinstance(one, records.TurnEnded)]
         settled = [part for end in ends for part in settle_turn(session.key, end.upto)]
@@ -102,7 +102,7 @@ class SessionRepository:
         return session
 
     async def read_all(self, key: str) -> dict[str, Session]:
-        """Every session that ever stood under the key, by id, as it was when it ended (or is now); oldest first."""
+        """Return every session of the key by id, as it was at its end (or is now); oldest first."""
         found: dict[str, Session] = {}
         deleted: tuple[MessageName, ...] = ()
         async for session in self._states(Session(key), fresh=True):
@@ -114,7 +114,7 @@ class SessionRepository:
                 found[session.session_id] = session
         if not deleted:
             return found
-        # What was taken back may stand in one that had ended before.
+        # A deleted message may be in a session that had ended before.
         return {
             name: msgspec.structs.replace(delete_words(one, deleted), deleted=deleted) for name, one in found.items()
         }
@@ -177,7 +177,7 @@ class SessionRepository:
 
 
 def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:
-    """An end settles the messages up to there, the words of their audio, and the bells that woke its lane."""
+    """Settle the messages up to this end, their transcribed words, and the doorbells of the lane."""
     settled: dict[subjects.SessionSubject, int] = {"in": upto, "audio": records.NEWEST, "bell": records.NEWEST}
     return tuple(
         SettledRecords(subjects.session_subject_of(kind, session_key), last, records.TRAFFIC_TTL)

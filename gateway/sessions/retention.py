@@ -1,9 +1,8 @@
-"""Removes what the journal need not keep: sessions that ended long ago, and the many records of one that goes on.
+"""Retention: remove sessions that ended long ago, and compact the records of long ones.
 
-Only what is done ever goes. A session whose turn is open, or that waits for an answer, stays; messages that wait are
-not touched. Traffic (messages in, replies out, events) ends by itself, by the time that each record was given; the
-files that came with messages end with them, and so does what nobody could read. Of those that share a journal one
-gateway tends it, and each the files in its own home.
+Only finished work is removed. A session whose turn is open, or that waits for an answer, stays; waiting messages are
+not touched. Traffic (messages in, replies out, events) expires by the time of each record; files of messages expire
+with them, and so do unreadable updates. One gateway maintains a shared journal, and each the files in its own home.
 """
 
 import logging
@@ -30,16 +29,16 @@ from gateway.yaml_source.units import format_count
 log = logging.getLogger(__name__)
 
 PAUSE = 600.0
-YOUNGEST = records.EVENT_TTL  # none goes that is not silent for so long: then the network repeats nothing any more
-FORGET_BATCH = 50  # sessions that are forgotten before the journal is asked again how full it is
+YOUNGEST = records.EVENT_TTL  # a session must be silent for so long: by then the network repeats nothing any more
+FORGET_BATCH = 50  # sessions that are forgotten before the next check of the journal's size
 LONG_CHAIN = 5000  # records
-MAX_COMPACT_WEIGHT = 8_000_000  # characters: what is too much to be written anew in one append
-FULL_SHARE, TARGET_SHARE = 0.9, 0.8  # of the bound: from where on sessions go, and down to where
+MAX_COMPACT_WEIGHT = 8_000_000  # characters that one append can rewrite
+FULL_SHARE, TARGET_SHARE = 0.9, 0.8  # of the bound: sessions are removed from the first on, down to the second
 KEY_OF = attrgetter("session_key")
 
 
 class Retention:
-    """Removes from the journal, now and then, what its limits allow to go. `trouble` is for an operator to decide."""
+    """Removes records from the journal within its limits. `trouble` is for an operator to decide."""
 
     def __init__(
         self,
@@ -57,7 +56,7 @@ class Retention:
         self._clock = clock or engine.clock.read
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Do so until cancelled. A journal that fails is left alone; it reports that itself."""
+        """Remove until cancelled. A failing journal is left alone; it reports that itself."""
         task_status.started()
         while True:
             try:
@@ -67,9 +66,9 @@ class Retention:
             await anyio.sleep(PAUSE)
 
     async def run_once(self) -> int:
-        """Do it once. Returns how many sessions were forgotten."""
+        """Remove once. Return the number of forgotten sessions."""
         if self._engine.clock.is_held:
-            return 0  # somebody sets the clock of the machine: nothing is old for a while
+            return 0  # the host's clock was set: for a while nothing counts as old
         limits = self.limits()
         gone = await self._forget_old(limits)
         for session in self._sessions.known():
@@ -106,14 +105,14 @@ class Retention:
         return gone
 
     async def _forget_silent(self, age: float) -> int:
-        """Forget some of the longest silent sessions. Returns how many of them could be."""
+        """Forget some of the longest silent sessions. Return how many were forgotten."""
         rows = sorted(await self._search.list_silent(self._clock() - age, FORGET_BATCH), key=KEY_OF)
         return sum([await self._forget(key, list(found)) for key, found in groupby(rows, KEY_OF)])
 
     async def _forget(self, key: str, rows: list[SessionInfo]) -> int:
         try:
             gone = await forget_sessions(self._engine, self._sessions, key, *(row.session_id for row in rows))
-        except SessionError:  # a turn is under way
+        except SessionError:  # a turn is running
             return 0
         return len(rows) * gone
 
@@ -124,7 +123,7 @@ class Retention:
 
 
 class FileRetention:
-    """Removes the files that came with messages, and what nobody could read, when they are as old as those get."""
+    """Removes the files of messages, and unreadable updates, when they are as old as messages get."""
 
     def __init__(self, engine: Engine, folders: Sequence[Path], clock: Callable[[], float] | None = None) -> None:
         self._engine = engine
@@ -132,14 +131,14 @@ class FileRetention:
         self._clock = clock or engine.clock.read
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Do so until cancelled."""
+        """Remove until cancelled."""
         task_status.started()
         while True:
             await self.run_once()
             await anyio.sleep(PAUSE)
 
     async def run_once(self) -> None:
-        """Do it once."""
+        """Remove once."""
         if self._engine.clock.is_held:
             return  # as with sessions
         for folder in self._folders:
@@ -147,12 +146,12 @@ class FileRetention:
 
 
 def _remove_old_files(folder: Path, before: float) -> None:
-    """Those that came in. What the agent wrote beside them, in the folder of a conversation, stays."""
+    """Remove received files. The agent's files in the folder of a conversation stay."""
     in_folders = (path for path in folder.glob("*/*/*") if RECEIVED_NAME.fullmatch(path.name))
     for path in (*folder.glob("*"), *folder.glob("*/*"), *in_folders):
-        with suppress(OSError):  # somebody else was faster, or it is not ours: the next round will see
+        with suppress(OSError):  # another process was faster, or it is not ours: the next round will see
             if path.is_symlink():
-                if not path.exists():  # what it led to is gone
+                if not path.exists():  # its target is gone
                     path.unlink()
             elif path.is_file() and path.stat().st_mtime < before:
                 path.unlink()

@@ -1,4 +1,4 @@
-"""Finding sessions: lists, full text and statistics, from a projection that follows the journal."""
+"""Search sessions: lists, full text and statistics, from a projection that follows the journal."""
 
 import logging
 import sqlite3
@@ -26,10 +26,10 @@ from gateway.threads import run_in_thread
 log = logging.getLogger(__name__)
 
 PAGE = 500
-GATHER_SECONDS, MOST_GATHERED = 60.0, 250  # what comes meanwhile is read in one go, where nobody asks before
+GATHER_SECONDS, MOST_GATHERED = 60.0, 250  # changes within this time are read together, unless a query comes first
 ERROR_PAUSE = 5.0
-BEHIND = 5000  # records: less is read in a moment
-REST_SECONDS = 0.06  # between two slices of what takes long
+BEHIND = 5000  # records: fewer are read in a moment
+REST_SECONDS = 0.06  # between two slices of long work
 REST_SHARE, LONGEST_REST = 1.3, 1.0
 SEARCH_CURSOR = "search"
 DELETED_KIND, LONGEST_KIND = b'"kind":"deleted"', 50
@@ -38,12 +38,12 @@ FORGOTTEN_STATUS = b'"status":"forgotten"'
 T = TypeVar("T")
 ListCursor: TypeAlias = tuple[float, str]
 SearchCursor: TypeAlias = tuple[float, int]
-"""What stands last on a page, by what pages are ordered by: the next page begins behind it."""
+"""The sort key of a page's last row: the next page starts after it."""
 IndexQuery: TypeAlias = Callable[[Callable[[SearchIndex], Any]], Awaitable[Any]]
 
 
 class SearchHit(msgspec.Struct, frozen=True):
-    """One place in one session where a search found its words."""
+    """One match of a search in one session."""
 
     session_id: str
     session_key: str
@@ -52,7 +52,7 @@ class SearchHit(msgspec.Struct, frozen=True):
     role: str
     at: float
     snippet: str
-    number: int  # its place in the index
+    number: int  # its position in the index
 
     @property
     def cursor(self) -> SearchCursor:
@@ -81,7 +81,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
 
 
 class Speaker(msgspec.Struct, frozen=True):
-    """Somebody who began conversations."""
+    """A person who started conversations."""
 
     platform: str
     user_id: str
@@ -108,33 +108,33 @@ class SessionStatistics(msgspec.Struct, frozen=True):
 
 
 class IndexProgress(msgspec.Struct):
-    """How far the index has come: a record up to `reached` is in it. `end` was the journal's at the start."""
+    """The progress of the index: records up to `reached` are in it. `end` was the journal's at the start."""
 
     reached: int = 0
     end: int = 0
 
     def describe(self) -> str:
-        """In words, where it is built from much; "" where it keeps up."""
+        """Describe the progress while much is missing; "" otherwise."""
         return f"{self.reached} of {self.end} records are read" if self.end - self.reached > BEHIND else ""
 
 
 class ForgottenWords:
-    """They leave the file of the index too: at once where that is small, else bit by bit."""
+    """Removes forgotten words from the file of the index: at once if it is small, else bit by bit."""
 
     def __init__(self, query: Callable[[Callable[[SearchIndex], bool]], Awaitable[bool]]) -> None:
         self._query = query
         self._news = anyio.Event()
 
     def notify(self) -> None:
-        """Something was forgotten."""
+        """Note that something was forgotten."""
         self._news.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Remove until cancelled."""
         while True:
             self._news = anyio.Event()
             try:
-                while await self._query(SearchIndex.tidy):  # noqa: ASYNC110 - a slice of work, and no look
+                while await self._query(SearchIndex.tidy):  # noqa: ASYNC110 - each turn does a slice of work
                     await anyio.sleep(REST_SECONDS)
             except (sqlite3.Error, OSError) as error:
                 log.warning("what was forgotten is still in the search index: %s", error)
@@ -143,7 +143,7 @@ class ForgottenWords:
 
 
 class SessionSearch:
-    """Follows the journal while it runs; every query reads on first, so what it finds is as new as the journal."""
+    """The search; every query first reads on, so its result is as new as the journal."""
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self._engine = engine
@@ -155,7 +155,7 @@ class SessionSearch:
         self._one_at_a_time = anyio.Lock(fast_acquire=True)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Keep up with the journal until cancelled."""
+        """Follow the journal until cancelled."""
         changes = await self._engine.tail(subjects.TURN_SUBJECTS)
         task_status.started()
         try:
@@ -173,14 +173,14 @@ class SessionSearch:
                 await self.close()
 
     async def rebuild(self) -> int:
-        """Throw the projection away and fold the whole journal anew. Returns how many records were read."""
+        """Rebuild the projection from the whole journal. Return the number of records."""
         await self._query(SearchIndex.clear)
         return await self._read_on()
 
     async def find(
         self, query: str, *, key: str = "", limit: int = 20, after: SearchCursor | None = None
     ) -> list[SearchHit]:
-        """The entries that hold all the words of a query, the newest first; of one session key, or of all."""
+        """Return the entries with all words of a query, newest first; of one session key, or of all."""
         await self._read_on()
         wanted = parse_query(query)
         if not wanted.plain:
@@ -196,26 +196,26 @@ class SessionSearch:
         limit: int = 50,
         after: ListCursor | None = None,
     ) -> list[SessionInfo]:
-        """Sessions, those last used first. `begins`: as the id does, which is how a person names one."""
+        """List sessions, last used first. `begins`: the start of the id, by which a person names a session."""
         whose = "substr(id, 1, length(?1)) = ?1 AND ?2 IN ('', platform) AND ?3 IN ('', user_id)"
         behind = "AND (last_active, id) < (?5, ?6)" if after else ""
         where = f"WHERE {whose} {behind} ORDER BY last_active DESC, id DESC LIMIT ?4"
         return await self._find_sessions(where, begins, platform, user_id, limit, *(after or ()))
 
     async def list_speakers(self) -> list[Speaker]:
-        """Who has begun conversations, those who spoke last first."""
+        """List the people who started conversations, latest first."""
         await self._read_on()
         return await self._query(lambda index: [Speaker(*row) for row in index.db.execute(SPEAKERS_SQL)])
 
     async def find_message(self, name: MessageName) -> list[str]:
-        """The keys of the conversations in which words of this message stand."""
+        """Return the keys of the conversations that contain words of this message."""
         await self._read_on()
         where = "SELECT DISTINCT key FROM piece JOIN session USING (conv) WHERE message = ? AND piece.platform = ?"
         asked = (name.id, name.platform, name.chat)
         return await self._query(lambda index: [key for (key,) in index.db.execute(f"{where} AND chat = ?", asked)])
 
     async def list_silent(self, before: float, limit: int = 100) -> list[SessionInfo]:
-        """The sessions that were last used before that time, the longest silent first."""
+        """List the sessions last used before that time, longest silent first."""
         return await self._find_sessions("WHERE last_active < ? ORDER BY last_active, id LIMIT ?", before, limit)
 
     async def _find_sessions(self, where: str, *values: Any) -> list[SessionInfo]:
@@ -240,7 +240,7 @@ class SessionSearch:
             await anyio.sleep(ERROR_PAUSE)
 
     async def _read_on(self, *, is_hurried: bool = True) -> int:
-        """Read all that is new. Where nobody waits for it, a page's pause is as long as its work was."""
+        """Read all new records. If no query waits, the pause after a page is as long as its work."""
         count = 0
         while True:
             began = time.monotonic()
@@ -265,7 +265,7 @@ class SessionSearch:
         if forgotten:
             self._forgotten.notify()
         for record in forgotten:
-            # A crash may have come between the end of a chain and its removal; this finishes it.
+            # A crash may have come between the end of a chain and its removal; this completes it.
             kept = records.decode(record.data)
             assert isinstance(kept, records.TurnEnded)
             conv = subjects.token_of_subject(record.subject)
@@ -275,7 +275,7 @@ class SessionSearch:
                 await purge_forgotten(self._engine, conv, record.seq, kept.upto)
 
     async def _query(self, query: Callable[[SearchIndex], T]) -> T:
-        """In a thread, one at a time: nothing synchronous on the loop."""
+        """Run a query in a thread, one at a time: nothing synchronous on the loop."""
         async with self._one_at_a_time:
             return await run_in_thread(self._run_query, query)
 
@@ -292,7 +292,7 @@ class SessionSearch:
 
 
 async def gather(changes: Tail, record: Record) -> None:
-    """Wait until there is enough for a reading: a page is written for a few words as for many. Removals do not wait."""
+    """Wait for more changes, since a page costs the same for few. Removals do not wait."""
     if _takes_away(record):
         return
     left = MOST_GATHERED
@@ -304,9 +304,9 @@ async def gather(changes: Tail, record: Record) -> None:
 
 
 async def check_journal(engine: Engine, query: IndexQuery) -> int:
-    """A journal that ends before what the index has read is another one: an older copy put back, or a new one.
+    """Clear an index that is ahead of the journal: the journal is then an older copy, or a new one.
 
-    Returns where it ends; 0: that is not known.
+    Return the end of the journal; 0 if unknown.
     """
     mark = records.CursorRecord(platform=SEARCH_CURSOR, value={})
     seq = 0
@@ -323,12 +323,12 @@ async def check_journal(engine: Engine, query: IndexQuery) -> int:
 
 
 def _takes_away(record: Record) -> bool:
-    """Asks whether words may leave with it; also of what another gateway may have written unseen."""
+    """Return True if words may leave with this record, or if another gateway may have written one unseen."""
     return record.seq == 0 or FORGOTTEN_STATUS in record.data or DELETED_KIND in record.data[:LONGEST_KIND]
 
 
 def _decode_deleted(record: Record) -> records.JournalRecord | None:
-    """Of a page few are of that kind, and none is read for nothing."""
+    """Decode a deletion; other records are not decoded."""
     return records.decode(record.data) if DELETED_KIND in record.data[:LONGEST_KIND] else None
 
 

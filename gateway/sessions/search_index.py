@@ -1,8 +1,8 @@
-"""The projection that sessions are searched in: a SQLite file of its own, folded from the turn journal, dispensable.
+"""The search projection: a SQLite file of its own, folded from the turn journal, dispensable.
 
-How far it has read stands in the same file and moves in the same transaction as what was read, so nothing is indexed
-twice and nothing is left out, whenever the process ends. A file of another shape, or a damaged one, is thrown away and
-folded anew. Words are found by `unicode61`; texts in scripts that put no spaces between words, by trigrams besides.
+Its progress is in the same file and changes in the same transaction as the data, so nothing is indexed twice or left
+out, whenever the process ends. A file of another version, or a damaged one, is deleted and folded again. Words are
+found by `unicode61`; texts in scripts without spaces also by trigrams.
 
 Everything here is synchronous and runs in a thread.
 """
@@ -29,8 +29,8 @@ from gateway.sessions.session import Session
 
 log = logging.getLogger(__name__)
 
-# Scripts that are written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han, Hangul (whose words
-# carry endings), and the compatibility forms of these.
+# Scripts without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han, Hangul (whose words carry endings), and
+# their compatibility forms.
 NO_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
@@ -82,12 +82,12 @@ DELETED_TABLE = (
 )
 UNTIDY_TABLE = "CREATE TABLE IF NOT EXISTS untidy(since INTEGER)"
 TIDY_SECONDS, TIDY_PAGES = 0.05, 64
-MERGED_CHANGES = 4  # for two tables; where a merge finds nothing to do, it makes less than two changes in each
+MERGED_CHANGES = 4  # for two tables; a merge without work makes less than two changes in each
 PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON")
 
 
 def read_index_end(path: Path) -> tuple[int, float]:
-    """Return how far the journal on this machine was read, and when; zeros where that is not known."""
+    """Return the sequence and the time up to which this host's journal was read; zeros if unknown."""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
             (upto,) = db.execute("SELECT upto FROM progress").fetchone()
@@ -97,7 +97,7 @@ def read_index_end(path: Path) -> tuple[int, float]:
 
 
 class SearchIndex:
-    """The file of the index, and how records change it."""
+    """The file of the index, and its changes by records."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -105,13 +105,13 @@ class SearchIndex:
 
     @property
     def upto(self) -> int:
-        """Up to where records are folded in."""
+        """The sequence up to which records are folded in."""
         return int(self.db.execute("SELECT upto FROM progress").fetchone()[0])
 
     def fold(self, page: Sequence[Record], upto: int, now: Iterable[Session] = ()) -> list[Record]:
-        """Fold records in, all in one transaction. Returns those that ended a chain in order to forget it.
+        """Fold records in, in one transaction. Return those that ended a chain in order to forget it.
 
-        They lead to `upto`. Sessions out of which messages were taken back are given as they are `now`.
+        The index is then at `upto`. Sessions with deleted messages are given as they are `now`.
         """
         forgotten = []
         with self.db:
@@ -130,9 +130,9 @@ class SearchIndex:
         return forgotten
 
     def tidy(self) -> bool:
-        """Take what was forgotten off the file as well, for a slice; whether something is left to do.
+        """Remove a slice of forgotten words from the file; return True if some are left.
 
-        The old words are in the index till its pieces are merged, and then in SQLite's log. To merge all at once takes
+        The old words are in the index until its pieces are merged, and then in SQLite's log. Merging all at once takes
         as long as the index is large.
         """
         until = time.monotonic() + TIDY_SECONDS
@@ -148,14 +148,14 @@ class SearchIndex:
         return is_untidy
 
     def clear(self) -> None:
-        """Begin again with nothing."""
+        """Start again with an empty index."""
         self.db.close()
         _remove_files(self.path)
         self.db = _open_or_rebuild(self.path)
 
 
 def _is_untidy(db: sqlite3.Connection) -> bool:
-    """Whether words that were forgotten may still be in the file."""
+    """Return True if forgotten words may still be in the file."""
     return db.execute("SELECT 1 FROM untidy LIMIT 1").fetchone() is not None
 
 
@@ -196,7 +196,7 @@ def _remove_files(path: Path) -> None:
 
 
 def _find_current(db: sqlite3.Connection, conv: str) -> tuple[str, list[int]] | None:
-    """The id of a chain's current session, and how many entries each of its turns added."""
+    """Return the id of a chain's current session, and the number of entries of each turn."""
     found = db.execute("SELECT id, sizes FROM session WHERE conv = ? AND is_current", (conv,)).fetchone()
     return (found[0], json.loads(found[1])) if found else None
 
@@ -241,7 +241,7 @@ def _apply_claim(db: sqlite3.Connection, conv: str, _kept: records.Claim, at: fl
 
 def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: float) -> None:
     if kept.status == "shortened":
-        return  # what follows is here already
+        return  # the following records are here already
     if kept.status == "forgotten":
         for table in ("entry", "piece", "turn", "session", "deleted"):
             db.execute(f"DELETE FROM {table} WHERE conv = ?", (conv,))  # noqa: S608 - our own names
@@ -259,7 +259,7 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
         gone = {one.name for one in kept.pieces if _is_deleted(db, conv, one.name)}  # while the turn ran
         entries, _ = delete_pieces(kept.entries, kept.pieces, gone)
         _add_entries(db, (conv, session, len(sizes)), entries, at)
-    number = len(sizes) if kept.entries else len(sizes) + 1  # of what left no entries, as the next one's
+    number = len(sizes) if kept.entries else len(sizes) + 1  # without entries, the number of the next turn
     _add_pieces(db, (conv, session, number), kept.pieces)
     _resize(db, conv, session, sizes, at)
 
@@ -279,7 +279,7 @@ def _apply_undone(db: sqlite3.Connection, conv: str, kept: records.TurnsUndone, 
         return
     session, sizes = current
     left = sizes[: max(0, len(sizes) - kept.turns)]
-    # Which messages it came from stays: they are there as they came in, and may be taken back.
+    # The messages stay known: their inbound records exist, and may be deleted.
     db.execute("DELETE FROM entry WHERE conv = ? AND session = ? AND turn > ?", (conv, session, len(left)))
     _resize(db, conv, session, left, at)
 
@@ -293,7 +293,7 @@ def _apply_changed(db: sqlite3.Connection, conv: str, kept: records.SettingChang
 
 
 def _add_entries(db: sqlite3.Connection, where: tuple[str, str, int], entries: Sequence[Entry], at: float) -> None:
-    """Add what people and the agent said. The results of tools are left out: nobody reads them, and they are long."""
+    """Add the words of people and the agent. Tool results are left out: no one reads them, and they are long."""
     texts = [(entry.role, entry.content[:INDEXED_LENGTH]) for entry in entries if entry.role in ("user", "assistant")]
     db.executemany(
         "INSERT INTO entry(conv, session, turn, role, at, content, grams) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -307,7 +307,7 @@ def _add_pieces(db: sqlite3.Connection, where: tuple[str, str, int], pieces: Seq
 
 
 def _rewrite_turns(db: sqlite3.Connection, session: Session) -> bool:
-    """Make the turns of a session what they are now, where messages were taken out of them; whether there were any."""
+    """Replace the turns of a session that lost messages by their present text; return True if there were any."""
     conv, gone = subjects.token_of(session.key), set[int]()
     for name in session.deleted:
         which = (conv, session.session_id, name.platform, name.chat, name.id)
@@ -338,7 +338,7 @@ CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = 
 
 
 class SearchTerms(msgspec.Struct, frozen=True):
-    """A search, split by who answers it: `words` and `grams` are FTS5 expressions, `short` are plain substrings."""
+    """A query by engine: `words` and `grams` are FTS5 expressions, `short` are plain substrings."""
 
     words: str = ""
     grams: str = ""
@@ -351,8 +351,8 @@ def has_no_spaces(text: str) -> bool:
 
 
 def parse_query(query: str) -> SearchTerms:
-    """Every term must be there; one in double quotes is a phrase, and the last word may be unfinished."""
-    query = query.replace("\0", " ")  # no word has one, and FTS5 reads an expression no further than that
+    """Parse a query: every term must match; one in double quotes is a phrase, and the last word may be unfinished."""
+    query = query.replace("\0", " ")  # no word contains one, and FTS5 stops reading there
     plain = [phrase or word for phrase, word in re.findall(r'"([^"]+)"|([^\s"]+)', query)]
     spaced = [term for term in plain if not has_no_spaces(term) and re.search(r"\w", term)]
     dense = [term for term in plain if has_no_spaces(term)]
@@ -372,7 +372,7 @@ def _quote_term(term: str) -> str:
 
 
 def make_snippet(text: str, plain: tuple[str, ...]) -> str:
-    """The text around the first term that is found in it, on one line."""
+    """Return the text around the first matching term, on one line."""
     flat = " ".join(text.split())
     low = flat.lower()
     found = [at for term in plain if (at := low.find(term.lower())) >= 0]

@@ -1,9 +1,8 @@
 """A session: the fold of its chain of records.
 
-The chain is the truth and the state its fold, so there is one way to know a session: read on, fold, look.
-`fold_record` is a pure function of a state and one record; whoever folds the same records holds the same session. A
-turn is claimed by a record; while the claim that a node wrote is the last one, the turn is that node's. A record of
-another session's beginning, or the turn's end, takes the claim away from whoever holds it.
+The chain is the truth and the state its fold. `fold_record` is a pure function of a state and one record: folding the
+same records gives the same session. A record claims a turn; while a node's claim is the last one, the turn is that
+node's. The start of another session, or the turn's end, ends the claim.
 """
 
 import hashlib
@@ -22,21 +21,21 @@ from gateway.messages.pieces import MessageName, MessagePiece, delete_pieces
 from gateway.messages.transcript import SUMMARY_KEY, Entry, Usage
 from gateway.records import records
 
-STATE_VERSION = 7  # of a session that is written down; counted up when its fields or their meaning change
+STATE_VERSION = 7  # of a stored session; increase it when fields or their meaning change
 PREVIOUS_KEPT = 200
 DECISIONS_KEPT = 1000
-SENDING = "message:sending"  # what hooks decide there, they may decide when the turn is over
+SENDING = "message:sending"  # hooks may still decide at this event when the turn is over
 FIRST_WORDS, READ_FOR_THEM = 60, 400  # characters
-ENTRY_WEIGHT = 200  # what an entry takes beside its text, roughly
+ENTRY_WEIGHT = 200  # approximate weight of an entry beside its text
 
 
 class OpenTurn(msgspec.Struct, frozen=True):
-    """A turn that has no end yet: running, waiting for answers, or left behind by a crash.
+    """A turn without an end: running, waiting for answers, or left by a crash.
 
-    It answers the messages up to the inbound sequence `on`, with those `edits` of them. `by` is the node that holds it
-    ("": nobody), `claimed` the sequence of its last claim and `first` of its first one. Of its tries (`attempt`) so
-    many ended with an error (`failures`) or with the death of the process by its own code (`deaths`). `questions` are
-    those still open, `asked` all there were, and `calls` the tools' calls that approvals among them are bound to.
+    It answers the messages up to the inbound sequence `on`, with those `edits` of them. `by` is the node that runs it
+    ("": none), `claimed` the sequence of its last claim and `first` of its first one. Of its tries (`attempt`) so many
+    ended with an error (`failures`) or with the death of the process in its code (`deaths`). `questions` are those
+    still open, `asked` all there were, and `calls` the tool calls for which they ask approval.
     """
 
     turn_id: str
@@ -60,22 +59,22 @@ class OpenTurn(msgspec.Struct, frozen=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Does it need an answer before it can go on?"""
+        """True if it needs an answer before it can continue."""
         return not self.by and bool(self.questions)
 
     def asks(self, name: str, digest: str = "") -> bool:
-        """Is this question open, and is it the one that has this digest?"""
+        """Return True if this question is open, with this digest."""
         return name in self.questions and digest in ("", self.digest_of(name))
 
     def digest_of(self, name: str) -> str:
-        """What tells a question, with the calls that a yes to it lets run, from anything else that is asked."""
+        """Return a digest of a question and the tool calls that its approval allows."""
         calls = [[call.digest, *call.changed_by] for call in self.calls.get(name, ())]
         asked = json.dumps([self.turn_id, name, self.questions[name], calls])
         return hashlib.sha256(asked.encode()).hexdigest()
 
 
 class SessionDecision(msgspec.Struct, frozen=True):
-    """What a hook decided, before or at the entry of this number."""
+    """A hook's decision, before or at the entry of this number."""
 
     entry: int
     hook: str
@@ -85,34 +84,34 @@ class SessionDecision(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One conversation under one key: frozen, as of the chain's sequence `seq` (0: nothing was ever written)."""
+    """One conversation under one key: frozen, as of the chain's sequence `seq` (0: no records)."""
 
     key: str
     seq: int = 0
     records: int = 0
     session_id: str = ""
     reason: str = ""
-    opened: int = 0  # the sequence of the record that began it
+    opened: int = 0  # the sequence of the record that started it
     began: float = 0.0
     previous: tuple[str, ...] = ()
     platform: str = ""
     user_id: str = ""
-    address: Address | None = None  # where its last message came from
+    address: Address | None = None  # the source of its last message
     upto: int = 0
-    edits: tuple[int, ...] = ()  # behind that, those that turns have taken into their messages
+    edits: tuple[int, ...] = ()  # behind that, the edits in messages of turns
     entries: tuple[Entry, ...] = ()
-    turns: tuple[int, ...] = ()  # how many entries each turn added
-    speakers: tuple[tuple[str, ...], ...] = ()  # whose messages each turn answered; (): nobody wrote it down
-    pieces: tuple[tuple[MessagePiece, ...], ...] = ()  # what of each turn came from which message; (): likewise
+    turns: tuple[int, ...] = ()  # the number of entries of each turn
+    speakers: tuple[tuple[str, ...], ...] = ()  # the authors of the messages that each turn answered; (): not recorded
+    pieces: tuple[tuple[MessagePiece, ...], ...] = ()  # the pieces of each turn by message; (): not recorded
     bag: Mapping[str, Any] = msgspec.field(default_factory=dict)
     settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
     usage: Usage = msgspec.field(default_factory=Usage)
     turn: OpenTurn | None = None
     last_active: float = 0.0
-    ahead: float = 0.0  # the seconds by which the wall clock was ahead of the journal's then
+    ahead: float = 0.0  # the seconds by which the wall clock was then ahead of the journal's
     weight: int = 0
-    decisions: tuple[SessionDecision, ...] = ()  # of hooks, the last so many
-    deleted: tuple[MessageName, ...] = ()  # messages that their authors took back, anywhere in the chain
+    decisions: tuple[SessionDecision, ...] = ()  # of hooks, a limited number
+    deleted: tuple[MessageName, ...] = ()  # messages deleted by their authors, anywhere in the chain
 
     @property
     def title(self) -> str:
@@ -120,7 +119,7 @@ class Session(msgspec.Struct, frozen=True):
 
     @property
     def first_words(self) -> str:
-        """By which a session without a title is known."""
+        """The label of a session without a title."""
         return cut_words(next((entry.content for entry in self.entries if entry.role == "user"), ""))
 
     @property
@@ -129,7 +128,7 @@ class Session(msgspec.Struct, frozen=True):
 
     @property
     def replaced_id(self) -> str:
-        """The session whose place this one took; empty for the first one under its key."""
+        """The session that this one replaced; "" for the first one under its key."""
         return self.previous[-1] if self.previous else ""
 
     @property
@@ -138,7 +137,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 def fold_record(state: Session, record: Record) -> Session:
-    """The state after one more record of the chain.
+    """Return the state after one more record of the chain.
 
     Raises:
         EngineTooNew: a later version of the gateway wrote it.
@@ -147,7 +146,7 @@ def fold_record(state: Session, record: Record) -> Session:
 
 
 def apply_record(state: Session, kept: records.JournalRecord, seq: int, ts: float = 0.0) -> Session:
-    """The state after a record that is already decoded. What does not belong into a chain changes nothing."""
+    """Return the state after a decoded record. A record that does not belong into a chain changes nothing."""
     moved = replace(state, seq=seq, records=state.records + 1)
     change = CHANGES.get(type(kept))
     if change is None:
@@ -158,7 +157,7 @@ def apply_record(state: Session, kept: records.JournalRecord, seq: int, ts: floa
 
 
 def cut_words(text: str) -> str:
-    """The beginning of a text, on one line."""
+    """Return the start of a text, on one line."""
     return " ".join(text[:READ_FOR_THEM].split())[:FIRST_WORDS]
 
 
@@ -197,7 +196,7 @@ def _apply_claim(state: Session, kept: records.Claim, at: float) -> Session:
 
 
 def _change_turn(change: Callable[[OpenTurn, Any], OpenTurn]) -> Callable[[Session, Any, float], Session]:
-    """Apply a record to the turn that it names; it changes nothing when that one is not open any more."""
+    """Apply a record to the turn that it names; it changes nothing if that turn is not open any more."""
 
     def apply(state: Session, kept: Any, _at: float) -> Session:
         turn = state.turn
@@ -236,7 +235,7 @@ def _apply_done(state: Session, kept: records.TurnEnded, at: float) -> Session:
     if kept.status in ("forgotten", "shortened"):
         state = Session(state.key, seq=state.seq, records=state.records, upto=upto, last_active=at)
         return replace(state, edits=kept.edits)
-    taken = state.turn.edits if state.turn and state.turn.on <= upto else ()  # else it is begun again
+    taken = state.turn.edits if state.turn and state.turn.on <= upto else ()  # otherwise it starts again
     entries, pieces = kept.entries, kept.pieces
     if state.deleted:  # while the turn ran
         entries, pieces = delete_pieces(entries, pieces, state.deleted)
@@ -258,7 +257,7 @@ def _apply_done(state: Session, kept: records.TurnEnded, at: float) -> Session:
 
 
 def _place_decisions(state: Session, entries: tuple[Entry, ...]) -> Iterator[SessionDecision]:
-    """Where each belongs among what its turn adds: at its call, at the answer of its hop, else after the one before."""
+    """Yield each decision with its place in the turn's entries: its call, its hop's answer, or after the last one."""
     answers = [at for at, entry in enumerate(entries) if entry.role == "assistant"]
     results = {entry.call_id: at for at, entry in enumerate(entries) if entry.role == "tool"}
     at = 0
@@ -273,7 +272,7 @@ def _place_decisions(state: Session, entries: tuple[Entry, ...]) -> Iterator[Ses
 
 
 def _add_decision(state: Session, kept: records.DecisionRecord, _at: float) -> Session:
-    """With its turn; of a reply that goes out when that is over, behind all that was said so far."""
+    """Add a decision to its turn; about a reply after the turn's end, after all entries so far."""
     turn = state.turn
     if turn is not None and turn.turn_id == records.turn_of(kept.turn_id):
         return replace(state, turn=replace(turn, decisions=(*turn.decisions, kept)))
@@ -303,7 +302,7 @@ def _apply_deleted(state: Session, kept: records.MessageDeleted, _at: float) -> 
 
 
 def delete_words(session: Session, gone: Collection[MessageName]) -> Session:
-    """The session without the words of these messages. A summary of what they stood in may quote them, and goes too."""
+    """Return the session without these messages' words. A summary that may quote them goes too."""
     entries, pieces, first, last = list[Entry](), [], 0, -1
     for size, found in zip(session.turns, session.pieces, strict=True):
         turn = session.entries[first : first + size]
@@ -323,7 +322,7 @@ def delete_words(session: Session, gone: Collection[MessageName]) -> Session:
 
 
 def find_words(session: Session, name: MessageName, by: str) -> str:
-    """What somebody's message says in the conversation; empty: it does not stand there."""
+    """Return the words of a message in the conversation; "" if it is not there."""
     first = len(session.entries)
     for size, pieces in zip(reversed(session.turns), reversed(session.pieces), strict=True):
         first -= size

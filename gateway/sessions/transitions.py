@@ -1,7 +1,7 @@
-"""Changes of a session, as pure functions: from its state they make the record that brings the change about.
+"""Changes of a session, as pure functions: from its state they make the record of the change.
 
-Inside a lane that record goes into the chain with the end of the turn. The state afterwards says which session ended
-(`Session.replaced_id`) and which began: the facts of the events.
+Inside a lane that record goes into the chain with the end of the turn. The new state names the session that ended
+(`Session.replaced_id`) and the one that started: the facts of the events.
 """
 
 from collections.abc import Iterable
@@ -21,8 +21,8 @@ from gateway.sessions.keys import make_session_id
 from gateway.sessions.session import Session
 
 TITLE_LENGTH = 120
-QUOTES = "quotes"  # the setting of a session by which a person sees what was understood of their voice notes
-SPOKEN = "spoken"  # the setting of a session by which its answers are read aloud too
+QUOTES = "quotes"  # the setting that shows a person the transcription of their voice messages
+SPOKEN = "spoken"  # the setting that also reads answers aloud
 
 
 def begin_session(
@@ -33,7 +33,7 @@ def begin_session(
     message: Message | None = None,
     keep: Iterable[str] = (),
 ) -> records.SessionOpened:
-    """A new session under the key; of the old one's settings only those in `keep` go on."""
+    """Start a new session under the key; of the old one's settings only those in `keep` continue."""
     settings = {name: session.settings[name] for name in keep if name in session.settings}
     return records.SessionOpened(
         session_id=make_session_id(now),
@@ -47,7 +47,7 @@ def begin_session(
 
 
 def resume_session(session: Session, old: Session) -> records.SessionOpened:
-    """An earlier session goes on, under its own id; a session of another key comes as a branch of it."""
+    """Resume an earlier session under its own id; one of another key must be branched instead."""
     if old.session_id == session.session_id:
         raise SessionError(f"session {old.session_id} is the current one")
     if old.key != session.key:
@@ -56,7 +56,7 @@ def resume_session(session: Session, old: Session) -> records.SessionOpened:
 
 
 def branch_session(session: Session, source: Session, now: float, title: str = "") -> records.SessionOpened:
-    """A new session that begins with a copy of another (or of the same): what follows belongs to the copy alone."""
+    """Start a session with a copy of another (or of the same): later turns belong to the copy alone."""
     copy = open_from(session, source, make_session_id(now), "branch")
     assert copy.carried is not None
     named = title or (f"{source.title} (branch)" if source.title else "")
@@ -66,7 +66,7 @@ def branch_session(session: Session, source: Session, now: float, title: str = "
 
 
 def undo_turns(session: Session, turns: int = 1) -> records.TurnsUndone:
-    """The last turns no longer count."""
+    """Undo the last turns."""
     if turns < 1:
         raise SessionError("undo takes a number of turns, 1 or more")
     if not session.turns:
@@ -75,9 +75,9 @@ def undo_turns(session: Session, turns: int = 1) -> records.TurnsUndone:
 
 
 def find_last_request(session: Session, author: str = "") -> Entry:
-    """Return what this author wrote in the last turn: a retry sends it again, after an `undo_turns` of that turn.
+    """Return this author's message of the last turn: a retry sends it again, after an `undo_turns` of that turn.
 
-    The words of another author stay that one's: said again by a person, they would have the person's role.
+    The words of another author are not repeated: said by a person, they would get the person's role.
     """
     if session.turns:
         if others := {*map(find_author, session.speakers[-1])} - {author}:
@@ -90,32 +90,32 @@ def find_last_request(session: Session, author: str = "") -> Entry:
 
 
 def find_last_pieces(session: Session) -> tuple[MessagePiece, ...]:
-    """What of that message came from whom."""
+    """Return the pieces of that message."""
     return session.pieces[-1] if session.pieces else ()
 
 
 def change_title(text: str) -> records.SettingChanged:
-    """The session's title, on one line; an empty one takes it away."""
+    """Set the session's title, on one line; an empty one removes it."""
     return records.SettingChanged(name="title", value=" ".join(text.split())[:TITLE_LENGTH] or None)
 
 
 def change_model(name: str) -> records.SettingChanged:
-    """The session's own model; `default` or nothing goes back to the configured one."""
+    """Set the session's own model; `default` or nothing returns to the configured one."""
     return records.SettingChanged(name="model", value=name if name not in ("", "default") else None)
 
 
 def change_spoken(*, is_on: bool) -> records.SettingChanged:
-    """Whether answers are read aloud too."""
+    """Switch reading answers aloud."""
     return records.SettingChanged(name=SPOKEN, value=is_on or None)
 
 
 def change_quotes(*, is_on: bool) -> records.SettingChanged:
-    """Whether a person is shown what was understood of their voice notes."""
+    """Switch showing a person the transcription of their voice messages."""
     return records.SettingChanged(name=QUOTES, value=is_on or None)
 
 
 def open_from(session: Session, source: Session, session_id: str, reason: str) -> records.SessionOpened:
-    """A session under the key of one, which begins with all of another."""
+    """Start a session under the key of one with the contents of another."""
     return records.SessionOpened(
         session_id=session_id,
         session_key=session.key,
@@ -132,10 +132,10 @@ def open_from(session: Session, source: Session, session_id: str, reason: str) -
 def get_reset_reason(
     session: Session, settings: SessionSettings, now: float, zone: tzinfo | None = None, *, ahead: float = 0.0
 ) -> Literal["idle", "daily"] | None:
-    """The reason that a message which comes now begins a new session, or None. An open turn is never cut.
+    """Return why a message that comes now starts a new session, or None. An open turn is never cut.
 
-    The day begins by the clock of the zone; None is the machine's. `ahead`: by how much `now` is ahead of the journal's
-    clock, by which it is told for how long nobody spoke.
+    The day starts by the clock of the zone; None is the host's. `ahead` is the lead of `now` over the journal's clock,
+    which measures the silence.
     """
     if settings.reset == "none" or not session.session_id or session.turn is not None:
         return None
