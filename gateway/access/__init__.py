@@ -1,1 +1,1 @@
-"""Who may speak to the gateway: the rules that a person wrote, and the people who were let in by a code."""
+"""Access control: the rules that a person wrote, and the people who were authorized by a code."""

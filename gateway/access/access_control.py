@@ -1,6 +1,6 @@
-"""Decides who may speak, and with what rights. Nobody may, unless a rule or a pairing names them; ids alone count.
+"""Decide who is authorized, and with what rights. No one is without a rule or a pairing; only ids count.
 
-The check is made in memory, before anything of a stranger's is journalled, and again when a message is claimed.
+The check runs in memory, before anything of a stranger's is recorded, and again when a message is claimed.
 """
 
 import logging
@@ -21,18 +21,18 @@ from gateway.roles import Role, is_admin, rank_of
 log = logging.getLogger(__name__)
 
 NOBODY: frozenset[str] = frozenset()
-MOST_WAITING = 200  # messages of one person that are beyond their pace, and are answered later
+MOST_WAITING = 200  # messages of one person beyond their rate limit that are answered later
 INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
-WEB = "web"  # the platform of the page; who came by a link that a network was given is `NETWORK:ID` there
-API = "api"  # the platform of programs: who speaks there is `KEY` or `KEY:USER`, and may what the key may, no more
+WEB = "web"  # the platform of the page; a person with a link from a network is `NETWORK:ID` there
+API = "api"  # the platform of programs: a user there is `KEY` or `KEY:USER`, with the rights of the key
 
 FindProgramRole: TypeAlias = Callable[[str], Role | None]
 
 
 class AccessControl:
-    """The one gate for every kind of ingress. `clock` is steady: the pace of a person does not follow a wall clock.
+    """The one gate for every kind of input. `clock` is steady: rate limits do not follow a wall clock.
 
-    `find_program_role` knows the keys of programs: no rule and no pairing says anything about these.
+    `find_program_role` knows the keys of programs, which no rule and no pairing covers.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class AccessControl:
         self.pairings = pairings
         self._find_program_role = find_program_role
         self._owners: Mapping[str, str] = {}
-        self._owners_kept: Sequence[PairingUser] = ()  # from which those follow
+        self._owners_kept: Sequence[PairingUser] = ()  # the records from which those were inferred
         self.message_rate = MessageRate(clock)
 
     @property
     def owners(self) -> Mapping[str, str]:
-        """By platform, who is alone in its lists and so the owner, or was when that was kept, by whichever gateway."""
+        """The owners by platform: the only person in its lists, now or when any gateway recorded it."""
         if self.pairings.owners != self._owners_kept:
             self._infer_owners()
         return self._owners
@@ -62,7 +62,7 @@ class AccessControl:
         self._owners = infer_owners(self.rules, self.pairings.people, kept)
 
     async def apply_rules(self, rules: AccessRules) -> None:
-        """Go by these rules from now on. Whoever they make the owner is kept as that, also across restarts."""
+        """Use these rules from now on. An owner that they imply is recorded, also across restarts."""
         before, self.rules = self._owners, rules
         self._infer_owners()
         if self._owners != {one.platform: one.user_id for one in self.pairings.owners}:
@@ -79,15 +79,15 @@ class AccessControl:
             log.warning("nobody here may approve what others ask for; name an owner in config.yaml: %s", line)
 
     def suggest_owner(self) -> str:
-        """The line to write where people speak and nobody is named who may approve; empty: somebody is."""
+        """Return the line to configure if no approver is named though people write; "" if one is."""
         return suggest_owner(self.rules, self.pairings.people, self.owners)
 
     def fit_tool(self, tool: Tool, role: Role) -> Tool | None:
-        """The tool as an agent has it when it works for somebody of this role; None: it does not. An owner has all."""
+        """Return the tool as an agent has it for this role; None if it does not. An owner has all."""
         return tool if role == "owner" else self.rules.fit_tool(tool, role)
 
     def has_others(self) -> bool:
-        """May anybody speak who is neither owner nor admin?"""
+        """Return True if anyone but owners and admins is authorized."""
         rules = self.rules
         if rules.everybody or rules.chats or any(rules.roles.values()):
             return True
@@ -105,16 +105,16 @@ class AccessControl:
         )
 
     def is_too_fast(self, message: Message, role: Role) -> bool:
-        """Returns True when this person has used up the messages of the last minute; else this counts as one."""
+        """Return True if this person has reached the rate limit; otherwise the message counts."""
         return self.find_pause(message, role, waiting=0) is None
 
     def find_pause(
         self, message: Message, role: Role, *, age: float = 0.0, waiting: int = MOST_WAITING
     ) -> float | None:
-        """Count a message, sent `age` seconds ago; returns the seconds until it may be answered.
+        """Count a message, sent `age` seconds ago; return the seconds until it may be answered.
 
-        None: so many of this person's are `waiting` that it is not taken. Owners may write as much as they like, unless
-        the configuration says otherwise.
+        None: with so many of this person's messages `waiting`, it is rejected. Owners have no limit, unless the
+        configuration sets one.
         """
         if role == "owner" and role not in self.rules.rates:
             return 0.0
@@ -122,25 +122,25 @@ class AccessControl:
         return self.message_rate.take(message, most, age=age, waiting=waiting)
 
     async def invite(self, message: Message) -> str:
-        """A pairing code for a stranger; empty where there is none."""
+        """Return a pairing code for a stranger; "" if they get none."""
         return "" if self.rules.strangers == "ignore" else await self.pairings.invite(message)
 
     def can_approve(self, role: Role, *, is_own: bool) -> bool:
-        """Does the yes of somebody with this role let a tool run? `is_own`: it is they who want it to."""
+        """Return True if this role's approval lets a tool run. `is_own`: for their own request."""
         approvers = self.rules.approvers
         return role == "owner" or role in approvers or (is_own and "asker" in approvers)
 
     def can_approve_own(self, message: Message) -> bool:
-        """Does whoever wrote this decide themself whether a tool may run for them?"""
+        """Return True if the author may approve tools for themself."""
         if message.kind == "internal" or message.address.platform == API:
             return False
         role = self.find_role(message)
         return role is not None and self.can_approve(role, is_own=True)
 
     def list_approvers(self) -> list[tuple[str, str]]:
-        """Platform and id of everybody whose yes counts for others, owners first.
+        """List platform and id of everyone who may approve for others, owners first.
 
-        Who was let in by one of several bots is named by that: `telegram:work`.
+        A person authorized by one of several bots is listed with that bot: `telegram:work`.
         """
         rules, paired = self.rules, self.pairings.people
         people = (*rules.named, *(person for group in rules.groups.values() for person in group.people))
@@ -153,26 +153,26 @@ class AccessControl:
         return sorted(found, key=lambda who: roles[who] != "owner")
 
     def find_highest_role(self, platform: str, user: str) -> Role | None:
-        """Returns the highest of the roles that somebody has in direct chats with the bots of a platform."""
+        """Return the highest role of a person in direct chats with the bots of a platform."""
         let_in = {one.served_as for one in self.pairings.people if (one.platform, one.user_id) == (platform, user)}
         found = (self.find_role(Message("", address_of(name, user), user, "")) for name in {platform, *let_in})
         return max((role for role in found if role), key=rank_of, default=None)
 
     def find_role(self, message: Message) -> Role | None:
-        """Returns the role of a message's sender, the highest of those that they have; None: a stranger."""
+        """Return the highest role of a message's sender; None: a stranger."""
         if message.kind == "internal":
-            return message.role or "guest"  # a hook said it, for somebody
+            return message.role or "guest"  # a hook wrote it, for a person
         platform, user = message.address.platform, message.user_id
         if not user:
             return None
         if platform == API:
             return self._find_program_role(user)
         network, colon, on_network = user.partition(":")
-        if platform == WEB and colon:  # they were given a link there, and are what they are there
+        if platform == WEB and colon:  # they have a link from there, and the role from there
             return self.find_highest_role(network, on_network)
         if user in self.rules.owners.get(platform, ()) or user == self.owners.get(platform):
             return "owner"
         by_rule, by_code = self.rules.find_role(message), self.pairings.find_role(message.address.served_as, user)
         if by_code == "user" and message.address.chat_type != "dm":
-            by_code = None  # as a user they were let in for direct messages alone
+            by_code = None  # as users they were authorized for direct messages only
         return max((role for role in (by_rule, by_code) if role), key=rank_of, default=None)

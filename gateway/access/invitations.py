@@ -1,7 +1,8 @@
-"""Invitations: whoever comes first with the code of one is let in with its role, once, before its time is over.
+"""Invitations: the first person with the code of one is authorized with its role, once, before it expires.
 
-They are made by whoever may give that role, and good only as long as these still may: who is shut out takes theirs
-along. The code is told once and not kept; who tries wrong ones is made to wait, as with codes of strangers.
+People who may give that role create them, and they are valid only as long as these people still may: a person who is
+removed takes theirs along. The code is shown once and not stored; trying wrong ones leads to a pause, as with pairing
+codes.
 """
 
 import secrets
@@ -18,15 +19,15 @@ LIFETIME = 3600.0
 LONGEST = 7 * 86400.0
 SHORTEST = 60.0
 MOST_OPEN = 20
-CODE_LENGTH = 20  # a hundred bits: nobody types it
+CODE_LENGTH = 20  # a hundred bits: no one types it
 NOT_GOOD = "this invitation is not good any more: it was used, taken back, or its time is over"
 
 MayGive: TypeAlias = Callable[[PairingInvitation], bool]
-"""Whether whoever made it may still give that."""
+"""Return True if the creator may still give that role."""
 
 
 class Invitations:
-    """Those that are open."""
+    """The open invitations."""
 
     def __init__(self, journal: PairingJournal) -> None:
         self._journal = journal
@@ -36,10 +37,10 @@ class Invitations:
         return self._journal.invitations
 
     async def make(self, role: Role, lifetime: float, by: str) -> tuple[str, PairingInvitation]:
-        """A new one, and its code.
+        """Create an invitation, and return its code with it.
 
         Raises:
-            AccessError: it would last too long or not at all, or too many are open.
+            AccessError: its time is too long or too short, or too many are open.
         """
         if not SHORTEST <= lifetime <= LONGEST:
             raise AccessError("an invitation lasts from a minute to seven days")
@@ -54,10 +55,10 @@ class Invitations:
             return code, made
 
     async def use(self, code: str, message: Message, may_give: MayGive, may: Callable[[Role], bool]) -> PairingUser:
-        """Let in whoever wrote this. One that gives them no more than they have (`may`) stays as it is.
+        """Authorize the author of this message. An invitation that adds nothing to their rights (`may`) stays open.
 
         Raises:
-            AccessError: it is not good, or gives them nothing, or they tried too many.
+            AccessError: it is not valid, or adds nothing, or they tried too many.
         """
         by = message.sender
         async with self._journal.changing():
@@ -78,10 +79,10 @@ class Invitations:
             return guest
 
     async def take_back(self, number: int) -> PairingInvitation:
-        """It is good no more.
+        """Revoke an invitation.
 
         Raises:
-            AccessError: there is none of this number.
+            AccessError: the number is unknown.
         """
         async with self._journal.changing():
             gone = next((one for one in self.open if one.number == number), None)

@@ -1,7 +1,7 @@
-"""How many messages a person may send a minute, whoever they are and wherever they write.
+"""The rate limit on each person's messages, wherever they write.
 
-A message counts when it was sent, if its network says when that was: hours of messages are no flood when they are read
-at once. A message beyond the pace may wait until the minute before it has room.
+A message counts at the time it was sent, if its network gives that time: a backlog of hours is no flood when it is read
+at once. A message beyond the limit may wait until the previous minute has room.
 """
 
 import math
@@ -13,11 +13,11 @@ import msgspec
 from gateway.messages.message import Message
 
 MINUTE = 60.0
-MOST_PEOPLE = 10_000  # whose pace is remembered before those who have been silent are forgotten
+MOST_PEOPLE = 10_000  # people whose rates are remembered before silent ones are dropped
 
 
 class Pace(msgspec.Struct):
-    """When a person's messages of the last minute were or will be due, and when they last read that it was too much."""
+    """When a person's messages of the last minute were or will be due, and when they were last warned."""
 
     due: list[float] = msgspec.field(default_factory=list)
     warned: float = -math.inf
@@ -35,9 +35,9 @@ class MessageRate:
         self._paces: dict[tuple[str, str], Pace] = {}
 
     def take(self, message: Message, most: int, *, age: float = 0.0, waiting: int = 0) -> float | None:
-        """Count this message, sent `age` seconds ago; returns the seconds until it is due.
+        """Count this message, sent `age` seconds ago; return the seconds until it is due.
 
-        None: it is not counted, since it is beyond its sender's pace and so many of theirs wait already.
+        None: it does not count, because it exceeds the limit and too many of its sender's messages wait already.
         """
         now = self._clock()
         if len(self._paces) > MOST_PEOPLE:
@@ -51,7 +51,7 @@ class MessageRate:
         return max(0.0, at - now)
 
     def is_warning_due(self, message: Message) -> bool:
-        """Returns True when somebody who is too fast should be told so: once a minute."""
+        """Return True if this person should be warned now: once a minute."""
         pace, now = self._pace_of(message), self._clock()
         if now - pace.warned <= MINUTE:
             return False
@@ -63,7 +63,7 @@ class MessageRate:
 
 
 def find_room(due: list[float], at: float, most: int) -> float:
-    """Returns the time itself if no minute around it has `most` already; else the first one behind all that is due."""
+    """Return the time itself if every minute around it has room; otherwise the first one after all due messages."""
     place = bisect_right(due, at)
     near = [*due[:place], at, *due[place:]]
     first, last = max(0, place - most), min(place, len(due) - most)

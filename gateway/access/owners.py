@@ -1,7 +1,7 @@
-"""Who owns a home that names no owner: the only person whom its lists name, there where they do.
+"""Infer the owner of a home that names none: the only person in its lists.
 
-Whoever comes from a gateway that knew no owners has a list with their own id, and nothing else. They are kept as the
-owner from then on, so that letting in somebody else takes nothing from them. A line that names owners always wins.
+A gateway that knew no owners had a list with their own id, and nothing else. They are recorded as the owner from then
+on, so that authorizing another person takes nothing from them. A configuration that names owners takes precedence.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,16 +10,18 @@ from gateway.access.rules import AccessRules
 from gateway.records.records import PairingUser
 from gateway.roles import is_admin
 
-MOST_NAMED = 5  # people of whom a suggestion tells
+MOST_NAMED = 5  # people in a suggestion
 
 
 def infer_owners(rules: AccessRules, paired: Sequence[PairingUser], kept: Mapping[str, str]) -> dict[str, str]:
-    """The owners by network: those who were kept, as far as a list still names them, and who is alone in a list now."""
+    """Return the owners by network: recorded ones, as far as a list still names them, and the only person in a list
+    now.
+    """
     if rules.names_owners:
         return {}
     owners = {network: user for network, user in kept.items() if user in rules.list_people(network)}
     if rules.groups or rules.has_admins or any(is_admin(one.role) for one in paired):
-        return owners  # whoever writes groups says who is what, and is not guessed at
+        return owners  # a configuration with groups assigns roles, so nothing is guessed
     for network, users in rules.users.items():
         is_open = network in rules.everybody or rules.roles.get(network)
         if network not in owners and len(rules.list_people(network)) == 1 and not is_open:
@@ -28,7 +30,7 @@ def infer_owners(rules: AccessRules, paired: Sequence[PairingUser], kept: Mappin
 
 
 def suggest_owner(rules: AccessRules, paired: Sequence[PairingUser], owners: Mapping[str, str]) -> str:
-    """The line that names an owner, for a home in which people speak and nobody may approve; else nothing."""
+    """Return the line that names an owner, for a home with people but no approver; else ""."""
     if rules.names_owners or owners or rules.has_admins or any(is_admin(one.role) for one in paired):
         return ""
     named = {one.partition(":")[0] for group in rules.groups.values() for one in group.people}
@@ -44,11 +46,11 @@ def suggest_owner(rules: AccessRules, paired: Sequence[PairingUser], owners: Map
 
 
 def format_line(network: str, user: str) -> str:
-    """The setting that makes somebody the owner."""
+    """Return the setting that makes a person the owner."""
     return f'access: {{owners: {{{network}: ["{user}"]}}}}'
 
 
 def _choose_from(people: Iterable[str]) -> str:
-    """Which of them it is, only they know."""
+    """Return a hint to choose; only they know which one they are."""
     first = [*people][:MOST_NAMED]
     return "" if len(first) == 1 else f"(whichever of {', '.join(first)} is you)"

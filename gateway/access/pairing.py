@@ -1,10 +1,9 @@
-"""Strangers who ask to be let in: each gets a code, which they show to whoever runs the gateway.
+"""Pairing requests: each stranger gets a code, and shows it to an approver.
 
-A code is given in direct messages alone, is good for an hour and for one approval, and lets one person speak on one
-network, there with the bot to which they wrote: as a user in direct messages alone, with a higher role wherever they
-write. Of a stranger nothing but this one small record is written, so many people at most, each once in a while. Codes
-themselves are not kept, only what tells them again; people are kept by id. Who tries wrong ones is made to wait, and
-nobody else with them.
+A code is sent only in direct messages, is valid for an hour and for one approval, and authorizes one person on one
+network, with the bot to which they wrote: as a user only in direct messages, with a higher role everywhere. A stranger
+leaves only this one small record, and the number of requests is limited, by people and time. Codes are not stored, only
+their hashes; people are stored by id. Trying wrong codes leads to a pause, for that person only.
 
 All of it is one record, changed by compare-and-set: the last one counts.
 """
@@ -25,14 +24,14 @@ from gateway.messages.message import Message
 from gateway.records.records import PairingUser
 from gateway.roles import Role
 
-CODE_PAUSE = 600.0  # before the same person gets another code
-MOST_ASKING = 20  # on one network
+CODE_PAUSE = 600.0  # seconds before the same person gets another code
+MOST_ASKING = 20  # requests on one network
 PAIRING_LENGTH = 8
 CODE_WORDS = compile_words(f"{SIGN}{{{PAIRING_LENGTH}}}|{SIGN}{{{CODE_LENGTH}}}")
 
 
 class Pairings:
-    """The people who were let in, and those who have asked. `last` is loaded before anybody is looked up."""
+    """The authorized people, and the requests. Load `last` before any look-up."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
         self._journal = PairingJournal(engine, clock)
@@ -45,21 +44,21 @@ class Pairings:
 
     @property
     def asking(self) -> tuple[PairingUser, ...]:
-        """Those whose code is still good."""
+        """The requests whose code is still valid."""
         return self._journal.asking
 
     @property
     def owners(self) -> tuple[PairingUser, ...]:
-        """Those who were kept as the owner of their platform."""
+        """The recorded owners of platforms."""
         return self._journal.kept.owners
 
     def find_role(self, served_as: str, user_id: str) -> Role | None:
-        """Returns as what somebody was let in; None: they were not."""
+        """Return the role of an authorized person; None if they are not."""
         found = (one.role for one in self.people if (one.served_as, one.user_id) == (served_as, user_id))
         return next(found, None)
 
     async def invite(self, message: Message) -> str:
-        """A code for the sender; empty: this is no direct message, or it is too soon, or too many ask."""
+        """Return a code for the sender; "" for no direct message, too soon, or too many requests."""
         if message.address.chat_type != "dm" or message.kind not in ("text", "command") or not message.user_id:
             return ""
         async with self._journal.changing() as kept:
@@ -85,18 +84,18 @@ class Pairings:
             return code
 
     async def note_untold(self, served_as: str, chat_id: str) -> None:
-        """The code could not be sent: whoever asks there is told another one as soon as they write again."""
-        with suppress(AccessError, EngineError):  # then they are told another one a while later
+        """Note that a code could not be sent: its person gets another one at their next message."""
+        with suppress(AccessError, EngineError):  # then they get another one a while later
             async with self._journal.changing():
                 there = (served_as, chat_id)
                 now = [replace(one, told=one.told and (one.served_as, one.chat_id) != there) for one in self.asking]
                 await self._journal.write(asking=tuple(now))
 
     async def approve_number(self, number: int, role: Role = "user") -> PairingUser:
-        """Let in whoever asks under this number: for whoever sees the list, and the ids in it.
+        """Authorize the person of this request, for an approver who sees the list with ids.
 
         Raises:
-            AccessError: nobody does.
+            AccessError: the request was not found.
         """
         async with self._journal.changing() as kept:
             guest = next((one for one in self.asking if number and one.number == number), None)
@@ -113,21 +112,21 @@ class Pairings:
 
     def _list_marks(self) -> Collection[str]:
         kept = self._journal.kept
-        if not (kept.asking or kept.invitations):  # nearly always, and it is asked for every event
+        if not (kept.asking or kept.invitations):  # nearly always, and every event asks
             return ()
         return {one.mark for one in self.asking} | {one.mark for one in self.invitations.open}
 
     def find_person(self, name: str) -> PairingUser | None:
-        """Who was let in and is called so, as `telegram:1002`."""
+        """Return the authorized person of this name (`telegram:1002`)."""
         return next((one for one in self.people if f"{one.served_as}:{one.user_id}" == name.strip()), None)
 
     async def approve(self, code: str, by: str, role: Role = "user") -> PairingUser:
-        """Let in whoever was given this code, with this role; or give it to somebody who was let in, by their name.
+        """Authorize the person with this code in this role; or change an authorized person's role, by their name.
 
-        `by` is who tries it: each has so many tries.
+        `by` is the approver: each has a limited number of tries.
 
         Raises:
-            AccessError: nobody was given it, or not within the hour; or they tried too many wrong ones.
+            AccessError: the code is unknown or expired, or they tried too many wrong ones.
         """
         async with self._journal.changing():
             wrong = self._journal.find_wrong(by)
@@ -148,10 +147,10 @@ class Pairings:
         return known
 
     async def revoke(self, served_as: str, user_id: str) -> PairingUser:
-        """Let somebody in no more.
+        """Remove a person's authorization.
 
         Raises:
-            AccessError: nobody of this id was let in by a code.
+            AccessError: no such person was authorized by a code.
         """
         async with self._journal.changing():
             gone = next((one for one in self.people if (one.served_as, one.user_id) == (served_as, user_id)), None)
@@ -164,7 +163,7 @@ class Pairings:
             return gone
 
     async def forget(self, platform: str, user_id: str) -> bool:
-        """Nothing is kept of them any more: neither that they were let in, nor that they asked. False: nothing was."""
+        """Forget a person: authorization and requests. Return False if there was nothing."""
         async with self._journal.changing() as kept:
             who = (platform, user_id)
             lists = {"people": kept.people, "asking": kept.asking, "owners": kept.owners}
@@ -180,7 +179,7 @@ class Pairings:
             return True
 
     async def keep_owners(self, owners: Mapping[str, str]) -> None:
-        """Write down who is the owner, by platform, where no rule says it."""
+        """Record the owners by platform, if no rule names them."""
         async with self._journal.changing() as kept:
             if {one.platform: one.user_id for one in kept.owners} == owners:
                 return  # another gateway was faster

@@ -1,4 +1,4 @@
-"""The one record of who was let in, who asks and who is invited: changed by compare-and-set, the last one counts."""
+"""The record of authorized people, requests and invitations: changed by compare-and-set, the last one counts."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -15,14 +15,14 @@ from gateway.records.follower import LastRecord
 from gateway.records.records import PairingInvitation, PairingUser
 
 CODE_LIFETIME = 3600.0
-MOST_WRONG = 5  # codes in an hour, of one who tries
-ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # nothing that looks like something else
+MOST_WRONG = 5  # codes in an hour, of one person
+ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # no characters that look alike
 LONGEST_NAME = 60
-MOST_TRYING = 200  # people whose wrong codes are counted; who tried last stays
+MOST_TRYING = 200  # people whose wrong codes are counted; the latest ones stay
 
 
 class PairingJournal:
-    """Reads and writes it. What has had its time is not there any more, and goes with the next change."""
+    """Reads and writes the record. Expired parts are hidden, and removed with the next change."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
@@ -36,31 +36,31 @@ class PairingJournal:
 
     @property
     def asking(self) -> tuple[PairingUser, ...]:
-        """Those whose code is still good."""
+        """The requests whose code is still valid."""
         return tuple(one for one in self.kept.asking if one.at + CODE_LIFETIME > self.clock())
 
     @property
     def invitations(self) -> tuple[PairingInvitation, ...]:
-        """Those that are still good, by the journal's clock."""
+        """The invitations that are still valid, by the journal's clock."""
         now = self._engine.clock.latest_possible()
         return tuple(one for one in self.kept.invitations if one.until > now)
 
     def find_end(self, lifetime: float) -> float:
-        """When what begins now is over, by the same clock."""
+        """Return the end of a period that starts now, by the same clock."""
         return self._engine.clock.latest_possible() + lifetime
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[records.PairingState]:
-        """As it is now; nobody else here changes it while inside."""
+        """Load the record; no other task here changes it inside the block."""
         async with self._lock:
             await self.last.load()
             yield self.kept
 
     async def write(self, **changes: Any) -> None:
-        """Inside `changing`.
+        """Write changes, inside `changing`.
 
         Raises:
-            AccessError: somebody else was faster.
+            AccessError: another process was faster.
         """
         current = replace(self.kept, asking=self.asking, invitations=self.invitations, at=self.clock())
         try:
@@ -69,10 +69,10 @@ class PairingJournal:
             raise AccessError("somebody else changed this at the same moment; try again") from None
 
     def find_wrong(self, by: str) -> Mapping[str, tuple[float, ...]]:
-        """When wrong codes were tried in the last hour, by whom.
+        """Return the times of wrong codes in the last hour, by person.
 
         Raises:
-            AccessError: this one tried too many.
+            AccessError: this person tried too many.
         """
         now = self.clock()
         wrong = {who: recent for who, tries in self.kept.wrong.items() if (recent := _keep_recent(tries, now))}
@@ -82,7 +82,7 @@ class PairingJournal:
         return wrong
 
     async def write_wrong(self, by: str, wrong: Mapping[str, tuple[float, ...]]) -> None:
-        """One more of theirs."""
+        """Count one more wrong code."""
         others = {who: tries for who, tries in wrong.items() if who != by}
         counted = [*others.items(), (by, (*wrong.get(by, ()), self.clock()))]
         await self.write(wrong=dict(counted[-MOST_TRYING:]))
@@ -90,7 +90,7 @@ class PairingJournal:
     async def let_in(
         self, guest: PairingUser, wrong: Mapping[str, tuple[float, ...]], *gone: PairingUser | PairingInvitation
     ) -> None:
-        """Somebody may speak from now on; what they asked or were invited by is `gone`, in the same append."""
+        """Authorize a person; their request or invitation is `gone` in the same append."""
         who = (guest.served_as, guest.user_id)
         await self.write(
             people=(*(one for one in self.kept.people if (one.served_as, one.user_id) != who), guest),
@@ -101,10 +101,10 @@ class PairingJournal:
 
 
 def mark_of(code: str) -> str:
-    """What is kept of a code."""
+    """Return the hash of a code."""
     return subjects.token_of(f"pairing:{code}")
 
 
 def _keep_recent(tries: tuple[float, ...], now: float) -> tuple[float, ...]:
-    """Those of the last hour; one that lies ahead was made by a clock that was wrong."""
+    """Return the tries of the last hour; one in the future came from a wrong clock."""
     return tuple(at for at in tries if 0 <= now - at < CODE_LIFETIME)

@@ -1,4 +1,4 @@
-"""The rules of access that a person wrote: per platform, the ids that may speak, and as what. Ids alone count."""
+"""The access rules that a person wrote: per platform, the authorized ids and their roles. Only ids count."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -14,7 +14,9 @@ EVERY_TOOL = frozenset({"all", "*"})
 
 
 class PeopleGroup(msgspec.Struct, frozen=True):
-    """People, each `PLATFORM:ID`, what they are at least, and how many messages a minute each may send (None: any)."""
+    """A group: people as `PLATFORM:ID`, their lowest role, and their rate limit in messages a minute (None: no own
+    limit).
+    """
 
     people: frozenset[str]
     role: Role
@@ -22,15 +24,14 @@ class PeopleGroup(msgspec.Struct, frozen=True):
 
 
 class AccessRules(msgspec.Struct, frozen=True):
-    """Per platform, the ids that may speak.
+    """The authorized ids, per platform.
 
-    owners, admins, users: people, wherever they write. group_users: people who may speak in groups alone. chats: groups
-    in which everybody may. roles: those of a network whose holders may speak in groups. everybody: platforms that are
-    open, as a person wrote it. names_owners: whether somebody wrote down who owns this gateway; else see
-    `gateway.access.owners`. approvers: whose yes lets tools run, beside that of owners: `admin`, `asker`. tools: by
-    role, the names of tools and globs; `all` is every one, `trusted` every one that needs nobody's yes. groups: people
-    who are let in together, by name. named: people, each `PLATFORM:ID`, with a role of their own. rates: by role, where
-    that is not `rate`.
+    owners, admins, users: people, wherever they write. group_users: people who may write in groups only. chats: groups
+    in which everyone may. roles: a network's roles whose holders may write in groups. everybody: platforms that a
+    person opened to everyone. names_owners: the configuration names an owner; otherwise see `gateway.access.owners`.
+    approvers: roles that may approve tools beside owners: `admin`, `asker`. tools: by role, the names of tools and
+    globs; `all` is every one, `trusted` every one that needs no approval. groups: people with common rules, by name.
+    named: people, each `PLATFORM:ID`, with a role of their own. rates: by role, where it differs from `rate`.
     """
 
     strangers: Literal["pair", "ignore"]
@@ -54,12 +55,12 @@ class AccessRules(msgspec.Struct, frozen=True):
 
     @property
     def has_admins(self) -> bool:
-        """Is anybody named who may use every command?"""
+        """True if a person with every command is named."""
         roles = (*self.named.values(), *(one.role for one in self.groups.values() if one.people))
         return any(self.admins.values()) or any(map(is_admin, roles))
 
     def list_people(self, platform: str) -> frozenset[str]:
-        """Everybody whom a list or a group names on this platform."""
+        """Return everyone whom a list or a group names on this platform."""
         lists = (self.owners, self.admins, self.users, self.group_users)
         people = (*self.named, *(one for group in self.groups.values() for one in group.people))
         grouped = (one.split(":", 1) for one in people)
@@ -68,23 +69,23 @@ class AccessRules(msgspec.Struct, frozen=True):
         )
 
     def groups_of(self, person: str) -> tuple[str, ...]:
-        """The names of the groups that this person (`PLATFORM:ID`) is in; the configuration lets it be one at most."""
+        """Return the groups of this person (`PLATFORM:ID`); the configuration allows one at most."""
         return tuple(name for name, group in self.groups.items() if person in group.people)
 
     def find_rate(self, person: str, role: Role) -> int:
-        """How many messages a minute this person may send."""
+        """Return the rate limit of this person, in messages a minute."""
         own = [rate for name in self.groups_of(person) if (rate := self.groups[name].rate) is not None]
         return min(own) if own else self.rates.get(role, self.rate)
 
     def find_role(self, message: Message) -> Role | None:
-        """What these rules make of somebody who is no owner: the highest that a list or a group gives."""
+        """Return the highest role that a list or a group gives a person who is no owner."""
         person = f"{message.address.platform}:{message.user_id}"
         grouped = (self.groups[name].role for name in self.groups_of(person))
         found = [self._find_listed_role(message), self.named.get(person), *grouped]
         return max((role for role in found if role), key=rank_of, default=None)
 
     def _find_listed_role(self, message: Message) -> Role | None:
-        """A chat that is allowed lets its members speak, only."""
+        """Return the role by lists; an allowed chat only authorizes its members as users."""
         platform, user, in_group = message.address.platform, message.user_id, message.address.chat_type != "dm"
         if user in self.admins.get(platform, ()):
             return "admin"
@@ -98,7 +99,7 @@ class AccessRules(msgspec.Struct, frozen=True):
         return "guest" if is_open else None
 
     def fit_tool(self, tool: Tool, role: Role) -> Tool | None:
-        """The tool as an agent has it when it works for somebody of this role; None: it does not."""
+        """Return the tool as an agent has it for this role; None if it does not."""
         names = self.tools.get(role, EVERY_TOOL)
         if not EVERY_TOOL.isdisjoint(names):
             return tool
@@ -107,5 +108,5 @@ class AccessRules(msgspec.Struct, frozen=True):
 
 
 def roles_of(message: Message) -> tuple[str, ...]:
-    """Returns the roles that the sender has where the message was written, as the network says."""
+    """Return the sender's roles on the network, in the place of the message."""
     return tuple(str(one) for one in message.extra.get("roles", ()))

@@ -1,4 +1,4 @@
-"""What holds in each chat and thread: whether it is answered there, by whom and how. See `rules`, then `journal`.
+"""The rules of each chat and thread: if the bot answers there, which agent, and how. See `rules`, then `journal`.
 
-What is said in quiet chats to others is remembered in `heard_messages`.
+`heard_messages` remembers messages to others in quiet chats.
 """

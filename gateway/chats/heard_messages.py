@@ -1,12 +1,11 @@
-"""What is said to others in quiet chats: remembered for a while, and told to whoever calls the gateway there.
+"""Overheard messages of quiet chats: remembered for a while, and shown to the agent when a person calls it there.
 
-Of each chat or thread the newest messages are kept, by number, length and age; so a chat in which much is said costs no
-more than one in which little is. They are in memory, and every few seconds what is new goes into the journal in one
-append, and what was pushed out is purged: a restart finds them again, and a crash forgets the last seconds at most.
-Nothing of this is a message that waits for an answer.
+For each chat or thread the newest messages are kept, limited by number, length and age; so a busy chat costs no more
+than a silent one. They are in memory; every few seconds new ones are appended to the journal, and dropped ones are
+purged: a restart finds them again, and a crash loses the last seconds at most. None of them waits for an answer.
 
-Who took something back, or is to be forgotten, is gone from both at once, and a record tells other gateways. What is
-remembered of a chat that is quiet no longer goes with the next look.
+A message that its author deletes, or whose author is forgotten, leaves both at once, and a record notifies other
+gateways. Messages of a chat that is no longer quiet go at the next check.
 """
 
 import logging
@@ -34,11 +33,11 @@ LONGEST = 1000  # characters of one
 LONGEST_AGE = records.DAY
 MOST_CHATS = 200
 PAUSE = 5.0  # seconds between two appends
-LOOK_PAUSE = 60.0  # seconds after which one looks for what is too old, or of no quiet chat
+LOOK_PAUSE = 60.0  # seconds between two checks for old messages, and for chats that are no longer quiet
 
 
 class RecordedMessage(msgspec.Struct, eq=False):
-    """A message as it is remembered, heard `at` this time of the journal's clock; `seq` is its record, 0: none yet."""
+    """A remembered message, received `at` this time of the journal's clock; `seq` is its record, 0: none yet."""
 
     message: Message
     at: float
@@ -46,22 +45,23 @@ class RecordedMessage(msgspec.Struct, eq=False):
 
 
 class HeardMessages:
-    """Remembers them. `load` first; `run` writes them down, and `flush` does it now."""
+    """Remembers overheard messages. Call `load` first; `run` writes them regularly, and `flush` at once."""
 
     patterns = (subjects.QUIET_SUBJECTS,)
 
     def __init__(self, engine: Engine, is_quiet: Callable[[Address], bool]) -> None:
         self._engine = engine
         self._is_quiet = is_quiet
-        self._chats: dict[str, list[RecordedMessage]] = {}  # by `telegram:-2001`, the one last heard of at the end
+        self._chats: dict[str, list[RecordedMessage]] = {}  # by `telegram:-2001`, the latest one at the end
         self._changed: set[str] = set()
         self._pushed_out: dict[str, list[RecordedMessage]] = defaultdict(list)  # to be purged
-        self._withdrawn: dict[str, list[RecordedMessage]] = defaultdict(list)  # likewise, and others must know
+        # to be purged, with a notice to other gateways
+        self._withdrawn: dict[str, list[RecordedMessage]] = defaultdict(list)
         self._news = anyio.Event()
         self._writing = anyio.Lock()
 
     async def load(self) -> None:
-        there = {0}  # what is not written yet stays
+        there = {0}  # messages that are not yet written stay
         async for record, kept in records.read_all(self._engine, self.patterns[0], records.JournalRecord):
             there.add(record.seq)
             self._learn(record.seq, kept)
@@ -71,7 +71,7 @@ class HeardMessages:
         self._learn(record.seq, records.decode(record.data))
 
     def _learn(self, seq: int, kept: records.JournalRecord) -> None:
-        """What the journal holds. Of a message that is not written yet, what is remembered here is newer."""
+        """Take in a record. For a message that is not yet written, the one in memory is newer."""
         if isinstance(kept, records.HeardRemoval):
             self._take_out(lambda one: one.seq in kept.removed)
         elif isinstance(kept, records.HeardMessage):
@@ -82,7 +82,7 @@ class HeardMessages:
                 known.message, known.seq = kept.message, seq
 
     def add(self, message: Message) -> None:
-        """Remember it; an edit changes what is remembered of its message, if that is."""
+        """Remember a message; an edit changes the remembered one, if there is one."""
         now = self._engine.clock.latest()
         chat, plain = chat_of(message), as_heard(message, now)
         kept = self._chats.get(chat, [])
@@ -104,26 +104,26 @@ class HeardMessages:
         self._news.set()
 
     def list_before(self, message: Message) -> list[Message]:
-        """What was said to others where this message stands, before it."""
+        """List the overheard messages in this message's place that came before it."""
         now = self._engine.clock.latest()
         found = [one.message for one in self._chats.get(chat_of(message), ()) if one.at > now - LONGEST_AGE]
         before = message.sent_at or now
         return [one for one in found if one.sent_at <= before and name_of(one) != name_of(message)]
 
     def list_senders(self) -> set[str]:
-        """Of whom something is remembered."""
+        """Return the authors of remembered messages."""
         return {one.message.sender for kept in self._chats.values() for one in kept}
 
     async def delete(self, name: MessageName, by: str = "") -> bool:
-        """Its author took it back (`by`, where the network says who); whether it was remembered."""
+        """Delete a message (`by` its author, if known); return True if it was remembered."""
         return await self._remove(lambda one: name_of(one) == name and by in ("", one.sender))
 
     async def forget(self, person: str) -> None:
-        """Everything that somebody said, as `telegram:1002`."""
+        """Forget everything that a person (`telegram:1002`) said."""
         await self._remove(lambda one: one.sender == person)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled."""
+        """Write and expire until cancelled."""
         task_status.started()
         try:
             while True:
@@ -138,7 +138,7 @@ class HeardMessages:
                 await self.flush()
 
     async def flush(self) -> None:
-        """Have the journal hold what is remembered, and nothing else. What cannot be written now is written later."""
+        """Make the journal hold exactly the remembered messages. A failed write is retried later."""
         async with self._writing:
             for chat in list(self._changed):
                 self._changed.discard(chat)
@@ -172,9 +172,9 @@ class HeardMessages:
                 del lists[chat]
 
     def _put(self, chat: str, kept: RecordedMessage) -> list[tuple[str, list[RecordedMessage]]]:
-        """Where its time puts it. What is too much of that chat goes, and of too many chats the one longest silent.
+        """Insert a message by its time, and drop what exceeds the limits: of that chat, or the longest silent chat.
 
-        Returns what went, by chat.
+        Return the dropped messages by chat.
         """
         found = self._chats.pop(chat, [])
         self._chats[chat] = found
@@ -190,12 +190,12 @@ class HeardMessages:
         for chat, gone in found.items():
             self._withdrawn[chat] += gone
             self._changed.add(chat)
-        self._news.set()  # when whoever wants it is cut off, it is written all the same
+        self._news.set()  # it is written even if the caller is cancelled
         await self.flush()
         return bool(found)
 
     def expire(self) -> None:
-        """What is too old goes, and what was said in chats that are quiet no longer."""
+        """Drop old messages, and those of chats that are no longer quiet."""
         oldest = self._engine.clock.latest() - LONGEST_AGE
         for chat, gone in self._take_out(
             lambda one: one.at <= oldest or not self._is_quiet(one.message.address)
@@ -204,7 +204,7 @@ class HeardMessages:
             self._changed.add(chat)
 
     def _take_out(self, is_gone: Callable[[RecordedMessage], bool]) -> dict[str, list[RecordedMessage]]:
-        """Returns what went, by chat."""
+        """Remove the matching messages, and return them by chat."""
         found = dict[str, list[RecordedMessage]]()
         for chat, kept in list(self._chats.items()):
             if gone := [one for one in kept if is_gone(one)]:
@@ -216,7 +216,7 @@ class HeardMessages:
 
 
 def trim_heard(kept: list[RecordedMessage]) -> list[RecordedMessage]:
-    """What is too much of a chat goes, the oldest first."""
+    """Drop the oldest messages beyond a chat's limits."""
     count = max(0, len(kept) - MOST)
     while sum(len(one.message.text) for one in kept[count:]) > MOST_CHARACTERS:
         count += 1
@@ -226,7 +226,7 @@ def trim_heard(kept: list[RecordedMessage]) -> list[RecordedMessage]:
 
 
 def list_runs(sequences: Iterable[int]) -> list[tuple[int, int]]:
-    """The first and the last of those that follow each other."""
+    """Return the first and last of each run of sequences."""
     runs = list[tuple[int, int]]()
     for seq in sorted(sequences):
         if runs and runs[-1][1] == seq - 1:
@@ -237,7 +237,7 @@ def list_runs(sequences: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def chat_of(message: Message) -> str:
-    """Where a message stands. One that opens a thread, in which it is answered, stands in the chat."""
+    """Return the place of a message. One that starts a thread, in which it is answered, belongs to the chat."""
     at = message.address
     if at.thread_id == name_of(message).id:
         at = replace(at, thread_id="")
@@ -245,7 +245,7 @@ def chat_of(message: Message) -> str:
 
 
 def as_heard(message: Message, now: float) -> Message:
-    """What is remembered of it: who said it, where and when, and the words; no file, and nothing of anybody else's."""
+    """Return the remembered part of a message: author, place, time and text; no file, and nothing of others."""
     roles = {name: value for name, value in message.extra.items() if name == "roles"}
     said = (name_of(message).id, message.address, message.user_id, message.text[:LONGEST], message.user_name)
     return Message(*said, sent_at=message.sent_at or now, extra=roles)

@@ -1,4 +1,4 @@
-"""What admins set in chats, one record a chat or thread, under its name; the last one counts."""
+"""The settings of chats by admins: one record for each chat or thread; the last one counts."""
 
 from collections.abc import Mapping
 
@@ -11,16 +11,16 @@ from gateway.records import records, subjects
 
 
 class ChatJournal:
-    """Keeps it. `load` before anything is looked up, and after somebody else may have changed it."""
+    """Keeps the settings. Call `load` before any look-up, and after others may have changed them."""
 
     patterns = (subjects.CHAT_SUBJECTS,)
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._seqs: dict[str, int] = {}
-        self.chats: dict[str, Mapping[str, str]] = {}  # by `telegram:-2001` or `telegram:-2001:7`, values by rule
-        self.changes = 0  # how often something was changed
-        self.news = anyio.Event()  # set, and another one, when something was changed
+        self.chats: dict[str, Mapping[str, str]] = {}  # values by rule, for `telegram:-2001` or `telegram:-2001:7`
+        self.changes = 0  # the number of changes
+        self.news = anyio.Event()  # set at each change, and then replaced
 
     async def load(self) -> None:
         before, found = dict(self._seqs), set[str]()
@@ -45,10 +45,10 @@ class ChatJournal:
             self.news = anyio.Event()
 
     async def write(self, chat: str, values: Mapping[str, str], person: str = "") -> None:
-        """What holds there from now on; nothing: as elsewhere. `person` is whose direct chat it is.
+        """Write the settings of a chat; empty ones remove them. `person` is the person of a direct chat.
 
         Raises:
-            SessionError: somebody else changed it at the same moment.
+            SessionError: another admin changed them at the same moment.
         """
         subject = subjects.chat_subject_of(chat)
         kept = records.ChatRuleRecord(chat=chat, values=dict(values), person=person)
@@ -63,6 +63,6 @@ class ChatJournal:
 
 
 def list_keys(address: Address) -> list[str]:
-    """By which names a place is known: the thread's, where it is one, then the chat's."""
+    """List the names of a place: the thread's, if it is one, then the chat's."""
     chat = f"{address.served_as}:{address.chat_id}"
     return [*([f"{chat}:{address.thread_id}"] if address.thread_id else []), chat]

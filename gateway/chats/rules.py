@@ -1,8 +1,8 @@
-"""The rules of chats and threads, from all places where they can be set, as one table; `ChatRules.find` reads it.
+"""The rules of chats and threads, from all their sources, as one table; `ChatRules.find` reads it.
 
-The strongest comes first: what `chats` says of the thread, then of the chat; an older setting that names the chat; what
-an admin set there by `/settings`, in the thread, then in the chat; what holds for the whole network; the default. What
-the configuration says of a chat is fixed: it cannot be changed from there. Who may speak is no rule of a chat.
+The strongest source comes first: `chats` in the configuration, for the thread, then for the chat; an older setting that
+names the chat; `/settings` by an admin, in the thread, then in the chat; the whole network's settings; the default.
+Rules from the configuration of a chat are fixed: `/settings` cannot change them. Authorization is no rule of a chat.
 """
 
 import re
@@ -30,7 +30,7 @@ PROGRESS: Final[tuple[ProgressDisplay, ...]] = get_args(ProgressDisplay)
 SWITCH: Final = ("on", "off")
 USUAL: Final = DisplaySettings()
 DISPLAY_DEFAULTS: Final = (USUAL.progress, USUAL.reactions, USUAL.typing)
-MOST_FOUND: Final = 1000  # tables of people in places that are remembered
+MOST_FOUND: Final = 1000  # cached tables, by person and place
 KEPT_ORIGIN: Final = "/settings"
 DEFAULT_ORIGIN: Final = "default"
 
@@ -39,7 +39,7 @@ _LANGUAGE = re.compile(LANGUAGE_PATTERN)
 
 
 class ChatRule(NamedTuple):
-    """One rule as it holds; `origin` says where it was set. An empty value: nothing is said."""
+    """One effective rule; `origin` is its source. An empty value: no rule."""
 
     value: str
     origin: str
@@ -47,33 +47,34 @@ class ChatRule(NamedTuple):
 
 
 class ChatDisplay(msgspec.Struct, frozen=True):
-    """What a chat is shown of the work on an answer while it lasts, beside the answer."""
+    """What a chat displays of the work on an answer, beside the answer."""
 
     progress: ProgressDisplay
     reactions: bool
     typing: bool
-    is_edited: bool = False  # an answer that was begun becomes whole by an edit, whatever came in between
+    is_edited: bool = False  # a started answer is completed by an edit, whatever came in between
 
 
 FindDisplay: TypeAlias = Callable[[Address], ChatDisplay]
 
 
 class ChatRules:
-    """The table. `kept` is what admins set in chats; the rest comes from the settings as they are now."""
+    """The table. `kept` are the admins' settings; the rest comes from the present configuration."""
 
     def __init__(self, kept: ChatJournal, settings: Settings) -> None:
         self.kept = kept
         self.apply_settings(settings)
 
     def apply_settings(self, settings: Settings) -> None:
-        """Go by these from now on."""
+        """Use this configuration from now on."""
         self._settings = settings
         self._bots = {one.name: one for one in list_accounts(settings.platforms)}
-        self._found: dict[tuple[Address, str], Mapping[RuleName, ChatRule]] = {}  # of `_found_at`, a state of `kept`
+        # valid for the state `_found_at` of `kept`
+        self._found: dict[tuple[Address, str], Mapping[RuleName, ChatRule]] = {}
         self._found_at = -1
 
     def find(self, address: Address, user_id: str = "") -> Mapping[RuleName, ChatRule]:
-        """What holds there for whoever this is: every rule, the strongest place's word for each."""
+        """Return every rule for this place and person, from its strongest source."""
         if self._found_at != self.kept.changes or len(self._found) >= MOST_FOUND:
             self._found, self._found_at = {}, self.kept.changes
         rules = self._found.get((address, user_id))
@@ -90,26 +91,26 @@ class ChatRules:
         return {name: found.get(name, ChatRule("", DEFAULT_ORIGIN)) for name in CHANGEABLE}
 
     def find_display(self, address: Address) -> ChatDisplay:
-        """What is shown there; asked anew each time, so that a change counts from then on."""
+        """Return the display settings; read each time, so that a change applies at once."""
         rules = self.find(address)
         progress = next(one for one in PROGRESS if one == rules["progress"].value)
         reacts, types = rules["reactions"].value == "on", rules["typing"].value == "on"
         return ChatDisplay(progress, reacts, types, is_edited=self._settings.display.final == "edit")
 
     def can_show(self, address: Address, kind: type[MessagePart]) -> bool:
-        """Does the network there show such parts as what they are?"""
+        """Return True if the network there can show such parts."""
         bot = self._bots.get(address.served_as)
         return bot is not None and issubclass(kind, type(bot.settings).NATIVE_PARTS)
 
     def is_stamped(self, address: Address) -> bool:
-        """Does the network there say itself when a message was sent, so that no person can choose?"""
+        """Return True if the network there sets the time of a message, so that no person can choose it."""
         bot = self._bots.get(address.served_as)
         return bot is not None and type(bot.settings).IS_STAMPED
 
     def is_answered(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
-        """Whether what was said there is for us; `is_called`: it mentions us, or replies to us.
+        """Return True if the bot should answer a message; `is_called`: it mentions the bot, or replies to it.
 
-        Where nothing is answered commands still are: or nobody could change that there.
+        Commands are always answered, since otherwise no one could change a rule of silence there.
         """
         if address.chat_type == "dm" or is_command:
             return True
@@ -117,11 +118,11 @@ class ChatRules:
         return answer == "always" or (is_called and answer != "never")
 
     def is_heard(self, address: Address) -> bool:
-        """Whether what is said there to others is remembered for a while, for whoever calls us then."""
+        """Return True if overheard messages there are remembered."""
         return address.chat_type != "dm" and self.find(address)["answer"].value == "quiet"
 
     def wants_all(self, served_as: str) -> bool:
-        """Whether this bot has to see what is said in a group to others."""
+        """Return True if this bot must receive messages to others in a group."""
         accounts = tuple(f"{name}:" for name in self._bots if name.startswith(f"{served_as}:"))
 
         def is_own(chat: str) -> bool:
@@ -134,7 +135,7 @@ class ChatRules:
         return bool(is_free) or any(answer in ("always", "quiet") for answer in (*kept, *named))
 
     def list_choices(self, name: RuleName) -> tuple[str, ...]:
-        """What the rule can be; empty: any language."""
+        """Return the possible values of a rule; empty: any language."""
         match name:
             case "answer":
                 return ANSWERS
@@ -149,13 +150,13 @@ class ChatRules:
         return ()
 
     def is_right(self, name: RuleName, value: str) -> bool:
-        """Can the rule be that?"""
+        """Return True if the rule can have this value."""
         if name == "language":
             return bool(_LANGUAGE.fullmatch(value))
         return value in self.list_choices(name)
 
     def list_kept(self) -> Iterator[tuple[str, RuleName, str]]:
-        """What was set in chats and still counts as a rule: the chat, the rule, its value."""
+        """Yield the settings of admins that still exist as rules: the chat, the rule, its value."""
         for chat, values in sorted(self.kept.chats.items()):
             yield from ((chat, name, values[name]) for name in CHANGEABLE if values.get(name))
 
@@ -181,7 +182,7 @@ class ChatRules:
         yield from self._list_wide_layers(bot)
 
     def _list_wide_layers(self, bot: PlatformAccount | None) -> Iterator[tuple[str, Mapping[str, str], bool]]:
-        """The layers of the network and of all chats; the usual value need not be in the file."""
+        """Yield the layers of the network and of all chats; the defaults need not be in the file."""
         if bot:
             if not bot.settings.require_mention:
                 yield describe_origin(bot, "require_mention"), {"answer": "always"}, False
@@ -197,13 +198,13 @@ class ChatRules:
 
 
 def values_of(own: ChatSettings) -> dict[str, str]:
-    """What is said in the configuration of one chat."""
+    """Return the configuration of one chat as values of rules."""
     words = {"answer": own.answer or "", "agent": own.agent, "model": own.model, "language": own.language}
     return {**words, **dict(list_shown(own.progress, own.reactions, own.typing))}
 
 
 def list_shown(progress: str | None, reactions: bool | None, typing: bool | None) -> Iterator[tuple[RuleName, str]]:
-    """What is said somewhere of what a chat is shown, as rules say it."""
+    """Yield display settings as values of rules."""
     said: dict[RuleName, str | bool | None] = {"progress": progress, "reactions": reactions, "typing": typing}
     for name, value in said.items():
         if value is not None:

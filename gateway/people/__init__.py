@@ -1,1 +1,1 @@
-"""One person: what the gateway holds of them, as an archive, or gone."""
+"""A person's data: export it as an archive, or forget it."""

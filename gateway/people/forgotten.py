@@ -1,6 +1,6 @@
-"""Somebody whom another gateway has forgotten goes from memory here too, and from the folder of files.
+"""A person whom another gateway has forgotten leaves memory here too, and the folder of files.
 
-The journal says no name: only the pseudonym that remains of them, by which whoever knows them finds out who is meant.
+The journal contains no name: only the person's pseudonym, which a gateway that still has the name can compute.
 """
 
 from contextlib import suppress
@@ -22,7 +22,7 @@ from gateway.usage.totals import RunningTotals
 
 
 class ForgottenPeople(msgspec.Struct, eq=False):
-    """Tells other gateways, and hears what they tell."""
+    """Notifies other gateways, and follows their notices."""
 
     patterns = (subjects.FORGOTTEN_SUBJECT,)
 
@@ -35,7 +35,7 @@ class ForgottenPeople(msgspec.Struct, eq=False):
     async def load(self) -> None:
         async for record, kept in records.read_all(self.engine, self.patterns[0], records.PersonForgotten):
             await self._remove_files(kept.pseudonym, record.ts)
-            if record.ts > self.engine.clock.read() - records.DAY:  # what is in memory now came later
+            if record.ts > self.engine.clock.read() - records.DAY:  # newer data in memory came later
                 await self._forget(kept.pseudonym)
 
     async def take(self, record: Record) -> None:
@@ -45,7 +45,7 @@ class ForgottenPeople(msgspec.Struct, eq=False):
             await self._forget(kept.pseudonym)
 
     async def tell(self, pseudonym: str) -> None:
-        """What the journal held of them is gone."""
+        """Notify other gateways that this person's records are gone."""
         kept = records.PersonForgotten(pseudonym=pseudonym)
         await self.engine.append(NewRecord(self.patterns[0], records.encode(kept), ttl=records.TRAFFIC_TTL))
 
@@ -58,25 +58,25 @@ class ForgottenPeople(msgspec.Struct, eq=False):
         for name in self.totals.list_names() | self.heard.list_senders():
             try:
                 person = parse_person(name)
-            except AccessError:  # a sum of several
+            except AccessError:  # a sum of several people
                 continue
             if make_pseudonym(salt, person) == pseudonym:
                 self.totals.rename([name], pseudonym)
                 await self.heard.forget(name)
-        await self.chats.load()  # what was set in their direct chats is gone
+        await self.chats.load()  # the settings of their direct chats are gone
 
 
 def remove_files_of(folder: Path, salt: str, pseudonym: str, before: float) -> None:
-    """All in the folders of whoever is called so, but what is younger: they may have come again."""
+    """Remove the person's files, except newer ones: they may have come again."""
     for own in folder.glob("*/*"):
         try:
             person = parse_person(f"{unquote(own.parent.name).partition(':')[0]}:{unquote(own.name)}")
-        except AccessError:  # a chat of several
+        except AccessError:  # a group chat
             continue
         if make_pseudonym(salt, person) == pseudonym and not own.is_symlink():
             find_known_place(folder.with_name(BASES), make_chat_folder(own).name).unlink(missing_ok=True)
             for path in (*sorted(own.rglob("*"), reverse=True), own):
-                with suppress(OSError):  # what holds something younger stays
+                with suppress(OSError):  # a folder with newer files stays
                     if path.is_dir() and not path.is_symlink():
                         path.rmdir()
                     elif path.lstat().st_mtime <= before + CLOCKS_APART:

@@ -1,4 +1,4 @@
-"""What is beyond the gateway's reach when somebody is forgotten: named, so that whoever forgets them can look there."""
+"""Data of a forgotten person beyond the gateway's reach: listed, so that you can look there."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ LONGEST_READ = 4 << 20
 
 
 def list_leftovers(home: Home, person: Person) -> list[str]:
-    """Each with its place: lines that still let them in, copies, logs, what hooks keep."""
+    """List them with their places: lines that still authorize the person, copies, logs, data of hooks."""
     return [*_list_lines(home, person), *_list_copies(home), *_list_logs(home, person), *_list_hook_data(home)]
 
 
@@ -39,7 +39,7 @@ def _list_hook_data(home: Home) -> Iterator[str]:
 
 
 def _read(path: Path) -> str:
-    """As far as it can be read, and is no flood."""
+    """Return the readable start of a file."""
     try:
         with path.open("rb") as file:
             return file.read(LONGEST_READ).decode("utf-8", "replace")
@@ -48,5 +48,5 @@ def _read(path: Path) -> str:
 
 
 def has_word(text: str, word: str) -> bool:
-    """Whether it stands there by itself, and not as a piece of another."""
+    """Return True if the word occurs on its own, and not as a part of another."""
     return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None

@@ -1,7 +1,7 @@
-"""Who is meant, as people write it: `telegram:1002`; and what they are called once they are forgotten.
+"""A person as people write it: `telegram:1002`; and the pseudonym after forgetting.
 
-A pseudonym stands in sums and in the record of activity where the id stood. It is made from the id with a secret of
-this home, which stands in the journal: without that nobody tells from it who it was; forgotten twice, one has one.
+A pseudonym replaces the id in sums and in the activity log. It is made of the id with a secret of this home, in the
+journal: without the secret it reveals nothing; a person forgotten twice has one pseudonym.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ SHOWN_CHARACTERS = 10
 
 
 class Person(NamedTuple):
-    """Somebody on a network, by the network's own id."""
+    """A person on a network, by the network's own id."""
 
     platform: str
     user_id: str
@@ -38,9 +38,9 @@ class Person(NamedTuple):
 
 
 def parse_person(written: str) -> Person:
-    """Raises AccessError: it is none.
+    """Parse a person; raises AccessError for anything else.
 
-    What a webhook had done is its own, and is called `webhook:NAME` where usage is shown.
+    Tasks of a webhook are its own, and usage reports name it `webhook:NAME`.
     """
     platform, colon, user_id = written.strip().partition(":")
     if platform == WEBHOOK and user_id:
@@ -53,7 +53,7 @@ def parse_person(written: str) -> Person:
 
 
 async def find_pseudonym(engine: Engine, person: Person) -> str:
-    """As `forgotten:1f0c…`: it stands where an id stands."""
+    """Return a pseudonym such as `forgotten:1f0c…`, in the form of an id."""
     return make_pseudonym(await find_salt(engine), person)
 
 
@@ -63,7 +63,7 @@ def make_pseudonym(salt: str, person: Person) -> str:
 
 
 async def find_salt(engine: Engine) -> str:
-    """From what pseudonyms are made in this journal."""
+    """Return the secret of this journal's pseudonyms, created at the first use."""
     while True:
         seq, kept = await records.read_last(engine, subjects.PSEUDONYM_SUBJECT, records.PseudonymSalt)
         if kept:

@@ -1,8 +1,8 @@
-"""Forgetting somebody: every trace of them that the gateway holds, in an order that can be begun again after a crash.
+"""Forget a person: every trace that the gateway holds, in an order that can be restarted after a crash.
 
-Whoever was let in by a code goes first, so that nothing new comes of them. Then their conversations, their turns in
-those of several, what is theirs by itself in the journal, their memory and their files. The record of activity and the
-sums keep a pseudonym. Last, hooks are told, which may keep something of their own.
+Their authorization by a code goes first, so that nothing new comes from them. Then their conversations, their turns in
+group conversations, their own records in the journal, their memory and their files. The activity log and the sums keep
+a pseudonym. Last, hooks are notified, which may have data of their own.
 """
 
 import logging
@@ -29,13 +29,17 @@ from gateway.usage.usage_journal import UsageJournal
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 60.0  # seconds for a turn that is under way in a conversation of several
+PATIENCE = 60.0  # seconds for a running turn in a group conversation
 PAUSE = 0.5
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """What is gone: how many of each. `unclear`: turns in conversations of several that may be theirs and stay, by
-    session key; `busy`: conversations in which a turn would not end."""
+    """The numbers of removed items.
+
+    `unclear`: turns in group conversations that may be theirs and stay, by session key.
+
+    `busy`: conversations in which a turn did not end.
+    """
 
     person: str
     pseudonym: str
@@ -50,7 +54,7 @@ class Forgotten(msgspec.Struct, frozen=True):
 
 
 class PersonRemoval(msgspec.Struct, eq=False):
-    """Does it."""
+    """The removal of a person."""
 
     traces: PersonTraces
     pairings: Pairings
@@ -59,7 +63,7 @@ class PersonRemoval(msgspec.Struct, eq=False):
     unreadable: Path
 
     async def forget(self, person: Person) -> Forgotten:
-        """All that is here of them. What is forgotten already is no error: a crash may have come between."""
+        """Forget everything of a person. Repeating it is no error: a crash may have come between."""
         engine, sessions, traces = self.traces.engine, self.traces.sessions, self.traces
         pseudonym = await find_pseudonym(engine, person)
         was_let_in = await self.pairings.forget(*person)
@@ -95,7 +99,7 @@ class PersonRemoval(msgspec.Struct, eq=False):
         )
 
     async def _leave_conversation(self, key: str, person: Person) -> bool:
-        """Their turns go out of a conversation of several; False where a turn in it does not end."""
+        """Remove their turns from a group conversation; return False if a turn in it does not end."""
         with anyio.move_on_after(PATIENCE):
             while True:
                 try:
@@ -108,7 +112,7 @@ class PersonRemoval(msgspec.Struct, eq=False):
         return False
 
     async def _purge_heard_events(self, person: Person) -> int:
-        """What hooks are owed of turns of others that were told what they said to others, and dead letters with it."""
+        """Purge events of others' turns that contain the person's overheard messages, and dead letters with them."""
         engine, marks = self.traces.engine, dict[str, set[str]]()
         found = records.read_all(engine, subjects.HEARD_SUBJECTS, records.HeardMessage)
         async for _, told in found:
@@ -135,7 +139,7 @@ class PersonRemoval(msgspec.Struct, eq=False):
         return purged
 
     async def _remove_shared_files(self, person: Person) -> None:
-        """Those that all gateways had. What lies in folders each removes, once it is told who is forgotten."""
+        """Remove shared files. Each gateway removes its own folders when it is notified."""
         store = self.traces.engine.files
         for one in await store.list() if store.is_shared else ():
             if self.traces.is_folder_of(person, *one.key.split("/")[:2]):
@@ -143,7 +147,7 @@ class PersonRemoval(msgspec.Struct, eq=False):
         await self.traces.forget_shared(person)
 
     def _remove_files(self, person: Person) -> int:
-        """Returns how many there were of messages that nobody could read."""
+        """Remove their folders; return the number of unreadable updates removed."""
         count = 0
         for folder in self.traces.find_folders(person):
             _remove_tree(folder)
@@ -155,7 +159,7 @@ class PersonRemoval(msgspec.Struct, eq=False):
 
 
 def has_words_of(kept: records.JournalRecord, key: str, person: Person, texts: Collection[str]) -> bool:
-    """Is it an event of this conversation that has one of these words of theirs, or a dead letter with one in it?"""
+    """Return True for an event of this conversation with one of these words, or a dead letter with one."""
     if isinstance(kept, records.DeadLetterRecord) and kept.data:
         return has_words_of(records.decode(kept.data), key, person, texts)
     if not isinstance(kept, records.EmittedEvent) or kept.fields.get("session_key") != key:
@@ -173,7 +177,7 @@ async def read_records(engine: Engine, pattern: str) -> AsyncIterator[Record]:
 
 
 def _remove_tree(folder: Path) -> None:
-    """What is a link goes as a link: nothing behind it is touched."""
+    """Remove a folder; a link is removed as a link, and its target stays."""
     if folder.is_symlink():
         folder.unlink()
     elif folder.exists():

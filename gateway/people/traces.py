@@ -1,7 +1,7 @@
-"""What the gateway holds of one person, and where: what is shown of it, exported and forgotten is found here.
+"""A person's traces in the gateway, and their places: display, export and forgetting use this list.
 
-A conversation is somebody's own where nobody else spoke in it. In one of several their turns are theirs, as far as the
-journal says who spoke: what was written by an older version does not.
+A conversation is a person's own if no one else spoke in it. In a group conversation their turns are theirs, as far as
+the journal names the authors: records of an older version do not.
 """
 
 import itertools
@@ -31,7 +31,7 @@ from gateway.sessions.search import SessionSearch, Speaker
 from gateway.sessions.session import Session
 from gateway.threads import run_in_thread
 
-# Where records stand that are of one person, each by itself. The chains of conversations are rewritten instead.
+# Subjects with records of one person each. The chains of conversations are rewritten instead.
 SUBJECTS = (
     subjects.IN_SUBJECTS,
     subjects.AUDIO_SUBJECTS,
@@ -56,8 +56,10 @@ SHARED_CHATS = tuple(kind for kind in CHAT_TYPES if kind != "dm")
 
 
 class PersonSessions(msgspec.Struct, frozen=True):
-    """Session keys in which somebody spoke. `unclear`: turns in conversations of several of which nobody wrote it down,
-    by key."""
+    """The session keys in which a person spoke.
+
+    `unclear`: turns in group conversations without recorded authors, by key.
+    """
 
     own: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
@@ -65,7 +67,7 @@ class PersonSessions(msgspec.Struct, frozen=True):
 
 
 class PersonTraces(msgspec.Struct, eq=False):
-    """Finds them. Nothing is kept between two questions: the journal and the files are asked each time."""
+    """Finds the traces. Nothing is cached: the journal and the files are read each time."""
 
     engine: Engine
     sessions: SessionRepository
@@ -75,7 +77,7 @@ class PersonTraces(msgspec.Struct, eq=False):
     folders: SharedFolders
 
     async def list_speakers(self) -> Mapping[Person, Speaker]:
-        """Who has begun conversations, those who spoke last first."""
+        """Return the people who started conversations, latest first."""
         return {Person(one.platform, one.user_id): one for one in await self.search.list_speakers()}
 
     async def find_conversations(self, person: Person) -> PersonSessions:
@@ -86,11 +88,12 @@ class PersonTraces(msgspec.Struct, eq=False):
             if is_direct(key):
                 if person.user_id in begun_by or is_direct_with(key, person):
                     own.append(key)
-                continue  # else it is with somebody else
+                continue  # otherwise it belongs to another person
             past = await self.read_sessions(key)
             turns = [people for old in past for people in old.speakers]
             heard = {one for people in turns for one in people}
-            # Where each has a conversation of their own, its key ends so; a thread may be called so by chance.
+            # If each person has a conversation of their own, its key ends so; a thread may have the same name by
+            # chance.
             if key.endswith(f":{person.user_id}") and begun_by <= {person.user_id, ""} and heard <= {str(person)}:
                 own.append(key)
                 continue
@@ -102,7 +105,7 @@ class PersonTraces(msgspec.Struct, eq=False):
         return PersonSessions(tuple(own), tuple(shared), unclear)
 
     async def _is_in_chain(self, key: str, person: Person) -> bool:
-        """Does it have turns of theirs that no session shows: undone, given up, denied, or under way?"""
+        """Return True if the chain has turns of theirs that no session shows: undone, cancelled, denied, or running."""
         conv = subjects.token_of(key)
         if await self._has_record(conv, "turn", 0, lambda kept: is_in_record(person, kept)):
             return True
@@ -130,7 +133,7 @@ class PersonTraces(msgspec.Struct, eq=False):
         return [*(await self.sessions.read_all(key)).values()]
 
     async def read_records(self, person: Person) -> AsyncIterator[tuple[Record, records.JournalRecord]]:
-        """Each record that is theirs by itself."""
+        """Yield each record that belongs to them alone."""
         for pattern in SUBJECTS:
             after = 0
             while page := await records.read_readable(self.engine, pattern, after, records.PAGE):
@@ -140,10 +143,10 @@ class PersonTraces(msgspec.Struct, eq=False):
                         yield record, kept
 
     async def fetch_files(self, person: Person) -> list[Path]:
-        """What lies in their own folders, with what came in at other gateways, or was written there.
+        """Return the files of their own folders, with those that other gateways received or wrote.
 
         Raises:
-            EngineError: nobody answers.
+            EngineError: the store does not answer.
         """
         store, files = self.engine.files, SharedFiles(self.engine.files, self.files)
         for one in await store.list() if store.is_shared else ():
@@ -153,40 +156,40 @@ class PersonTraces(msgspec.Struct, eq=False):
         return await run_in_thread(self.list_files, person)
 
     async def list_shared(self, person: Person) -> list[str]:
-        """Their own folders in which something lies for all gateways, by the places below that of all folders."""
+        """List their own folders with shared files, by their paths below the folder of all files."""
         names = [name.partition("/") for name in await self.folders.list_names()]
         return [key for begin, _, key in names if begin == FOLDER and self.is_folder_of(person, *key.split("/")[:2])]
 
     async def forget_shared(self, person: Person) -> None:
-        """What all gateways had of their own folders."""
+        """Forget the shared contents of their own folders."""
         for key in await self.list_shared(person):
             await self.folders.forget(f"{FOLDER}/{key}")
 
     def list_files(self, person: Person) -> list[Path]:
-        """What lies in their own folders."""
+        """List the files of their own folders."""
         found = (path for folder in self.find_folders(person) for path in sorted(folder.rglob("*")))
         return [path for path in found if path.is_file() and not path.is_symlink()]
 
     def is_folder_of(self, person: Person, network: str, name: str) -> bool:
-        """Asks whether a folder of this name, in that of a network or of a bot there, is theirs."""
+        """Return True if a folder of this name, for a network or a bot of it, is theirs."""
         bots = escape_id(f"{person.platform}:")
         return name == escape_id(person.user_id) and (network == escape_id(person.platform) or network.startswith(bots))
 
     def find_folders(self, person: Person) -> list[Path]:
-        """One with each bot of the network. Under the real path: whoever opens a file by that follows no link."""
+        """List their folders, one for each bot of the network, under the real path, since opening follows no link."""
         files = self.files.resolve()
         bots = [path.name for path in files.glob(f"{escape_id(f'{person.platform}:')}*")] if files.is_dir() else []
         return [files / name / escape_id(person.user_id) for name in (escape_id(person.platform), *sorted(bots))]
 
 
 def is_direct_with(key: str, person: Person) -> bool:
-    """Is this the key of their direct chat with a bot of the network, where that calls the chat by the person?"""
+    """Return True if this is the key of their direct chat with a bot, if the network names it by the person."""
     begins, ends = f"agent:{MAIN}:{person.platform}:", f"dm:{person.user_id}"
     return key.startswith(begins) and key.endswith(ends) and key[len(begins) : -len(ends)].count(":") in (0, 1)
 
 
 def is_direct(key: str) -> bool:
-    """Whether one person alone speaks in it: in a direct chat, or by a program of theirs."""
+    """Return True if only one person speaks in it: in a direct chat, or by their program."""
     parts = key.split(":")[3:]
     if len(parts) > 2 and parts[0] not in CHAT_TYPES:
         del parts[0]  # an account
@@ -194,7 +197,7 @@ def is_direct(key: str) -> bool:
 
 
 def is_of(kept: records.JournalRecord, person: Person) -> bool:
-    """Whether this record is of that person alone."""
+    """Return True if this record belongs to that person alone."""
     match kept:
         case records.InboundMessage(message=message) | records.HeardMessage(message=message):
             return str(person) in (message.sender, message.person)
@@ -224,8 +227,10 @@ def is_of(kept: records.JournalRecord, person: Person) -> bool:
 
 
 def remove_turns(session: Session, person: Person) -> Session:
-    """The session without the turns that answered them, or were told what they said to others; what was summed up of it
-    goes too, for it may quote them."""
+    """Return the session without turns that answered them or contain their overheard messages.
+
+    Its summary goes too, because it may quote them.
+    """
     kept = [turn for turn in split_turns(session) if not is_in_turn(person, turn)]
     is_theirs = person == (session.platform, session.user_id)
     return replace(
@@ -241,8 +246,10 @@ def remove_turns(session: Session, person: Person) -> Session:
 
 
 def pick_turns(session: Session, person: Person) -> Session:
-    """The session with the turns alone that answered them, and without what others said in these to each other; of
-    others their own words."""
+    """Return the session with only their turns, without overheard messages of others.
+
+    Of turns that answered others it keeps only this person's words.
+    """
     kept = [_pick_words(turn, person) for turn in split_turns(session) if is_in_turn(person, turn)]
     entries = tuple(entry for turn in kept for entry in turn)
     return replace(session, entries=entries, turns=tuple(map(len, kept)), bag={}, settings={})
@@ -259,13 +266,13 @@ def _pick_words(turn: SessionTurn, person: Person) -> tuple[Entry, ...]:
 
 
 def is_in_turn(person: Person, turn: SessionTurn) -> bool:
-    """Did it answer them, or was it told what they said to others?"""
+    """Return True if the turn answered them, or contains their overheard messages."""
     _, people, pieces = turn
     return str(person) in people or any(one.by == str(person) for one in pieces)
 
 
 def is_in_record(person: Person, kept: records.JournalRecord) -> bool:
-    """Is it of a turn that `is_in_turn` says this of?"""
+    """Return True if the record belongs to such a turn (`is_in_turn`)."""
     match kept:
         case records.TurnEnded(people=people, pieces=pieces):
             return is_in_turn(person, ((), people, pieces))
@@ -276,7 +283,7 @@ def is_in_record(person: Person, kept: records.JournalRecord) -> bool:
 
 
 def split_turns(session: Session) -> Iterator[SessionTurn]:
-    """The entries of each turn, those whose messages it answered, and what of it came from which message."""
+    """Yield each turn's entries, the authors of its messages, and its pieces by message."""
     first = 0
     for size, people, pieces in zip(session.turns, session.speakers, session.pieces, strict=True):
         yield session.entries[first : first + size], people, pieces
@@ -284,7 +291,7 @@ def split_turns(session: Session) -> Iterator[SessionTurn]:
 
 
 def _decode(data: bytes) -> records.JournalRecord | None:
-    """None: nobody here can read it."""
+    """Decode a record; None if it is unreadable here."""
     try:
         return records.decode(data)
     except (msgspec.MsgspecError, EngineTooNew):
