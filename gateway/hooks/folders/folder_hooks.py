@@ -11,7 +11,7 @@ that comes before a hook is up waits for it. Listing and checking never import a
 import difflib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Self
@@ -127,7 +127,7 @@ class FolderHooks:
         sources: Sequence[Source],
         grant: RequestServer,
         check: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
-        find_places: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
+        find_places: Callable[[], Coroutine[Any, Any, None]] = anyio.lowlevel.checkpoint,
         *,
         is_told: bool = True,
     ) -> AsyncIterator[Self]:

@@ -3,8 +3,9 @@
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -270,7 +271,7 @@ class FolderSet:
         sources: Sequence[Source],
         services: HookServices,
         durable: DurableDelivery | None,
-        find_places: Callable[[], Awaitable[None]],
+        find_places: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
         self.sources = SourceSet(sources, services)
         self.hooks: dict[str, FolderHook] = {}
