@@ -1,0 +1,1 @@
+"""The folders of conversations, and the lines of long files."""

@@ -1,0 +1,1 @@
+"""The records in the journal, and the subjects on which they are."""
