@@ -95,7 +95,7 @@ IMPORTED_LATE = {
     ("gateway/config/checks.py", "zoneinfo"): "six modules, and few name a time zone",
     ("gateway/usage/totals.py", "zoneinfo"): "likewise",
     ("gateway/web/http_request.py", "email"): "nine modules for one date, which an idle gateway does without",
-    ("gateway/daemon/gateway.py", "gateway"): "traces are sent where a collector is named, and hardly one is",
+    ("gateway/daemon/groups/hooks.py", "gateway"): "traces are sent where a collector is named, and hardly one is",
     ("gateway/traces/trace_sender.py", "gateway"): "the library of traces is an extra",
 }
 # Who else loads a module by its name, and why.

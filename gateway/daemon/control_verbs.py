@@ -12,7 +12,8 @@ from gateway.adapters.terminal import SayRequest, ShowRequest
 from gateway.cluster.event_relay import ForwardedEvent
 from gateway.control.params import NoParams
 from gateway.control.server import Notify, Verb
-from gateway.daemon.gateway import Gateway, GatewayVerb, check_start, restart_gateway
+from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.daemon.groups.reports import check_start, restart_gateway
 from gateway.daemon.home_verbs import HOME_VERBS
 from gateway.daemon.hook_verbs import HOOK_VERBS, ReplayParams, replay_events
 from gateway.daemon.people_verbs import PEOPLE_VERBS, PersonParams, export_person
@@ -117,9 +118,9 @@ async def _stop(gateway: Gateway, _params: NoParams) -> Any:
 
 
 async def _restart(gateway: Gateway, _params: NoParams) -> Any:
-    await check_start(gateway)
+    await check_start(gateway.groups.run)
     await gateway.activity.write(ActivityRecord(what="restart"))  # before, as of a stop
-    await restart_gateway(gateway)
+    await restart_gateway(gateway.groups.base, gateway.groups.run)
     return {}
 
 

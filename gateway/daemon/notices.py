@@ -8,6 +8,11 @@ import logging
 
 from gateway.access.access_control import AccessControl
 from gateway.config.loading import Configuration
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.process import Base, Run
+from gateway.daemon.groups.storage import Storage
+from gateway.daemon.groups.work import Work
+from gateway.daemon.tool_servers import list_tool_notices
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import EngineError, RecordDamage
 from gateway.records import records, subjects
@@ -97,3 +102,13 @@ def list_notices(
         *([FEWER] if has_changed_tools(access, configuration, is_new) else []),
         *([VOICE_NETWORK] if needs_word_of_voice(configuration, has_voice_network) else []),
     ]
+
+
+def list_all_notices(base: Base, run: Run, storage: Storage, people: People, work: Work) -> list[str]:
+    """What somebody may want to know though nothing is wrong."""
+    known = list_notices(people.access, base.current.configuration, run.is_new, work.voice_programs.has_network)
+    held = [*map(work.context_files.describe, work.context_files.list_held())]
+    folders = [*storage.folders.left_out.values(), *storage.folders.absent.values()]
+    no_port = [run.web.port.trouble] if run.web and run.web.port.trouble else []
+    skills = [str(finding) for finding in work.agents.now.findings]
+    return [*known, *held, *list_tool_notices(work.tool_servers), *no_port, *skills, *folders]

@@ -10,10 +10,9 @@ import msgspec
 
 from gateway.control.params import NameParams, NoParams
 from gateway.daemon.gateway import Gateway, GatewayVerb
-from gateway.daemon.web import make_page_link
 from gateway.errors import AccessError
 from gateway.records.records import ProgramKey
-from gateway.web.logins import LINK_SECONDS
+from gateway.web.logins import LINK_SECONDS, make_page_link
 from gateway.web.openai.calls import forget_calls
 from gateway.web.program_keys import KeyRole
 

@@ -48,12 +48,12 @@ class SkillHooks:
     async def load(self) -> None:
         """What an earlier life of the gateway wrote down, or another gateway."""
         async with self._lock:
-            await self._follow_hooks(await self._loaded.load())
+            await self._reload_places(await self._loaded.load())
         await self.replace_folders()
 
     async def take(self, record: Record) -> None:
         async with self._lock:
-            await self._follow_hooks(self._loaded.take(record))
+            await self._reload_places(self._loaded.take(record))
 
     async def replace_folders(self) -> None:
         """Who has a skill has what was installed in its place, and its hooks: a guard goes on guarding."""
@@ -105,16 +105,16 @@ class SkillHooks:
             had = self.list_loaded(session)
             new = [folder for folder in folders if folder not in had]
             await self._loaded.write([session], new, is_loaded=True)
-            await self._follow_hooks(new)
+            await self._reload_places(new)
 
     async def _remove(self, session: str, folders: Iterable[Path]) -> None:
         async with self._lock:
             had = self.list_loaded(session)
             gone = [folder for folder in folders if folder in had]
             await self._loaded.write([session], gone, is_loaded=False)
-            await self._follow_hooks(gone)
+            await self._reload_places(gone)
 
-    async def _follow_hooks(self, changed: Iterable[Path]) -> None:
+    async def _reload_places(self, changed: Iterable[Path]) -> None:
         if self._follow and any(map(has_place_of_hooks, changed)):
             await self._follow()
 

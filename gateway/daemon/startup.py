@@ -21,15 +21,38 @@ from gateway.cluster.nodes import SCHEDULE, TENDING
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.control.server import ControlServer, JudgeCaller, Verb
-from gateway.daemon import hooks
-from gateway.daemon.gateway import Gateway
-from gateway.daemon.journal import open_journal
+from gateway.daemon.gateway import Gateway, GatewayGroups, build_gateway
+from gateway.daemon.groups.hooks import Hooks, list_all_sources, reload_places
+from gateway.daemon.groups.networks import Networks
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.process import Base, CurrentConfiguration, NodePresence, Run
+from gateway.daemon.groups.storage import Storage
+from gateway.daemon.groups.turns import Turns, find_agent
+from gateway.daemon.groups.work import Work
+from gateway.daemon.hooks import check_hooks, list_scheduled
+from gateway.daemon.journal import forget_last_name, open_journal
+from gateway.daemon.notices import (
+    FEWER,
+    OTHER_FOLDERS,
+    VOICE_NETWORK,
+    has_changed_tools,
+    has_voice_network,
+    is_new_home,
+    is_new_journal,
+    needs_word_of_folders,
+    needs_word_of_voice,
+)
+from gateway.daemon.part_settings import mcp_specs_from
 from gateway.daemon.parts import Part
 from gateway.daemon.received_files import move_received_files
+from gateway.daemon.reload import ConfigurationReloader, ReloadConfiguration, apply_configuration, report_unknown_names
 from gateway.daemon.shutdown import Shutdown
+from gateway.daemon.status import format_status_line
+from gateway.daemon.tool_servers import report_trust
 from gateway.daemon.verb_activity import write_refusal
 from gateway.daemon.web import GatewayWeb
 from gateway.engine.interface import Engine
+from gateway.hermes.plugin_host import PluginGrants
 from gateway.hermes.sources import create_hermes_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
@@ -48,6 +71,8 @@ from gateway.worker.tool_names import TOOL_SERVERS
 from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
+
+OUTBOX_DRAIN_SECONDS = 3.0  # for what is owed, after the turns have had their time
 
 BuildVerbs: TypeAlias = Callable[[Gateway], Mapping[str, Verb]]
 BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
@@ -85,7 +110,8 @@ async def open_gateway_on(
 ) -> AsyncIterator[Gateway]:
     """The same on a journal that is open."""
     create_hermes_folders(home)
-    TOOL_SERVERS.set(lambda: gateway.settings.mcp_servers)  # before anything begins: whatever does takes it along
+    current = CurrentConfiguration(configuration)
+    TOOL_SERVERS.set(lambda: current.settings.mcp_servers)  # before anything begins: whatever does takes it along
     async with (
         HookRegistry() as registry,
         ForkServerClient(
@@ -94,73 +120,142 @@ async def open_gateway_on(
         ) as fork_server,
         anyio.create_task_group() as tasks,
     ):
-        gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
-        registry.withheld.kinds = (gateway.access.pairings.code_kind, gateway.logins.code_kind)
+        base = Base(home, engine, registry, fork_server, tasks, shutdown, current, configuration.redactor)
+        groups = build_gateway(base)
+        run, presence, people = groups.run, groups.presence, groups.people
+        registry.withheld.kinds = (people.access.pairings.code_kind, people.logins.code_kind)
+        list_files = partial(find_files, hooks=groups.hooks.folder_hooks, skills=groups.hooks.skill_hooks)
         # While it starts a node says nothing of its files.
-        list_files = partial(find_files, hooks=gateway.folder_hooks, skills=gateway.skill_hooks)
-        await tasks.start(
-            gateway.nodes.run, lambda: None if gateway.state == "starting" else list_files(gateway.settings)
-        )
-        await tasks.start(gateway.steering.run, gateway.platforms)
-        facts = JournalFollower(engine, *list_copies(gateway))
+        await tasks.start(presence.nodes.run, lambda: None if run.state == "starting" else list_files(base.settings))
+        await tasks.start(presence.steering.run, groups.networks.platforms)
+        facts = JournalFollower(engine, *list_copies(groups))
         await facts.load()  # until then only the rules count
-        await gateway.find_owners()
-        await gateway.memory.take_along()
+        await groups.bind(find_owners)()
+        await groups.storage.memory.take_along()
         await move_received_files(engine, home.files)
-        await gateway.load_tool_servers()
+        await groups.bind(load_tool_servers)()
         await open_turns_consumer(engine)
-        async with gateway.serving_hooks():
-            judge = caller_check(gateway.folder_hooks) if caller_check else None
-            refused = partial(write_refusal, gateway.activity)
-            control = ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean, judge, refused)
-            gateway.web = GatewayWeb(gateway, control.verbs) if has_port(gateway) else None
-            for part in (Part("facts", facts.run), *build_parts(gateway, control)):
-                gateway.start(part)
+        async with groups.bind(run_hooks)():
+            gateway = Gateway(groups)
+            judge = caller_check(groups.hooks.folder_hooks) if caller_check else None
+            refused = partial(write_refusal, groups.storage.activity)
+            control = ControlServer(home.socket, build_verbs(gateway), base.redactor.clean, judge, refused)
+            run.web = GatewayWeb(gateway, control.verbs) if has_port(base, presence) else None
+            for part in (Part("facts", facts.run), *build_parts(groups, control)):
+                run.start(part, tasks)
                 await part.wait_first_try()  # a part that fails at first is tried again while the others go on
-            begin_platforms(gateway)
-            gateway.state = "ready"
-            if "lanes" in gateway.nodes.roles:
-                tasks.start_soon(gateway.agents.warm_models)
-            registry.emit("gateway:startup", platforms=[PLATFORM, *(one.name for one in gateway.platforms)])
+            begin_platforms(base, run, presence, groups.networks)
+            run.state = "ready"
+            if "lanes" in presence.nodes.roles:
+                tasks.start_soon(groups.work.agents.now.warm_models)
+            registry.emit("gateway:startup", platforms=[PLATFORM, *(one.name for one in groups.networks.platforms)])
             try:
                 yield gateway
             finally:
                 with anyio.CancelScope(shield=True):
-                    await gateway.drain()
+                    await groups.bind(stop_turns)()
                     tasks.cancel_scope.cancel()
-                    await wait_for_parts(gateway)
+                    await wait_for_parts(base, run)
 
 
-def has_port(gateway: Gateway) -> bool:
-    return gateway.settings.web.enabled and "web" in gateway.nodes.roles
+def bind_reload(gateway: GatewayGroups, reloader: ConfigurationReloader) -> ReloadConfiguration:
+    """Reading the configuration of this gateway again."""
+    apply, describe = gateway.bind(apply_configuration), gateway.bind(format_status_line)
+    return partial(gateway.bind(reloader.reload), apply, describe)
 
 
-def begin_platforms(gateway: Gateway) -> None:
+async def find_owners(base: Base, run: Run, people: People, work: Work) -> None:
+    """Who owns this home, from the journal and the rules, and what its people lost by an upgrade: both are said."""
+    access, configuration = people.access, base.current.configuration
+    is_empty = await is_new_journal(base.engine)
+    run.is_new = await is_new_home(base.engine, is_empty)
+    is_changed = await needs_word_of_folders(base.engine, is_empty)
+    await access.apply_rules(access.rules)
+    if has_changed_tools(access, configuration, run.is_new):
+        log.warning("%s", FEWER)
+    if is_changed and access.has_others():
+        log.warning("%s", OTHER_FOLDERS)
+    work.voice_programs.has_network = await has_voice_network(base.engine, is_empty)
+    if needs_word_of_voice(configuration, work.voice_programs.has_network):
+        log.warning("%s", VOICE_NETWORK)
+
+
+async def load_tool_servers(base: Base, run: Run, hooks: Hooks, work: Work) -> None:
+    """Go by what is kept of the servers of tools."""
+    report_unknown_names(base, hooks, work)
+    await work.tool_journal.load(base.settings.mcp_servers, is_new=run.is_new)
+    if inherited := work.tool_journal.inherited:
+        work.tool_servers.update(mcp_specs_from(base.settings, base.home, hooks.parser, inherited))
+        work.agents.now = work.agents.build(base.current.configuration)
+        report_trust(work.tool_servers.specs)
+
+
+@asynccontextmanager
+async def run_hooks(
+    base: Base, presence: NodePresence, storage: Storage, people: People, hooks: Hooks, work: Work, turns: Turns
+) -> AsyncIterator[None]:
+    """The hooks of folders run while inside."""
+    folder_hooks, find = hooks.folder_hooks, partial(reload_places, base, hooks)
+    grants = PluginGrants(
+        turns.hook_requests,
+        partial(find_agent, people, hooks, work),
+        base.registry,
+        storage.sessions,
+        people.access.fit_tool,
+        people.usage,
+        folder_hooks.find_limits,
+    )
+    check, is_told = partial(check_hooks, base.home, folder_hooks), "hooks" in presence.nodes.roles
+    async with folder_hooks.running(list_all_sources(base, hooks), grants, check, find, is_told=is_told):
+        hooks.skill_hooks.attend(base.registry, find)
+        if others := folder_hooks.others:
+            base.tasks.start_soon(forget_last_name, base.home, base.current.configuration, base.engine, others)
+        yield
+
+
+def has_port(base: Base, presence: NodePresence) -> bool:
+    return base.settings.web.enabled and "web" in presence.nodes.roles
+
+
+def begin_platforms(base: Base, run: Run, presence: NodePresence, networks: Networks) -> None:
     """Those that other nodes alone serve are shown, and not begun."""
-    for platform in gateway.platforms:
-        if "ingress" in gateway.nodes.roles:
+    for platform in networks.platforms:
+        if "ingress" in presence.nodes.roles:
             with bind_context(platform=platform.name):
-                gateway.start(platform.part)
+                run.start(platform.part, base.tasks)
         else:
             platform.leave()
-            gateway.parts.append(platform.part)
+            run.parts.append(platform.part)
 
 
-async def wait_for_parts(gateway: Gateway) -> None:
+async def stop_turns(base: Base, run: Run, turns: Turns) -> None:
+    """What has begun may go on a while: first the turns, then what is owed to people."""
+    limit = base.shutdown.limit
+    run.state = "stopping"
+    base.registry.emit("gateway:shutdown", reason=base.shutdown.reason)
+    for part in run.parts:
+        part.stop_restarting()
+    turns.hook_requests.waiting.give_up()
+    await turns.lanes.drain(limit)
+    await turns.outbox.drain(min(limit, OUTBOX_DRAIN_SECONDS))
+
+
+async def wait_for_parts(base: Base, run: Run) -> None:
     """Of what was begun at the very end, such as a call that sends, hooks are told too, so they end after it."""
-    with anyio.move_on_after(gateway.shutdown.limit):
-        for part in gateway.parts:
+    with anyio.move_on_after(base.shutdown.limit):
+        for part in run.parts:
             await part.wait_until_ended()
 
 
-async def keep_files(gateway: Gateway, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+async def keep_files(base: Base, storage: Storage, work: Work, *, task_status: anyio.abc.TaskStatus[None]) -> None:
     """Until cancelled: others get those that they cannot have yet, and what is too old goes."""
     task_status.started()
-    await put_received_files(gateway.shared_files, gateway.home)
-    if gateway.shared_folders.is_shared:
-        found = await run_in_thread(list_chat_folders, gateway.home.files)
-        await gateway.shared_folders.sync(*gateway.agents.shared_roots, *found)
-    await FileRetention(gateway.engine, (gateway.home.files, gateway.home.unreadable)).run()
+    home = base.home
+    await put_received_files(storage.files, home)
+    if storage.folders.is_shared:
+        found = await run_in_thread(list_chat_folders, home.files)
+        await storage.folders.sync(*work.agents.now.shared_roots, *found)
+    await FileRetention(base.engine, (home.files, home.unreadable)).run()
 
 
 async def put_received_files(files: SharedFiles, home: Home) -> None:
@@ -182,50 +277,53 @@ async def put_received_files(files: SharedFiles, home: Home) -> None:
     await run_in_thread(home.shared_files.touch)
 
 
-def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
+def list_copies(gateway: GatewayGroups) -> Iterator[RecordCopy]:
     """What is known of the journal in memory, and follows it."""
-    yield from (gateway.access.pairings.last, gateway.chats.kept, gateway.keys.last, gateway.logins.last)
-    if gateway.folder_hooks.shared_switches:
-        yield gateway.folder_hooks.shared_switches.last
-    if gateway.folder_hooks.others:
-        yield gateway.folder_hooks.others
-    yield from (gateway.heard, gateway.usage, gateway.skill_hooks, gateway.forgotten, gateway.memory)
-    yield RemovalFollower(gateway.engine, gateway.home.files)
+    people, folder_hooks = gateway.people, gateway.hooks.folder_hooks
+    yield from (people.access.pairings.last, people.chats.kept, people.keys.last, people.logins.last)
+    if folder_hooks.shared_switches:
+        yield folder_hooks.shared_switches.last
+    if folder_hooks.others:
+        yield folder_hooks.others
+    yield from (people.heard, people.usage, gateway.hooks.skill_hooks, people.forgotten, gateway.storage.memory)
+    yield RemovalFollower(gateway.base.engine, gateway.base.home.files)
 
 
-def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
+def build_parts(gateway: GatewayGroups, control: ControlServer) -> Iterator[Part]:
     """What runs beside the chat networks, in the order of the start; what the node's roles leave out is not there."""
-    if "lanes" in gateway.nodes.roles:
-        yield Part("lanes", gateway.lanes.run)
-        yield Part("signs of turns", gateway.signs.run)
-    yield LeasePart("reminders", gateway.dispatcher.reminders.run, gateway.nodes, TENDING)
-    yield Part("events of others", gateway.event_relay.run)
-    yield Part("hooks that wait", gateway.hook_requests.waiting.run)
-    yield LeasePart("approvals", gateway.dispatcher.approvals.run, gateway.nodes, TENDING)
-    yield LeasePart("voice", gateway.dispatcher.voice_answers.run, gateway.nodes, TENDING)
-    yield Part("quiet chats", gateway.heard.run)
-    yield Part("journal alerts", gateway.journal_alerts.run)
+    base, people, storage, turns = gateway.base, gateway.people, gateway.storage, gateway.turns
+    nodes, hooks, networks = gateway.presence.nodes, gateway.hooks, gateway.networks
+    if "lanes" in nodes.roles:
+        yield Part("lanes", turns.lanes.run)
+        yield Part("signs of turns", turns.signs.run)
+    yield LeasePart("reminders", turns.dispatcher.reminders.run, nodes, TENDING)
+    yield Part("events of others", gateway.presence.event_relay.run)
+    yield Part("hooks that wait", turns.hook_requests.waiting.run)
+    yield LeasePart("approvals", turns.dispatcher.approvals.run, nodes, TENDING)
+    yield LeasePart("voice", turns.dispatcher.voice_answers.run, nodes, TENDING)
+    yield Part("quiet chats", people.heard.run)
+    yield Part("journal alerts", networks.journal_alerts.run)
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
-        yield Part(name, partial(gateway.outbox.serve_platform, JournalTransport(platform)))
-    yield Part("api", partial(gateway.outbox.serve_platform, CallTransport(gateway.engine)))
-    if gateway.settings.web.enabled:  # here or on another node
-        yield Part("chat", partial(gateway.outbox.serve_platform, PageTransport(gateway.engine)))
-    yield Part("search", gateway.search.run)
-    yield Part("state.db", partial(gateway.state_follower.run, gateway.folder_hooks.settled))
-    if gateway.session_list.is_ours():
-        yield Part("session list", gateway.session_list.run)
-    yield Part("alerts", partial(gateway.alerts.run, gateway.registry))
-    if "lanes" in gateway.nodes.roles:
-        yield Part("tool servers", gateway.tool_servers.run)
-    yield LeasePart("retention", gateway.retention.run, gateway.nodes, TENDING)
-    yield Part("files", partial(keep_files, gateway))
-    yield LeasePart("backups", gateway.backups.run, gateway.nodes, TENDING)
-    yield LeasePart("usage", gateway.usage.run, gateway.nodes, TENDING)
-    if gateway.traces:
-        yield Part("traces", gateway.traces.run)
+        yield Part(name, partial(turns.outbox.serve_platform, JournalTransport(platform)))
+    yield Part("api", partial(turns.outbox.serve_platform, CallTransport(base.engine)))
+    if base.settings.web.enabled:  # here or on another node
+        yield Part("chat", partial(turns.outbox.serve_platform, PageTransport(base.engine)))
+    yield Part("search", storage.search.run)
+    yield Part("state.db", partial(hooks.state_follower.run, hooks.folder_hooks.settled))
+    if hooks.session_list.is_ours():
+        yield Part("session list", hooks.session_list.run)
+    yield Part("alerts", partial(networks.alerts.run, base.registry))
+    if "lanes" in nodes.roles:
+        yield Part("tool servers", gateway.work.tool_servers.run)
+    yield LeasePart("retention", storage.retention.run, nodes, TENDING)
+    yield Part("files", gateway.bind(keep_files))
+    yield LeasePart("backups", storage.backups.run, nodes, TENDING)
+    yield LeasePart("usage", people.usage.run, nodes, TENDING)
+    if hooks.traces:
+        yield Part("traces", hooks.traces.run)
     yield Part("control", control.serve)
-    if "hooks" in gateway.nodes.roles:
-        scheduler = Scheduler(gateway.engine, gateway.registry, partial(hooks.list_scheduled, gateway.folder_hooks))
-        yield LeasePart("schedule", scheduler.run, gateway.nodes, SCHEDULE)
-    if gateway.web:
-        yield Part("web", gateway.web.serve)
+    if "hooks" in nodes.roles:
+        scheduler = Scheduler(base.engine, base.registry, partial(list_scheduled, hooks.folder_hooks))
+        yield LeasePart("schedule", scheduler.run, nodes, SCHEDULE)
+    if gateway.run.web:
+        yield Part("web", gateway.run.web.serve)

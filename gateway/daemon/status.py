@@ -22,6 +22,8 @@ from gateway.config.settings import Settings
 from gateway.daemon import hooks
 from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.process import Run
+from gateway.daemon.groups.turns import Turns
 from gateway.daemon.installed_skills import list_unused_hooks
 from gateway.daemon.own_process import describe_readers, read_memory_kb
 from gateway.daemon.platforms import PlatformPart, list_enabled, why_not_served
@@ -266,7 +268,7 @@ def list_server_problems(servers: McpServers) -> list[str]:
     return [f"tool server {one.spec.name}: {one.reason}" for one in servers.servers.values() if one.state == "down"]
 
 
-def format_status_line(gateway: Gateway) -> str:
+def format_status_line(run: Run, turns: Turns) -> str:
     """For the supervisor."""
-    up = [part.facts.name for part in gateway.parts if part.facts.state == "up"]
-    return f"{gateway.state}: {', '.join(up)}; {format_count(gateway.lanes.running, 'turn')}"
+    up = [part.facts.name for part in run.parts if part.facts.state == "up"]
+    return f"{run.state}: {', '.join(up)}; {format_count(turns.lanes.running, 'turn')}"

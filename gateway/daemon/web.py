@@ -137,10 +137,6 @@ def find_bad_certificate(configuration: Configuration) -> Iterator[Finding]:
         yield Finding(configuration.origins["web.tls.cert"], what, remedy, "warning")
 
 
-def make_page_link(url: str, code: str) -> str:
-    return f"{url.rstrip('/')}/open?code={code}"
-
-
 async def tail_events(verbs: Mapping[str, Verb], notify: Notify) -> None:
     """As `events tail` does."""
     verb = verbs["events.tail"]

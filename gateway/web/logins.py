@@ -187,3 +187,7 @@ def make_room(logins: tuple[Login, ...]) -> tuple[Login, ...]:
 def _mark_login(secret: str) -> str:
     """Unlike that of the logins of before, whose secret was a cookie and went to all ports of the host."""
     return mark_of(f"login {secret}")
+
+
+def make_page_link(url: str, code: str) -> str:
+    return f"{url.rstrip('/')}/open?code={code}"

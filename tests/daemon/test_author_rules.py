@@ -19,7 +19,7 @@ from gateway.access.access_control import API, INTERNAL
 from gateway.agent import Agent, ToolContext, tool
 from gateway.agent.models.script import script
 from gateway.daemon.callers import refuse_verb
-from gateway.daemon.gateway import find_hook_files
+from gateway.daemon.groups.turns import find_hook_files
 from gateway.daemon.verb_rights import VERB_RIGHTS
 from gateway.dispatcher.chat_commands import BUILT_IN, CommandCall
 from gateway.dispatcher.commands import Command, CommandResult, CommandTable
@@ -379,7 +379,7 @@ async def test_a_hook_that_is_gone_puts_no_file_beside_a_reply(tmp_path: Path) -
         private.parent.mkdir(parents=True, exist_ok=True)
         private.write_text("the owner's")
         owed = records.OwedReply(reply=Reply("r", Address("net", "1"), "x", role="owner"), session_key="", turn_id="t")
-        files = await find_hook_files(live.gateway, owed, "gone")
+        files = await live.gateway.groups.bind(find_hook_files)(owed, "gone")
         with pytest.raises(AgentError):
             files.resolve(str(private))
 

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.loading import load_configuration
-from gateway.daemon.process import list_restart_needed
+from gateway.daemon.reload import apply_configuration, list_restart_needed
 from gateway.testing import GatewayProcess, gateway_in
 from tests.config.sources import right
 
@@ -58,7 +58,8 @@ async def test_what_counts_at_once_does(tmp_path: Path) -> None:
         files = GatewayProcess(root)
         files.configure(AT_ONCE)
         gateway = live.gateway
-        await gateway.apply_configuration(load_configuration(load_settings_schema(), files.home, files.environ))
+        configuration = load_configuration(load_settings_schema(), files.home, files.environ)
+        await gateway.groups.bind(apply_configuration)(configuration)
         assert gateway.retention.limits().retention == 30 * 86_400
         assert gateway.access.rules.roles == {"discord": frozenset({"12"})}
         assert gateway.access.rules.rate == 3

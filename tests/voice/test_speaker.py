@@ -14,7 +14,7 @@ import pytest
 from gateway.config.home import Home
 from gateway.config.settings import Settings
 from gateway.config.voice_settings import ProgramReach
-from gateway.daemon.gateway import build_voice_programs
+from gateway.daemon.groups.work import build_voice_programs
 from gateway.errors import VoiceError
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.voice.program import VoicePrograms

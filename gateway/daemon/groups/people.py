@@ -1,0 +1,67 @@
+"""The people and programs that may speak, where they do, and what they use."""
+
+import time
+from functools import partial
+
+import msgspec
+
+from gateway.access.access_control import AccessControl
+from gateway.access.pairing import Pairings
+from gateway.chats.heard_messages import HeardMessages
+from gateway.chats.journal import ChatJournal
+from gateway.chats.rules import ChatRules
+from gateway.config.settings import MAIN
+from gateway.daemon.groups.process import Base, CurrentConfiguration
+from gateway.daemon.part_settings import access_rules_from
+from gateway.engine.journal_clock import JournalClock
+from gateway.people.forgotten import ForgottenPeople
+from gateway.roles import Role
+from gateway.usage.totals import RunningTotals
+from gateway.usage.usage_journal import UsageJournal
+from gateway.web.logins import Logins
+from gateway.web.program_keys import ProgramKeys
+
+
+class People(msgspec.Struct, frozen=True):
+    """Their rights, keys and logins, the rules of their chats, and their usage."""
+
+    access: AccessControl
+    keys: ProgramKeys
+    logins: Logins
+    chats: ChatRules
+    heard: HeardMessages
+    usage: UsageJournal
+    forgotten: ForgottenPeople
+
+
+def build_people(base: Base) -> People:
+    engine, keys = base.engine, ProgramKeys(base.engine)
+    rules, find_role = access_rules_from(base.current.configuration), partial(find_program_role, base.current, keys)
+    chats = ChatRules(ChatJournal(engine), base.settings)
+    usage = UsageJournal(engine, RunningTotals(partial(find_time, engine.clock), base.settings))
+    heard = HeardMessages(engine, chats.is_heard)
+    return People(
+        AccessControl(rules, Pairings(engine), find_program_role=find_role),
+        keys,
+        Logins(engine),
+        chats,
+        heard,
+        usage,
+        ForgottenPeople(engine, usage.totals, heard, chats.kept, base.home.files),
+    )
+
+
+def find_program_role(current: CurrentConfiguration, keys: ProgramKeys, user_id: str) -> Role | None:
+    """What a person of the platform `api` may: as their key, as long as the agent that it names is there."""
+    key = keys.find_speaker(user_id)
+    return key.role if key and key.agent in list_agent_names(current) else None
+
+
+def list_agent_names(current: CurrentConfiguration) -> frozenset[str]:
+    """The names of all agents that there are."""
+    return frozenset({MAIN, *current.settings.agents})
+
+
+def find_time(clock: JournalClock) -> float:
+    """The wall clock's, less what somebody has set it by lately."""
+    return time.time() - clock.calculate_difference()

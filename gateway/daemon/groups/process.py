@@ -1,0 +1,94 @@
+"""The process itself, which all other groups stand on, the little that changes while it runs, and its place among
+other gateways."""
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import anyio.abc
+import msgspec
+
+from gateway.cluster.event_relay import EventRelay
+from gateway.cluster.nodes import Nodes
+from gateway.cluster.platform_steering import PlatformSteering
+from gateway.config.home import Home
+from gateway.config.loading import Configuration
+from gateway.config.settings import Settings
+from gateway.daemon.disk_configuration import DiskConfiguration
+from gateway.daemon.journal import find_node
+from gateway.daemon.parts import Part
+from gateway.daemon.shutdown import Shutdown
+from gateway.engine.interface import Engine
+from gateway.hooks import HookRegistry
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.logs.redaction import Redactor
+
+if TYPE_CHECKING:
+    from gateway.daemon.web import GatewayWeb
+
+GatewayState: TypeAlias = Literal["starting", "ready", "stopping"]
+
+
+class CurrentConfiguration:
+    """The configuration in force; a reload puts another one in its place."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+
+    @property
+    def settings(self) -> Settings:
+        return self.configuration.settings
+
+
+class Base(msgspec.Struct, frozen=True):
+    """The home, the journal, and what starts and ends processes and tasks. `run_id`: the next process has another."""
+
+    home: Home
+    engine: Engine
+    registry: HookRegistry
+    fork_server: ForkServerClient
+    tasks: anyio.abc.TaskGroup
+    shutdown: Shutdown
+    current: CurrentConfiguration
+    redactor: Redactor
+    run_id: str = msgspec.field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.current.configuration.settings
+
+
+class Run(msgspec.Struct):
+    """The state of this run: startup and reload write it, status reads it.
+
+    `disk` is there if the configuration was read from one; `web` from the start on, if the settings want a port.
+    `is_new`: nothing was done in this home before tools were given by role. `parts` were started, in that order.
+    """
+
+    state: GatewayState = "starting"
+    since: float = msgspec.field(default_factory=time.time)
+    trouble: str = ""
+    disk: DiskConfiguration | None = None
+    web: "GatewayWeb | None" = None
+    is_new: bool = True
+    parts: list[Part] = msgspec.field(default_factory=list)
+
+    def start(self, part: Part, tasks: anyio.abc.TaskGroup) -> None:
+        """Nobody waits for it here: what it needs may be far away."""
+        self.parts.append(part)
+        tasks.start_soon(part.run, name=part.name)
+
+
+class NodePresence(msgspec.Struct, frozen=True):
+    """Its name and leases, the events of others, and its networks as others steer them."""
+
+    nodes: Nodes
+    event_relay: EventRelay
+    steering: PlatformSteering
+
+
+def build_presence(base: Base) -> NodePresence:
+    nodes = Nodes(base.engine, find_node(base.home, base.current.configuration), base.settings.node.roles)
+    relay = EventRelay(base.engine, base.registry, base.run_id, nodes.name)
+    return NodePresence(nodes, relay, PlatformSteering(base.engine, nodes))

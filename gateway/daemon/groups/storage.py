@@ -1,0 +1,53 @@
+"""What is kept: conversations and their index, files, what people had remembered, and who did what."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.backup.shared_journal import find_servers
+from gateway.cluster.files import SharedFiles, find_event_files
+from gateway.cluster.folders import SharedFolders
+from gateway.daemon.groups.process import Base, NodePresence
+from gateway.daemon.scheduled_backups import ScheduledBackups
+from gateway.daemon.shared_memory import SharedMemory
+from gateway.records.activity import Activity
+from gateway.sessions.repository import SessionRepository
+from gateway.sessions.retention import Retention
+from gateway.sessions.search import SessionSearch
+from gateway.turn_marks import TurnMarks
+
+
+class Storage(msgspec.Struct, frozen=True):
+    """`files` and `folders` lie in the home, and other gateways have them too; `marks` tell which turn was at work."""
+
+    sessions: SessionRepository
+    search: SessionSearch
+    retention: Retention
+    activity: Activity
+    files: SharedFiles
+    folders: SharedFolders
+    memory: SharedMemory
+    backups: ScheduledBackups
+    marks: TurnMarks
+
+    async def find_files(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of an event with the files that they name, where those lie here."""
+        return await find_event_files(self.files, fields)
+
+
+def build_storage(base: Base, presence: NodePresence) -> Storage:
+    engine, home, clock = base.engine, base.home, base.engine.clock
+    sessions = SessionRepository(engine, clock=clock.stamp, ahead=clock.calculate_stamp_difference)
+    search = SessionSearch(engine, home.search)
+    return Storage(
+        sessions,
+        search,
+        Retention(engine, sessions, search, lambda: base.settings.journal),
+        Activity(engine),
+        SharedFiles(engine.files, home.files),
+        SharedFolders(engine, home.files, presence.nodes.name),
+        SharedMemory(engine, home.memory),
+        ScheduledBackups(home, lambda: base.settings.backup, find_servers(base.current.configuration)),
+        TurnMarks(home.turn_marks),
+    )

@@ -1,0 +1,164 @@
+"""From a message to its answer: the dispatcher, its lanes and the outbox, and what hooks and the terminal ask of it."""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from gateway.access.access_control import API
+from gateway.adapters.terminal import Terminal
+from gateway.agent.agent import Agent
+from gateway.agent.toolbox.file_reach import FOLDER
+from gateway.agent.toolbox.workspace import Workspace
+from gateway.cluster.roots import find_turn_folders
+from gateway.daemon.groups.hooks import Hooks
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.process import Base, NodePresence, Run
+from gateway.daemon.groups.reports import build_reports
+from gateway.daemon.groups.storage import Storage
+from gateway.daemon.groups.work import Work
+from gateway.dispatcher.attachments import FindHookFiles, HookFiles, ReplyFiles
+from gateway.dispatcher.audio_messages import AudioMessages
+from gateway.dispatcher.chat_commands import BUILT_IN
+from gateway.dispatcher.commands import CommandTable
+from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.dispatcher import Dispatcher
+from gateway.dispatcher.hook_requests import HookRequests
+from gateway.dispatcher.message_events import ReplyHooks
+from gateway.dispatcher.terminal_questions import TerminalQuestions
+from gateway.dispatcher.turn_signs import TurnSigns
+from gateway.hooks.folders.reach import HookLimits
+from gateway.lanes.context import LaneSettings, interrupt_on_text
+from gateway.lanes.lanes import Lanes
+from gateway.lanes.turn import NoteClaim, RunTurn
+from gateway.lanes.turn_claim import write_decisions
+from gateway.messages.message import Address, Message
+from gateway.outbox.outbox import Outbox
+from gateway.records.records import OwedReply
+from gateway.sessions.session import SENDING, Session
+from gateway.voice.speaker import AnswerSpeaker
+from gateway.voice.transcriber import Transcriber
+
+REACH = 30.0  # seconds in which somebody must have been asked for an approval
+
+
+class Turns(msgspec.Struct, frozen=True):
+    """`hook_requests` answers what hooks ask of the gateway; `signs` show that somebody is at work."""
+
+    outbox: Outbox
+    context: DispatcherContext
+    dispatcher: Dispatcher
+    lanes: Lanes
+    hook_requests: HookRequests
+    terminal: Terminal
+    signs: TurnSigns
+
+
+def build_turns(
+    base: Base, run: Run, presence: NodePresence, storage: Storage, people: People, hooks: Hooks, work: Work
+) -> Turns:
+    engine, is_shared = base.engine, storage.folders.is_shared
+    outbox, signs = Outbox(engine), TurnSigns(engine)
+    context = DispatcherContext(
+        engine=engine,
+        registry=base.registry,
+        sessions=storage.sessions,
+        outbox=outbox,
+        access=people.access,
+        commands=CommandTable(BUILT_IN, hooks.offers.commands, hooks.offers.wait_for_command),
+        choose=partial(choose_agent, people, hooks, work),
+        reports=build_reports(base, run, presence, people, hooks, work),
+        run_id=base.run_id,
+        files=base.home.files,
+        shared_files=storage.files,
+        shared_folders=storage.folders,
+        find_folders=lambda facts: find_turn_folders(work.agents.now.shared_roots, facts) if is_shared else [],
+        plugins=base.home.plugins,
+        find_workspace=lambda facts: work.agents.now.reach.find_workspace(facts),  # noqa: PLW0108 - others come
+        media=work.media,
+        keys=base.settings.sessions,
+        on_skill=hooks.skill_hooks.changed,
+        reach=REACH,
+        unattended=lambda: base.settings.tools.unattended,
+        too_old=base.settings.sessions.too_old or math.inf,
+        redact=base.redactor.clean,
+        activity=storage.activity,
+        usage=people.usage,
+        chats=people.chats,
+        heard=people.heard,
+        find_limits=hooks.folder_hooks.find_limits,
+        transcriber=Transcriber(lambda: base.settings, work.voice_programs, base.home.own_folder),
+        speaker=AnswerSpeaker(lambda: base.settings, work.voice_programs, base.home.voice),
+    )
+    limits = build_lane_settings(base, people, context, signs)
+
+    def make_lanes(run_turn: RunTurn, note: NoteClaim) -> Lanes:
+        settings = msgspec.structs.replace(limits, note=note)
+        return Lanes(engine, storage.sessions, run_turn, settings, node=presence.nodes.name, marks=storage.marks)
+
+    dispatcher = Dispatcher(context, make_lanes, base.tasks, signs)
+    outbox.begin(build_reply_hooks(base, storage, dispatcher, partial(find_hook_files, base, storage, hooks, work)))
+    return Turns(
+        outbox,
+        context,
+        dispatcher,
+        dispatcher.lanes,
+        HookRequests(context, dispatcher.lanes),
+        Terminal(engine, dispatcher.receive, TerminalQuestions(context), storage.files),
+        signs,
+    )
+
+
+def build_lane_settings(base: Base, people: People, context: DispatcherContext, signs: TurnSigns) -> LaneSettings:
+    return LaneSettings(
+        base.settings.sessions,
+        arrive=context.outbox.arrive,
+        listener=AudioMessages(context, signs),
+        find_role=people.access.find_role,
+        interrupts=lambda message: base.settings.sessions.busy == "interrupt" and interrupt_on_text(message),
+    )
+
+
+def build_reply_hooks(base: Base, storage: Storage, dispatcher: Dispatcher, find_files: FindHookFiles) -> ReplyHooks:
+    """What is asked before a reply goes out."""
+    return ReplyHooks(
+        base.registry,
+        ReplyFiles(storage.files, find_files),
+        dispatcher.approvals.is_withdrawn,
+        partial(write_decisions, base.engine, storage.sessions),
+        base.redactor.clean,
+        dispatcher.refuse_unshown,
+        dispatcher.voice_answers.owe,
+    )
+
+
+def choose_agent(people: People, hooks: Hooks, work: Work, message: Message, session: Session) -> Agent:
+    """The agent that answers, by the configuration and the plugins as they are now."""
+    at = message.address
+    speaker = people.keys.find_speaker(at.chat_id) if at.platform == API else None
+    rules, named = people.chats.find(at, message.user_id), speaker.agent if speaker else ""
+    return hooks.offers.extend_agent(work.agents.now.choose(message, session, rules, named))
+
+
+def find_agent(people: People, hooks: Hooks, work: Work, place: Mapping[str, str]) -> Agent:
+    """The one that these fields of an event name, or that answers in this place."""
+    at = Address(place.get("platform", ""), place.get("chat_id", ""), account=place.get("account", ""))
+    rules = people.chats.find(at, place.get("user_id", ""))
+    return hooks.offers.extend_agent(work.agents.now.find(place.get("agent", ""), rules["agent"].value))
+
+
+async def find_hook_files(
+    base: Base, storage: Storage, hooks: Hooks, work: Work, outbound: OwedReply, hook: str
+) -> HookFiles:
+    """The files that this hook may put beside this reply; without a turn, those of the conversation."""
+    reply, facts = outbound.reply, dict[str, Any]()
+    if outbound.session_key:
+        session = await storage.sessions.open(outbound.session_key)
+        facts[FOLDER] = reply.address.find_folder(base.home.files, session.user_id)
+    if outbound.turn_id:
+        facts["role"] = reply.role or "guest"
+    is_ours = any(one.key == hook and one.owner is one for one in base.registry.at(SENDING))  # code, and no folder
+    limits = HookLimits() if is_ours else hooks.folder_hooks.find_limits(hook)
+    return HookFiles(work.agents.now.reach.find_workspace(facts), Workspace(limits.own), limits.reads)

@@ -1,0 +1,174 @@
+"""The configuration is read again while the gateway runs: what counts at once, and what only from the next start on."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from typing import TypeAlias
+
+import anyio
+
+from gateway.config.loading import Configuration
+from gateway.config.platform_settings import list_accounts
+from gateway.config.reference import list_differences
+from gateway.config.settings import Settings
+from gateway.daemon.agents import list_missing_libraries
+from gateway.daemon.disk_configuration import list_changed_variables, stamp_files
+from gateway.daemon.groups.hooks import Hooks, list_all_sources
+from gateway.daemon.groups.networks import Networks
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.process import Base, NodePresence, Run
+from gateway.daemon.groups.storage import Storage
+from gateway.daemon.groups.work import Work
+from gateway.daemon.part_settings import access_rules_from, add_agent_hooks, mcp_specs_from
+from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices, find_unknown_tools
+from gateway.errors import GatewayError
+from gateway.hooks.folders.trusted_copy import PREFIX
+from gateway.notify import Notifier
+from gateway.records.activity import CALLER, Caller
+from gateway.records.records import ActivityRecord
+
+LoadConfiguration: TypeAlias = Callable[[], Configuration]
+ApplyConfiguration: TypeAlias = Callable[[Configuration], Awaitable[None]]
+Changes: TypeAlias = tuple[list[str], list[str]]
+"""The settings that have changed, and those of them that count only from the next start on."""
+ReloadConfiguration: TypeAlias = Callable[[], Awaitable[Changes]]
+
+RELOADABLE = {
+    "model",
+    "models",
+    "agents",
+    "routes",
+    "tools",
+    "mcp_servers",
+    "access",
+    "backup",
+    "budgets",
+    "display",
+    "voice",
+    "webhooks",
+    "web.people",
+    "sessions.busy",
+    "logs.level",
+}
+RELOADABLE |= {f"hooks.{name}" for name in ("dirs", "enabled", "disabled", "env", "trust", "each")}
+RELOADABLE |= {
+    "journal.retention",
+    "gateway.timezone",
+    *(f"platforms.*.{name}" for name in ("home_channel*", "allowed_roles", "progress", "reactions", "typing")),
+}
+
+
+log = logging.getLogger(__name__)
+
+
+class ConfigurationReloader:
+    """Reads the configuration again, and says what comes of it: in the log and in `status`."""
+
+    def __init__(self, built: Settings, load: LoadConfiguration, notifier: Notifier) -> None:
+        self._built = built
+        self._load = load
+        self._notifier = notifier
+        self._lock = anyio.Lock()
+
+    async def reload(
+        self, base: Base, run: Run, storage: Storage, apply: ApplyConfiguration, describe: Callable[[], str]
+    ) -> Changes:
+        """Returns what has changed. `describe` is asked for the supervisor's line.
+
+        Raises:
+            GatewayError: what is there now cannot be used; the configuration before goes on.
+        """
+        async with self._lock:
+            self._notifier.reloading()
+            try:
+                stamps, configuration = stamp_files(base.home), self._load()
+                changed = self._compare(base.current.configuration, configuration)
+                await apply(configuration)
+                if run.disk:
+                    run.disk.keep(configuration, stamps)
+                await _report(run, storage, changed)
+                return changed
+            except GatewayError as error:
+                log.error("the configuration was not reloaded, the one before goes on: %s", error)
+                run.trouble = f"the configuration was not reloaded: {error}"
+                raise
+            finally:
+                self._notifier.ready(describe())
+
+    def _compare(self, before: Configuration, after: Configuration) -> Changes:
+        changed = list(list_differences(before.settings, after.settings))
+        variables = list_changed_variables(before.environ, after.environ)
+        changed += [name for name in variables if not name.startswith(PREFIX)]  # their settings are named
+        return changed, list_restart_needed(self._built, after.settings)
+
+
+async def _report(run: Run, storage: Storage, changes: Changes) -> None:
+    changed, later = changes
+    run.trouble = f"changed, and in force after hermes-gateway restart: {', '.join(later)}" if later else ""
+    log.info("the configuration was reloaded%s", f"; {run.trouble}" * bool(run.trouble))
+    if changed:
+        await storage.activity.write(ActivityRecord(what="reload", on=", ".join(changed)))
+
+
+async def answer_signal(reload: ReloadConfiguration) -> None:
+    """Whoever sent SIGHUP waits for no answer: the log and `status` have it."""
+    CALLER.set(Caller("owner", "SIGHUP", "owner"))
+    with suppress(GatewayError):
+        await reload()
+
+
+def list_restart_needed(before: Settings, after: Settings) -> list[str]:
+    """The settings that differ, and for which it must be started again."""
+    return [name for name in list_differences(before, after) if not is_reloadable(name)]
+
+
+def is_reloadable(name: str) -> bool:
+    """Whether a change of this setting counts at once: it, or all of its section."""
+    return any(fnmatchcase(name, known) or name.startswith(f"{known}.") for known in RELOADABLE)
+
+
+async def apply_configuration(
+    base: Base,
+    presence: NodePresence,
+    people: People,
+    hooks: Hooks,
+    work: Work,
+    networks: Networks,
+    configuration: Configuration,
+) -> None:
+    """Go on with another configuration, as far as that is possible without a restart.
+
+    Raises:
+        ConfigError: what it names cannot be used; then nothing has changed.
+    """
+    settings = configuration.settings
+    work.agents.build(configuration)  # a trial, before anything changes: its servers are those of before
+    await work.tool_journal.keep_only(settings.mcp_servers)
+    work.tool_servers.update(mcp_specs_from(settings, base.home, hooks.parser, work.tool_journal.inherited))
+    work.agents.now = work.agents.build(configuration)
+    await people.access.apply_rules(access_rules_from(configuration))
+    homes = {one.name: one.settings.home_channel for one in list_accounts(settings.platforms)}
+    for platform in networks.platforms:
+        platform.home_channel = homes.get(platform.name, "")
+    base.current.configuration = configuration
+    people.chats.apply_settings(settings)
+    people.usage.totals.apply_settings(settings)
+    report_unknown_names(base, hooks, work)
+    if "lanes" in presence.nodes.roles:
+        base.tasks.start_soon(work.agents.now.warm_models)
+    await hooks.skill_hooks.replace_folders()
+    await hooks.folder_hooks.follow(list_all_sources(base, hooks), add_agent_hooks(settings))
+
+
+def report_unknown_names(base: Base, hooks: Hooks, work: Work) -> None:
+    """Warn of names that nothing bears, and of libraries that the settings want and are not installed."""
+    configuration = base.current.configuration
+    for finding in (
+        *find_unknown_tools(configuration, work.agents.now.tool_names),
+        *find_unknown_hooks(configuration, list_all_sources(base, hooks)),
+        *find_unknown_prices(configuration),
+    ):
+        log.warning("%s: %s; %s", finding.place, finding.what, finding.remedy)
+    for line in list_missing_libraries(base.settings):
+        log.warning("%s", line)
