@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -23,10 +24,8 @@ from gateway.config.loading import Configuration, load_configuration
 from gateway.config.node_settings import NODE_ROLES
 from gateway.config.permissions import prepare_home
 from gateway.daemon.disk_configuration import DiskConfiguration, stamp_files
-from gateway.daemon.gateway import Gateway
 from gateway.daemon.own_process import check_thread_limit
 from gateway.daemon.process import run_daemon as serve
-from gateway.daemon.status import build_status
 from gateway.errors import ExitCode, unwrap_error
 from gateway.logs.pipeline import LogPipeline, choose_formatter
 from gateway.logs.sinks import FileSink, StreamSink
@@ -97,10 +96,9 @@ def restart_program() -> None:
     os.execv(sys.executable, [sys.executable, "-P", "-m", "gateway.cli", *sys.argv[1:]])  # noqa: S606 - ourselves
 
 
-async def print_banner(gateway: Gateway) -> None:
-    """The box: what a person wants to know who has just typed `run`."""
-    settle_upgrade(gateway.home, Path(sys.prefix))
-    known = await build_status(gateway)
+async def print_banner(home: Home, known: Mapping[str, Any]) -> None:
+    """The box: what a person wants to know who has just typed `run`, from the gateway's status."""
+    settle_upgrade(home, Path(sys.prefix))
     on = [f"{name} on" for name in known["platforms"]]
     off = [f"{name} off ({reason})" for name, reason in known["platforms_off"].items()]
     hooks = ", ".join(f"{count} {state}" for state, count in known["hooks"].items()) or "none"
@@ -113,7 +111,7 @@ async def print_banner(gateway: Gateway) -> None:
             ("socket", known["socket"]),
             ("model", known["model"]),
             ("platforms", "; ".join(["terminal on", *on, *off])),
-            ("hooks", f"{hooks}; put folders into {gateway.home.hooks}"),
+            ("hooks", f"{hooks}; put folders into {home.hooks}"),
             ("home", known["home"]),
             ("stop", f"{get_program_name()} stop, or Ctrl-C; a second one ends it at once"),
         ],

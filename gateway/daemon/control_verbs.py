@@ -102,7 +102,7 @@ async def _answer_long(name: str, answer: AnswerLong, gateway: Gateway, params: 
 
 
 async def _status(gateway: Gateway, _params: NoParams) -> Any:
-    return await build_status(gateway)
+    return await build_status(gateway.bind)
 
 
 async def _list_commands(gateway: Gateway, _params: NoParams) -> Any:

@@ -77,6 +77,9 @@ class Gateway:
             return OTHER_NAMES[name](groups)
         return next(getattr(one, name) for one in msgspec.structs.astuple(groups) if name in one.__struct_fields__)
 
+    def bind(self, function: Callable[..., T]) -> Callable[..., T]:
+        return self.groups.bind(function)
+
     def notices(self) -> list[str]:
         """What somebody may want to know though nothing is wrong."""
         found: list[str] = self.groups.bind(list_all_notices)()

@@ -108,10 +108,10 @@ async def _list(gateway: Gateway, params: HookListParams) -> Any:
         known.sort(key=lambda one: (RANKS.get(one.state, UNRANKED), -one.failures, -one.calls))
     end = len(known) if params.limit < 0 else params.first + params.limit
     hooks = msgspec.to_builtins(await add_memory(known[params.first : end]))
-    webhooks = list_gateway_webhooks(gateway)
+    webhooks = gateway.bind(list_gateway_webhooks)()
     return {
         "hooks": [{**hook, "webhook": describe_webhook(webhooks, hook["name"])} for hook in hooks],
-        "unused": list_unused_skill_hooks(gateway),
+        "unused": gateway.bind(list_unused_skill_hooks)(),
         "count": len(known),
         "calls": sum(one.calls for one in known),
         "failures": sum(one.failures for one in known),
@@ -132,7 +132,7 @@ async def _describe(gateway: Gateway, name: str) -> Any:
     status = await gateway.folder_hooks.info(name)
     describe = {STATE_FILE: gateway.state_follower.describe, SESSIONS_FILE: gateway.session_list.describe}
     files = [describe[file]() for file in status.files]
-    webhook = describe_webhook(list_gateway_webhooks(gateway), status.name)
+    webhook = describe_webhook(gateway.bind(list_gateway_webhooks)(), status.name)
     kept = await gateway.folder_hooks.kept(status.name)
     told = msgspec.to_builtins(msgspec.structs.replace(status, given=()))
     given = [_given_to_json(one) for one in status.given]

@@ -8,18 +8,21 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import NamedTuple
 
 from gateway import __version__
+from gateway.daemon.groups.hooks import Hooks
+from gateway.daemon.groups.networks import Networks
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.process import Base, Run
+from gateway.daemon.groups.turns import Turns
 from gateway.daemon.own_process import read_memory_kb
 from gateway.daemon.platforms import PlatformPart
-from gateway.engine.interface import Engine, EngineHealth
+from gateway.engine.interface import EngineHealth
 from gateway.histogram import Histogram
-from gateway.hooks.folders.folder_hooks import FolderHooks, add_memory
+from gateway.hooks.folders.folder_hooks import add_memory
 from gateway.hooks.folders.stats import HookStatus
-from gateway.lanes.lanes import Lanes
 from gateway.messages.transcript import Usage
-from gateway.outbox.outbox import Outbox
 from gateway.threads import run_in_thread
 from gateway.usage.budgets import BudgetState
 from gateway.usage.usage_journal import UsageJournal
@@ -33,41 +36,45 @@ DESCRIPTORS = PROC / "self" / "fd"
 OF_PEOPLE = frozenset({"each_person", "people"})  # budgets whose further names are people
 
 
-class MetricSources(Protocol):
-    """The parts that are asked."""
+class PortMetrics(NamedTuple):
+    """What the port itself counts."""
 
-    since: float
-    engine: Engine
-    folder_hooks: FolderHooks
-    lanes: Lanes
-    outbox: Outbox
-    platforms: list[PlatformPart]
-    usage: UsageJournal
+    times: TurnTimes
+    webhooks: Mapping[str, WebhookCounts]
 
 
 async def collect_metrics(
-    gateway: MetricSources, times: TurnTimes, webhooks: Mapping[str, WebhookCounts]
+    base: Base, run: Run, people: People, hooks: Hooks, turns: Turns, networks: Networks, counted: PortMetrics
 ) -> list[Metric | HistogramMetric]:
     """All of them."""
-    queues: Figures = {("messages",): float(await gateway.lanes.depth()), ("turns",): float(gateway.lanes.waiting)}
-    owed: Figures = {(network,): float(count) for network, count in (await gateway.outbox.depths()).items()}
-    up: Figures = {(one.name,): float(one.state == "up") for one in gateway.platforms}
-    hooks = await add_memory(await gateway.folder_hooks.status(with_offered=False))
+    known = await add_memory(await hooks.folder_hooks.status(with_offered=False))
     return [
         _gauge("info", "Which version this is.", {(__version__,): 1.0}, "version"),
-        _gauge("turns_running", "Turns that run now.", gateway.lanes.running),
+        *await _list_turn_metrics(turns, networks.platforms),
+        *counted.times.metrics(),
+        *_list_usage_metrics(people.usage.totals.models),
+        _gauge("budget_used_ratio", "How much of a budget is used.", *_list_budget_figures(people.usage)),
+        Metric(
+            "webhook_calls", "counter", "Calls from outside.", _count_webhooks(counted.webhooks), ("webhook", "outcome")
+        ),
+        *_list_journal_metrics(await base.engine.health()),
+        *_list_hook_metrics(known),
+        _list_durations(known, hooks.folder_hooks.durations),
+        Metric("hook_cpu_seconds", "counter", "Processor time.", await _read_processor_times(known), ("hook",)),
+        *_list_process_metrics(run.since),
+    ]
+
+
+async def _list_turn_metrics(turns: Turns, platforms: Sequence[PlatformPart]) -> list[Metric]:
+    lanes = turns.lanes
+    queues: Figures = {("messages",): float(await lanes.depth()), ("turns",): float(lanes.waiting)}
+    owed: Figures = {(network,): float(count) for network, count in (await turns.outbox.depths()).items()}
+    up: Figures = {(one.name,): float(one.state == "up") for one in platforms}
+    return [
+        _gauge("turns_running", "Turns that run now.", lanes.running),
         _gauge("waiting", "What waits: sessions with messages before them, turns for a free place.", queues, "what"),
         _gauge("replies_owed", "Replies that wait to be sent.", owed, "network"),
         _gauge("network_up", "Whether a network can be reached.", up, "network"),
-        *times.metrics(),
-        *_list_usage_metrics(gateway.usage.totals.models),
-        _gauge("budget_used_ratio", "How much of a budget is used.", *_list_budget_figures(gateway.usage)),
-        Metric("webhook_calls", "counter", "Calls from outside.", _count_webhooks(webhooks), ("webhook", "outcome")),
-        *_list_journal_metrics(await gateway.engine.health()),
-        *_list_hook_metrics(hooks),
-        _list_durations(hooks, gateway.folder_hooks.durations),
-        Metric("hook_cpu_seconds", "counter", "Processor time.", await _read_processor_times(hooks), ("hook",)),
-        *_list_process_metrics(gateway.since),
     ]
 
 

@@ -3,19 +3,19 @@
 import gc
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 
 from gateway import __version__
 from gateway.backoff import find_pause
+from gateway.config.home import Home
 from gateway.daemon.callers import build_caller_check
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.disk_configuration import DiskConfiguration
-from gateway.daemon.gateway import Gateway
 from gateway.daemon.home_lock import lock_home, write_waiting
 from gateway.daemon.own_process import (
     isolate_process,
@@ -27,7 +27,7 @@ from gateway.daemon.own_process import (
 from gateway.daemon.reload import ConfigurationReloader, LoadConfiguration, answer_signal
 from gateway.daemon.shutdown import Shutdown, handle_signals
 from gateway.daemon.startup import bind_reload, open_gateway
-from gateway.daemon.status import format_status_line
+from gateway.daemon.status import build_status, format_status_line
 from gateway.errors import ExitCode
 from gateway.notify import Notifier
 from gateway.threads import prepare_threads
@@ -41,7 +41,7 @@ STATUS_PAUSE = 5.0
 START_PATIENCE = 90.0  # seconds for the start, after the wait for the gateway before this one
 SLOW_LOOP = 1.0  # a loop that is this late is ill: the supervisor's watchdog is not told that all is well
 
-Announce: TypeAlias = Callable[[Gateway], Awaitable[None]]
+Announce: TypeAlias = Callable[[Home, Mapping[str, Any]], Awaitable[None]]
 
 
 async def run_daemon(
@@ -86,7 +86,7 @@ async def run_daemon(
             notifier.ready(describe())
             log.info("hermes-gateway %s serves %s", __version__, home.root)
             write_waiting(home.lock, "")
-            await announce(gateway)
+            await announce(home, await build_status(groups.bind))
             gc.set_threshold(*COLLECTED_AFTER)
             gc.collect()
             gc.freeze()  # the collector's walks through what is there from the start would hold the loop up

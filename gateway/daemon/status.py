@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 import msgspec
@@ -19,12 +19,17 @@ from gateway.cluster.other_nodes import BOT
 from gateway.config.node_settings import NodeRole
 from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import Settings
-from gateway.daemon import hooks
 from gateway.daemon.agents import list_missing_libraries
-from gateway.daemon.gateway import Gateway
-from gateway.daemon.groups.process import Run
+from gateway.daemon.groups.hooks import Hooks
+from gateway.daemon.groups.networks import Networks
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.process import Base, BindGroups, NodePresence, Run
+from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.turns import Turns
+from gateway.daemon.groups.work import Work
+from gateway.daemon.hooks import list_hook_problems, list_sources
 from gateway.daemon.installed_skills import list_unused_hooks
+from gateway.daemon.notices import list_all_notices
 from gateway.daemon.own_process import describe_readers, read_memory_kb
 from gateway.daemon.platforms import PlatformPart, list_enabled, why_not_served
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_problems, list_webhook_statuses, list_webhooks
@@ -32,6 +37,7 @@ from gateway.dispatcher.context import OWN_PLATFORMS
 from gateway.engine.interface import EngineHealth
 from gateway.errors import AdapterError, EngineError
 from gateway.hooks.folders.stats import HookStatus
+from gateway.lanes.lanes import Lanes
 from gateway.web.webhooks.receiver import Webhook
 from gateway.worker.kernel import find_kernel_support
 from gateway.worker.sandbox import SandboxSupport, find_support
@@ -56,70 +62,87 @@ UNHEARD = EngineHealth(False, f"the journal did not answer within {HEALTH_PATIEN
 T = TypeVar("T")
 
 
-async def build_status(gateway: Gateway) -> dict[str, Any]:
-    """All that `status` shows; documented in docs/cli.md."""
-    unread = filter(None, [await gateway.disk.describe() if gateway.disk else ""])
-    # First: it notices what has become of the disk. What comes after it does not ask for long either.
-    health = await ask_journal(gateway.engine.health(), UNHEARD, HEALTH_PATIENCE)
-    known = await list_hooks(gateway)
+class StatusFacts(NamedTuple):
+    """What is asked first, and once, for all sections of a status."""
+
+    health: EngineHealth
+    hooks: list[HookStatus]
+    webhooks: list[WebhookStatus]
+
+
+async def gather_facts(base: Base, run: Run, hooks: Hooks, turns: Turns) -> StatusFacts:
+    """The journal first: it notices what has become of the disk. What comes after it does not ask for long either."""
+    health = await ask_journal(base.engine.health(), UNHEARD, HEALTH_PATIENCE)
+    return StatusFacts(health, await list_hooks(hooks), list_gateway_webhooks(base, run, hooks, turns))
+
+
+async def build_status(bind: BindGroups) -> dict[str, Any]:
+    """All that `status` shows; documented in docs/cli.md. `bind` gives each section the groups that it names."""
+    unread = await bind(describe_disk)()
+    look: StatusFacts = await bind(gather_facts)()
+    known = {**bind(describe_process)(), **describe_facts(look), **await bind(describe_work)(look)}
     return {
-        "state": gateway.state,
-        "version": __version__,
-        "pid": os.getpid(),
-        "since": gateway.since,
-        "home": str(gateway.home.root),
-        "socket": str(gateway.home.socket),
-        "model": gateway.agents.model_description,
-        "memory_kb": read_memory_kb(),
-        "hooks": Counter(one.state for one in known),
-        "behind": {one.name: one.behind for one in known if one.owed},
-        "sandbox": describe_sandbox(find_support()),
-        "platforms": {one.name: describe_platform(one) for one in gateway.platforms},
-        "platforms_off": list_unserved_platforms(gateway),
-        "unattended": [tool.name for tool in gateway.agents.main.tools if tool.asks],
-        "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
-        "intake": await describe_intake(gateway, health),
-        "backlog": {
-            "sessions": await ask_journal(gateway.lanes.depth(), 0),
-            "replies": await ask_journal(gateway.outbox.depths(), dict[str, int]()),
-        },
-        "search": {"progress": gateway.search.progress.describe()},
-        "journal": msgspec.to_builtins(health),
-        "backup": gateway.backups.describe(),
-        "calls": gateway.web.count_calls() if gateway.web else {},
-        "web": gateway.web.describe() if gateway.web else {"url": "", "trouble": ""},
-        "webhooks": msgspec.to_builtins(webhooks := list_gateway_webhooks(gateway)),
-        "configuration": str(gateway.home.config),
-        "nodes": list_nodes(gateway.nodes),
-        "owners": list_owners(gateway.access),
-        "parts": [msgspec.to_builtins(part.facts) for part in gateway.parts],
-        "attention": [
-            *list_gateway_problems(gateway),
-            *list_missing_libraries(gateway.settings),
-            *hooks.list_hook_problems(known, find_kernel_support(), gateway.folder_hooks.trouble),
-            *check_agent_hooks(gateway.settings, gateway.folder_hooks.has),
-            *list_server_problems(gateway.tool_servers),
-            *(list_webhook_problems(webhooks) if "web" in gateway.nodes.roles else []),
-            *([f"no backup was made: {why}"] if (why := gateway.backups.trouble) else []),
-            *list_undone_roles(gateway.nodes, gateway.settings),
-            *list_clock_differences(gateway.nodes),
-            *list_other_files(gateway),
-            *([] if health.ok else [f"journal: {health.detail}"]),
-            *(f"journal: {warning}" for warning in health.warnings),
-        ],
+        **known,
+        "attention": [line for section in ATTENTION for line in bind(section)(look)],
         "notices": [
-            *gateway.notices(),
-            *list_unused_skill_hooks(gateway),
+            *bind(list_all_notices)(),
+            *bind(list_unused_skill_hooks)(),
             *unread,
-            *(f"webhook {one.name}: {one.remark}" for one in webhooks if one.remark),
+            *(f"webhook {one.name}: {one.remark}" for one in look.webhooks if one.remark),
         ],
     }
 
 
-def list_other_files(gateway: Gateway) -> list[str]:
-    """Which nodes have another configuration or other hooks than this one."""
-    living, list_folders = gateway.nodes.others.list_living(), partial(list_other_folders, gateway.folder_hooks)
-    return list_differences(gateway.nodes.describe_all(), living, list_folders)
+async def describe_disk(run: Run) -> list[str]:
+    """What of the files of the configuration is not in force."""
+    said = await run.disk.describe() if run.disk else ""
+    return [said] if said else []
+
+
+def describe_process(base: Base, run: Run, presence: NodePresence, storage: Storage, people: People) -> dict[str, Any]:
+    return {
+        "state": run.state,
+        "version": __version__,
+        "pid": os.getpid(),
+        "since": run.since,
+        "home": str(base.home.root),
+        "socket": str(base.home.socket),
+        "configuration": str(base.home.config),
+        "memory_kb": read_memory_kb(),
+        "sandbox": describe_sandbox(find_support()),
+        "search": {"progress": storage.search.progress.describe()},
+        "backup": storage.backups.describe(),
+        "calls": run.web.count_calls() if run.web else {},
+        "web": run.web.describe() if run.web else {"url": "", "trouble": ""},
+        "nodes": list_nodes(presence.nodes),
+        "owners": list_owners(people.access),
+        "parts": [msgspec.to_builtins(part.facts) for part in run.parts],
+    }
+
+
+def describe_facts(look: StatusFacts) -> dict[str, Any]:
+    return {
+        "hooks": Counter(one.state for one in look.hooks),
+        "behind": {one.name: one.behind for one in look.hooks if one.owed},
+        "journal": msgspec.to_builtins(look.health),
+        "webhooks": msgspec.to_builtins(look.webhooks),
+    }
+
+
+async def describe_work(base: Base, work: Work, turns: Turns, networks: Networks, look: StatusFacts) -> dict[str, Any]:
+    agents, lanes = work.agents.now, turns.lanes
+    return {
+        "model": agents.model_description,
+        "unattended": [tool.name for tool in agents.main.tools if tool.asks],
+        "platforms": {one.name: describe_platform(one) for one in networks.platforms},
+        "platforms_off": list_unserved_platforms(base.settings),
+        "turns": {"running": lanes.running, "waiting": lanes.waiting},
+        "intake": await describe_intake(lanes, look.health),
+        "backlog": {
+            "sessions": await ask_journal(lanes.depth(), 0),
+            "replies": await ask_journal(turns.outbox.depths(), dict[str, int]()),
+        },
+    }
 
 
 def describe_platform(network: PlatformPart) -> dict[str, Any]:
@@ -170,9 +193,9 @@ async def ask_journal(asked: Awaitable[T], otherwise: T, patience: float = JOURN
     return otherwise
 
 
-async def list_hooks(gateway: Gateway) -> list[HookStatus]:
+async def list_hooks(hooks: Hooks) -> list[HookStatus]:
     """Without what the journal knows of them, where it does not tell that soon."""
-    ask = partial(gateway.folder_hooks.status, with_offered=False)
+    ask = partial(hooks.folder_hooks.status, with_offered=False)
     found = await ask_journal(ask(), None)
     return await ask(asks_journal=False) if found is None else found
 
@@ -195,32 +218,74 @@ def describe_sandbox(support: SandboxSupport) -> dict[str, Any]:
     return {**said, "exposed": describe_readers(os.geteuid())}
 
 
-async def describe_intake(gateway: Gateway, health: EngineHealth) -> str:
+async def describe_intake(lanes: Lanes, health: EngineHealth) -> str:
     """`open`, or why no message is taken now; the networks keep them meanwhile."""
     if not health.ok:
         return f"stopped: {health.detail}"
-    is_full = await ask_journal(gateway.lanes.is_full(), otherwise=False)
+    is_full = await ask_journal(lanes.is_full(), otherwise=False)
     return "stopped: too many conversations wait" if is_full else "open"
 
 
-def list_unserved_platforms(gateway: Gateway) -> dict[str, str]:
+def list_unserved_platforms(settings: Settings) -> dict[str, str]:
     """The networks that are not served, and why."""
-    known = list_accounts(gateway.settings.platforms)
+    known = list_accounts(settings.platforms)
     return {one.name: reason for one in known if (reason := why_not_served(one.settings))}
 
 
-def list_gateway_problems(gateway: Gateway) -> list[str]:
-    """What somebody should look at."""
+def list_part_problems(
+    run: Run, presence: NodePresence, people: People, networks: Networks, _look: StatusFacts
+) -> list[str]:
     return [
-        *([TWIN.format(gateway.nodes.name)] if gateway.nodes.others.has_twin else []),
-        *(f"{part.facts.name}: {part.facts.detail}" for part in gateway.parts if part.facts.state == "restarting"),
-        *(f"{one.name}: {what}" for one in gateway.platforms for what in one.presence.facts.complaints),
-        *([f"{NO_APPROVER}: {line}"] if (line := gateway.access.suggest_owner()) else []),
-        *(trouble.replace("\n", "; ") for trouble in (gateway.trouble, gateway.retention.trouble) if trouble),
-        *(f"conversations: {why}" for why in [gateway.lanes.too_new.describe()] if why),
-        *(f"replies: {why}" for why in [gateway.outbox.describe_too_new()] if why),
-        *(f"{key} cannot go on: {why}; {BEGIN_ANEW} {key}" for key, why in gateway.lanes.list_live().items() if why),
+        *([TWIN.format(presence.nodes.name)] if presence.nodes.others.has_twin else []),
+        *(f"{part.facts.name}: {part.facts.detail}" for part in run.parts if part.facts.state == "restarting"),
+        *(f"{one.name}: {what}" for one in networks.platforms for what in one.presence.facts.complaints),
+        *([f"{NO_APPROVER}: {line}"] if (line := people.access.suggest_owner()) else []),
     ]
+
+
+def list_turn_problems(base: Base, run: Run, storage: Storage, turns: Turns, _look: StatusFacts) -> list[str]:
+    lanes = turns.lanes
+    return [
+        *(trouble.replace("\n", "; ") for trouble in (run.trouble, storage.retention.trouble) if trouble),
+        *(f"conversations: {why}" for why in [lanes.too_new.describe()] if why),
+        *(f"replies: {why}" for why in [turns.outbox.describe_too_new()] if why),
+        *(f"{key} cannot go on: {why}; {BEGIN_ANEW} {key}" for key, why in lanes.list_live().items() if why),
+        *list_missing_libraries(base.settings),
+    ]
+
+
+def list_work_problems(base: Base, presence: NodePresence, hooks: Hooks, work: Work, look: StatusFacts) -> list[str]:
+    folder_hooks = hooks.folder_hooks
+    return [
+        *list_hook_problems(look.hooks, find_kernel_support(), folder_hooks.trouble),
+        *check_agent_hooks(base.settings, folder_hooks.has),
+        *list_server_problems(work.tool_servers),
+        *(list_webhook_problems(look.webhooks) if "web" in presence.nodes.roles else []),
+    ]
+
+
+def list_node_problems(
+    base: Base, presence: NodePresence, storage: Storage, hooks: Hooks, look: StatusFacts
+) -> list[str]:
+    nodes = presence.nodes
+    other_folders = partial(list_other_folders, hooks.folder_hooks)
+    return [
+        *([f"no backup was made: {why}"] if (why := storage.backups.trouble) else []),
+        *list_undone_roles(nodes, base.settings),
+        *list_clock_differences(nodes),
+        *list_differences(nodes.describe_all(), nodes.others.list_living(), other_folders),
+        *([] if look.health.ok else [f"journal: {look.health.detail}"]),
+        *(f"journal: {warning}" for warning in look.health.warnings),
+    ]
+
+
+ATTENTION: tuple[Callable[..., list[str]], ...] = (
+    list_part_problems,
+    list_turn_problems,
+    list_work_problems,
+    list_node_problems,
+)
+"""What somebody should look at, in this order."""
 
 
 def check_agent_hooks(settings: Settings, is_known: Callable[[str], bool]) -> list[str]:
@@ -233,22 +298,22 @@ def check_agent_hooks(settings: Settings, is_known: Callable[[str], bool]) -> li
     ]
 
 
-def list_gateway_webhooks(gateway: Gateway) -> list[WebhookStatus]:
+def list_gateway_webhooks(base: Base, run: Run, hooks: Hooks, turns: Turns) -> list[WebhookStatus]:
     """What can be called from outside, and what became of it."""
-    known = list_webhooks(gateway.configuration, gateway.folder_hooks)
-    webhooks = {name: check_answer_place(gateway, one) for name, one in known.items()}
-    if gateway.web is None:
+    known = list_webhooks(base.current.configuration, hooks.folder_hooks)
+    webhooks = {name: check_answer_place(base, turns, one) for name, one in known.items()}
+    if run.web is None:
         return list(list_webhook_statuses(webhooks, "", {}))
-    return list(gateway.web.list_webhooks(webhooks, gateway.settings.web.url))
+    return list(run.web.list_webhooks(webhooks, base.settings.web.url))
 
 
-def check_answer_place(gateway: Gateway, webhook: Webhook) -> Webhook:
+def check_answer_place(base: Base, turns: Turns, webhook: Webhook) -> Webhook:
     """With a remark, where what the agent answers goes to no chat, though somebody named one."""
     to = webhook.settings.session
     if not to or to.startswith("agent:"):
         return webhook
     try:
-        gateway.context.resolve_destination(to, list_unserved_platforms(gateway))
+        turns.context.resolve_destination(to, list_unserved_platforms(base.settings))
     except AdapterError as error:
         why = str(error).replace("\n", "; ")
         return webhook._replace(
@@ -257,10 +322,10 @@ def check_answer_place(gateway: Gateway, webhook: Webhook) -> Webhook:
     return webhook
 
 
-def list_unused_skill_hooks(gateway: Gateway) -> list[str]:
+def list_unused_skill_hooks(base: Base, work: Work) -> list[str]:
     """Hooks of skills that do not run, whether somebody has the skill now or not."""
-    sources = hooks.list_sources(gateway.home, gateway.configuration)
-    return [str(finding) for finding in list_unused_hooks(gateway.agents.skills, sources)]
+    sources = list_sources(base.home, base.current.configuration)
+    return [str(finding) for finding in list_unused_hooks(work.agents.now.skills, sources)]
 
 
 def list_server_problems(servers: McpServers) -> list[str]:

@@ -46,7 +46,7 @@ async def test_a_bot_with_a_name_is_called_by_it(work: House) -> None:
     assert received["session_key"] == f"agent:main:{name}:dm:{shown_chat(work)}"
     (sent,) = await work.hears("message:sent")
     assert (sent["account"], sent["message_ids"]) == ("work", [shown.id])
-    status = await build_status(work.gateway)
+    status = await build_status(work.gateway.bind)
     assert status["platforms"][name]["up"]
     assert wire.network in status["platforms_off"]
 

@@ -150,7 +150,7 @@ async def test_the_configuration_alone_gives_it_a_users_rights_and_a_place(live:
 
 
 async def test_that_answers_reach_nobody_is_said_before_anybody_calls(live: LiveGateway) -> None:
-    told = {one["name"]: one["remark"] for one in (await build_status(live.gateway))["webhooks"]}
+    told = {one["name"]: one["remark"] for one in (await build_status(live.gateway.bind))["webhooks"]}
     assert told.pop("stays").startswith(
         "the agent's answers stay here: 'nowhere' is not served here: there is no such network"
     )

@@ -3,7 +3,8 @@ other gateways."""
 
 import time
 import uuid
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio.abc
 import msgspec
@@ -18,14 +19,16 @@ from gateway.daemon.disk_configuration import DiskConfiguration
 from gateway.daemon.journal import find_node
 from gateway.daemon.parts import Part
 from gateway.daemon.shutdown import Shutdown
+from gateway.daemon.webhooks import WebhookStatus
 from gateway.engine.interface import Engine
 from gateway.hooks import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.logs.redaction import Redactor
+from gateway.web.port import WebPort
+from gateway.web.webhooks.receiver import Webhook
 
-if TYPE_CHECKING:
-    from gateway.daemon.web import GatewayWeb
-
+BindGroups: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Gives a function the groups that its first parameters name; see `Gateway.bind`."""
 GatewayState: TypeAlias = Literal["starting", "ready", "stopping"]
 
 
@@ -59,6 +62,17 @@ class Base(msgspec.Struct, frozen=True):
         return self.current.configuration.settings
 
 
+class OwnPort(Protocol):
+    """What is open to programs and people over HTTP; see `GatewayWeb`."""
+
+    port: WebPort
+
+    async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = ...) -> None: ...
+    def describe(self) -> dict[str, str]: ...
+    def list_webhooks(self, webhooks: Mapping[str, Webhook], public_url: str) -> Iterator[WebhookStatus]: ...
+    def count_calls(self) -> dict[str, int]: ...
+
+
 class Run(msgspec.Struct):
     """The state of this run: startup and reload write it, status reads it.
 
@@ -70,7 +84,7 @@ class Run(msgspec.Struct):
     since: float = msgspec.field(default_factory=time.time)
     trouble: str = ""
     disk: DiskConfiguration | None = None
-    web: "GatewayWeb | None" = None
+    web: OwnPort | None = None
     is_new: bool = True
     parts: list[Part] = msgspec.field(default_factory=list)
 
