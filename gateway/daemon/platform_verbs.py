@@ -128,7 +128,7 @@ async def _send(gateway: Gateway, asked: ChatSendParams) -> Any:
     """Owe the text, and wait a while to see it arrive; what is owed goes out even if nobody waits."""
     if not asked.text.strip() and not asked.files:
         raise GatewayError("send: there is nothing to send")
-    address = gateway.context.resolve_destination(asked.to, list_unserved_platforms(gateway.settings))
+    address = gateway.context.places.resolve_destination(asked.to, list_unserved_platforms(gateway.settings))
     attachments = tuple(make_attachment(Path(path)) for path in asked.files)
     reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
     reply = await gateway.shared_files.share(reply, subjects.place_of(address))

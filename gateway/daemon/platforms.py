@@ -40,7 +40,9 @@ class PlatformPart:
         self._nodes, self.key = nodes, f"{BOT}{self.name}"
         self.part: Part = LeasePart(self.name, self._serve, nodes, self.key, self._rest, self._load)
         parts, told = context.parts, (served.account, place.origin)
-        self.presence = Presence(served.platform, parts.registry, self.part.up, parts.redact, context.unreadable, *told)
+        self.presence = Presence(
+            served.platform, parts.registry, self.part.up, parts.settings.redact, context.unreadable, *told
+        )
         self.home_channel = served.settings.home_channel
         self._served = served
         self._place = place

@@ -313,7 +313,7 @@ def check_answer_place(base: Base, turns: Turns, webhook: Webhook) -> Webhook:
     if not to or to.startswith("agent:"):
         return webhook
     try:
-        turns.context.resolve_destination(to, list_unserved_platforms(base.settings))
+        turns.context.places.resolve_destination(to, list_unserved_platforms(base.settings))
     except AdapterError as error:
         why = str(error).replace("\n", "; ")
         return webhook._replace(

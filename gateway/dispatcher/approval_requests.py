@@ -149,7 +149,7 @@ class ApprovalRequests:
     async def _ask(self, seq: int, request: ApprovalRequest) -> None:
         """Ask an approver; if none can be reached, the answer is no."""
         told = unreachable = " ".join(filter(None, [UNREACHABLE, self._context.access.suggest_owner()]))
-        with anyio.move_on_after(self._context.reach):
+        with anyio.move_on_after(self._context.settings.reach):
             told = await self._reach_somebody(seq, request)
         with anyio.CancelScope(shield=True):  # the answer ends this task
             is_meant = told != unreachable or await self.answer(request, UNREACHABLE, "")

@@ -47,16 +47,16 @@ class AudioMessages:
 
     @property
     def patience(self) -> float:
-        assert self._context.transcriber
-        return self._context.transcriber.patience
+        assert self._context.voice.transcriber
+        return self._context.voice.transcriber.patience
 
     def wants(self, message: Message) -> bool:
         """Return True for texts of authorized senders that are no commands and not too old for an answer."""
-        transcriber = self._context.transcriber
+        transcriber = self._context.voice.transcriber
         if transcriber is None or not transcriber.is_on or message.kind not in ("text", "call"):
             return False
         age = self._context.engine.clock.latest() - message.sent_at if message.sent_at else 0.0
-        is_answered = age <= self._context.too_old and parse_command(message.text) is None
+        is_answered = age <= self._context.settings.too_old and parse_command(message.text) is None
         return is_answered and self._context.access.find_role(message) is not None
 
     async def listen(self, message: Message, file: Attachment, session: Session) -> AudioWords:
@@ -67,8 +67,8 @@ class AudioMessages:
 
     async def _listen(self, message: Message, file: Attachment, session: Session) -> AudioWords:
         role = self._context.access.find_role(message)
-        assert self._context.transcriber
-        (file,) = await self._context.shared_files.find_all([file])
+        assert self._context.voice.transcriber
+        (file,) = await self._context.files.shared.find_all([file])
         if role is None:
             raise VoiceError("the sender may no longer speak here", is_final=True)
         fields = build_place_fields(message, role, session) | {"turn_id": "", "agent": ""}
@@ -78,7 +78,7 @@ class AudioMessages:
             try:
                 words = await self._ask(message, file, session, role, view)
             except VoiceError as error:
-                why = self._context.redact(str(error))[:LONGEST_ERROR]
+                why = self._context.settings.redact(str(error))[:LONGEST_ERROR]
                 await view.run("audio:after", file=about, text="", error=why, duration=monotonic() - begun)
                 raise VoiceError(why, is_final=error.is_final) from None
             duration = monotonic() - begun
@@ -89,7 +89,7 @@ class AudioMessages:
         self, message: Message, file: Attachment, session: Session, role: Role, view: HookScope
     ) -> AudioWords:
         """Ask the hooks first, then the budget, then the transcriber."""
-        transcriber = self._context.transcriber
+        transcriber = self._context.voice.transcriber
         assert transcriber
         event = await view.run(
             "audio:before", file=dataclasses.asdict(file), language=transcriber.language, result=None
@@ -110,4 +110,4 @@ class AudioMessages:
 
     def _make_budget_port(self, message: Message, role: Role, view: HookScope) -> BudgetPort:
         place = None if message.address.platform in (INTERNAL, API) else message.address
-        return BudgetPort(role, view.run, view.emit, place, self._context.list_admins)
+        return BudgetPort(role, view.run, view.emit, place, self._context.places.list_admins)

@@ -115,7 +115,7 @@ async def suggest_names(
         return []
     if _is_hooked(context, command):
         return []
-    session = await context.sessions.open(session_key_of(message, context.keys))
+    session = await context.sessions.open(session_key_of(message, context.settings.keys))
     typed = str(given.get(option, "")).lower()
     names = await found.list_names(context, session, given)
     return [one for one in names if typed in f"{one.value} {one.about}".lower()]
@@ -253,7 +253,7 @@ async def set_model(call: CommandCall) -> CommandResult:
 
 
 async def set_voice(call: CommandCall) -> CommandResult:
-    transcriber, speaker = call.context.transcriber, call.context.speaker
+    transcriber, speaker = call.context.voice.transcriber, call.context.voice.speaker
     wanted = VOICE.fullmatch(" ".join(call.args.lower().split()))
     if wanted is None:
         return CommandResult(f"/voice takes nothing, `on`, `off`, `quote on` or `quote off`, not {call.args!r}")

@@ -32,7 +32,7 @@ async def list_dead_hooks(context: DispatcherContext, _session: Session, _given:
 
 
 async def list_platforms(context: DispatcherContext, _session: Session, _given: Given) -> list[CommandChoice]:
-    return [CommandChoice(one.name) for one in context.reports.about().networks if one.served]
+    return [CommandChoice(one.name) for one in context.places.about().networks if one.served]
 
 
 async def list_rule_values(context: DispatcherContext, _session: Session, given: Given) -> list[CommandChoice]:

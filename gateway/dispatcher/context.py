@@ -10,7 +10,6 @@ from gateway.access.access_control import API, INTERNAL, WEB, AccessControl
 from gateway.agent import Agent, Skill
 from gateway.agent.media import MediaReader
 from gateway.agent.toolbox.file_reach import FindWorkspace
-from gateway.chats.heard_messages import HeardMessages
 from gateway.chats.rules import ChatRules
 from gateway.cluster.files import SharedFiles
 from gateway.cluster.folders import SharedFolders
@@ -85,53 +84,26 @@ class GatewayReports(msgspec.Struct, frozen=True):
     platforms: Callable[[Role], str]
     models: Callable[[], Sequence[str]]
     restart: Callable[[], Awaitable[None]]
-    about: Callable[[], GatewayFacts]
     steer: Callable[[str, str], Awaitable[str]]
     open_page: Callable[[Role, str], Awaitable[str]]
     ways_in: Callable[[], Sequence[tuple[str, str]]] = tuple
 
 
-class DispatcherContext(msgspec.Struct, frozen=True):
-    """The parts below the dispatcher, and its questions to the parts above."""
+class ChatPlaces(msgspec.Struct, frozen=True):
+    """The chats that are meant when nobody names one. `about` tells how the gateway is set up now."""
 
-    engine: Engine
-    registry: HookRegistry
-    sessions: SessionRepository
-    outbox: Outbox
+    about: Callable[[], GatewayFacts]
     access: AccessControl
-    commands: CommandTable
-    choose: ChooseAgent
-    reports: GatewayReports
-    keys: SessionSettings
-    run_id: str  # of this process: the next one has another
-    files: Path  # in which each conversation has a folder
-    shared_files: SharedFiles  # what lies in these, for all gateways
-    shared_folders: SharedFolders  # in which agents work, for all gateways
-    find_workspace: FindWorkspace  # the files of a turn, by its facts
-    plugins: Path  # in which plugins have pictures and sounds of their own, for answers
-    find_folders: FindFolders  # those of them that all gateways have
-    on_skill: OnSkillChange
-    reach: float  # seconds in which somebody must have been asked for an approval
-    unattended: Callable[[], float]  # seconds for the answer, where nobody waits for what is to be approved
-    activity: Activity
-    usage: UsageJournal
-    media: MediaReader
-    chats: ChatRules
-    heard: HeardMessages
-    too_old: float  # seconds after which a message that waited is not answered any more
-    find_limits: Callable[[str], HookLimits] = lambda _hook: NO_LIMITS_KNOWN  # what holds of a hook
-    redact: Callable[[str], str] = str  # takes secrets out of an error
-    transcriber: Transcriber | None = None  # makes words of audio
-    speaker: AnswerSpeaker | None = None  # says words
+    outbox: Outbox
 
     def list_homes(self) -> list[Address]:
         """List the home channels of the networks that are served."""
-        networks = self.reports.about().networks
+        networks = self.about().networks
         return [address_of(one.name, one.home_channel) for one in networks if one.served and one.home_channel]
 
     def list_admins(self) -> list[Address]:
         """List the direct chats of the approvers; if no network has one, the home channels."""
-        served = {one.name for one in self.reports.about().networks if one.served}
+        served = {one.name for one in self.about().networks if one.served}
         return [at for at in self.list_direct_chats() if at.served_as in served] or self.list_homes()
 
     def list_direct_chats(self) -> list[Address]:
@@ -139,7 +111,7 @@ class DispatcherContext(msgspec.Struct, frozen=True):
 
         It is not known to which of the bots they have written.
         """
-        bots = [one.name for one in self.reports.about().networks]
+        bots = [one.name for one in self.about().networks]
         return [
             address_of(bot, user)
             for name, user in self.access.list_approvers()
@@ -156,7 +128,7 @@ class DispatcherContext(msgspec.Struct, frozen=True):
         Raises:
             AdapterError: the platform is not served, or has no home channel.
         """
-        facts = self.reports.about()
+        facts = self.about()
         served = {one.name for one in facts.networks if one.served} | self.outbox.platforms.keys()
         platform, chat, thread = split_place(to, {one.name for one in facts.networks}, served)
         if platform not in served and to != HOME:
@@ -173,6 +145,77 @@ class DispatcherContext(msgspec.Struct, frozen=True):
             section = f"platforms.{name.replace(':', '.accounts.')}"
             raise AdapterError(f"{what}\nwrite {name}:CHAT, or set {section}.home_channel in config.yaml")
         return address_of(found.name, found.home_channel)
+
+
+class TurnAgents(msgspec.Struct, frozen=True):
+    """The agent of a turn, and what holds of hooks that have a say in it.
+
+    `find_limits` tells what holds of a hook. `on_skill` is awaited when a session has loaded or unloaded a skill.
+    """
+
+    choose: ChooseAgent
+    on_skill: OnSkillChange
+    find_limits: Callable[[str], HookLimits] = lambda _hook: NO_LIMITS_KNOWN
+
+
+class TurnFiles(msgspec.Struct, frozen=True):
+    """The files of conversations.
+
+    Each conversation has a folder in `folder`; `shared` are the files in these, and `folders` those in which agents
+    work, for all gateways. `find_workspace` and `find_folders` know a turn by its facts. Plugins have pictures and
+    sounds of their own in `plugins`.
+    """
+
+    folder: Path
+    shared: SharedFiles
+    folders: SharedFolders
+    find_workspace: FindWorkspace
+    find_folders: FindFolders
+    plugins: Path
+    media: MediaReader
+
+
+class SpokenWords(msgspec.Struct, frozen=True):
+    """What makes words of audio, and what says words."""
+
+    transcriber: Transcriber | None = None
+    speaker: AnswerSpeaker | None = None
+
+
+class DispatcherSettings(msgspec.Struct, frozen=True):
+    """What holds for all turns of this process.
+
+    `keys` say what is one session. The next process has another `run_id`. Somebody must have been asked for an approval
+    within `reach` seconds; where nobody waits for it, its answer is waited for as long as `unattended` says. A message
+    that waited for more than `too_old` seconds is not answered any more. `redact` takes secrets out of an error.
+    """
+
+    keys: SessionSettings
+    run_id: str
+    reach: float
+    unattended: Callable[[], float]
+    too_old: float
+    redact: Callable[[str], str] = str
+
+
+class DispatcherContext(msgspec.Struct, frozen=True):
+    """The parts below the dispatcher, and what it must ask above."""
+
+    engine: Engine
+    registry: HookRegistry
+    sessions: SessionRepository
+    outbox: Outbox
+    access: AccessControl
+    chats: ChatRules
+    usage: UsageJournal
+    activity: Activity
+    commands: CommandTable
+    reports: GatewayReports
+    places: ChatPlaces
+    agents: TurnAgents
+    files: TurnFiles
+    settings: DispatcherSettings
+    voice: SpokenWords = SpokenWords()
 
 
 def split_place(to: str, known: Collection[str], served: Collection[str]) -> tuple[str, str, str]:

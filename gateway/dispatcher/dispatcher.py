@@ -20,6 +20,7 @@ from gateway.agent.ports import EventEmitter, TurnResult
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.agent.toolbox.file_reach import FOLDER, READABLE
 from gateway.agent.toolbox.workspace import Workspace
+from gateway.chats.heard_messages import HeardMessages
 from gateway.cluster.files import find_message_files
 from gateway.dispatcher import message_events
 from gateway.dispatcher.answer_parts import AnswerParts
@@ -97,6 +98,7 @@ class Dispatcher:
         make_lanes: Callable[[RunTurn, NoteClaim], Lanes],
         tasks: anyio.abc.TaskGroup,
         signs: TurnSigns,
+        heard: HeardMessages,
     ) -> None:
         self.lanes = make_lanes(self.work, self.note_claim)
         self.reminders = Reminders(context.engine, self.lanes.accept, ahead=context.engine.clock.calculate_difference)
@@ -107,7 +109,7 @@ class Dispatcher:
         self._context = context
         self._tasks = tasks
         self._announced: set[str] = set()
-        self._ingress = Ingress(context, self.lanes, self.approvals, tasks)
+        self._ingress = Ingress(context, self.lanes, self.approvals, tasks, heard)
         self.receive = self._ingress.receive
 
     def list_waiting(self) -> list[Message]:
@@ -116,7 +118,7 @@ class Dispatcher:
 
     async def work(self, turn: LaneTurn) -> LaneResult:
         """Run a turn for a lane: everything between a claim and the record of its end."""
-        found = await find_message_files(self._context.shared_files, turn.messages)
+        found = await find_message_files(self._context.files.shared, turn.messages)
         with use_cause(cause_of(turn.messages)):
             return await self._work(structs.replace(turn, messages=found))
 
@@ -128,19 +130,19 @@ class Dispatcher:
         """
         if not claimed.error and not self._context.registry.recorders.want(*NOTED):
             return
-        found = await find_message_files(self._context.shared_files, claimed.messages)
+        found = await find_message_files(self._context.files.shared, claimed.messages)
         claimed = structs.replace(claimed, messages=found)
         message = message_events.join_messages(claimed.messages)
         role = self._context.access.find_role(message)
         if role is None or await self._find_refusal(message, resumed=claimed.resumed):
             return
         with use_cause(cause_of(claimed.messages)):
-            agent = self._context.choose(message, claimed.session)
+            agent = self._context.agents.choose(message, claimed.session)
             fields = message_events.build_turn_fields(claimed, message, role, agent.name)
             view = self._context.registry.scope(fields, owed=claimed.owed)
             if claimed.error:
                 if not parse_own_command(message):
-                    model, redact = agent.model.name, self._context.redact
+                    model, redact = agent.model.name, self._context.settings.redact
                     view.emit("agent:end", **message_events.build_failed_fields(claimed, message, model, redact))
                     sign = TurnSign(claimed.turn_id, message.address, message.id, "failed", claimed.resumed)
                     await self._signs.end(sign)
@@ -185,7 +187,7 @@ class Dispatcher:
                 return LaneResult(
                     status="expired", error="the gateway ended in the middle of it, and who waited for it too"
                 )
-        agent = self._context.choose(message, turn.session)
+        agent = self._context.agents.choose(message, turn.session)
         bag = dict(turn.session.bag)
         fields = message_events.build_turn_fields(turn, message, role, agent.name)
         answers = self._find_answers(turn.open)
@@ -214,7 +216,7 @@ class Dispatcher:
             by = hooked.changed_by.get(message.id, "")
             call = CommandCall(typed, message, role, turn.session, self._context, self.lanes, by)
             return hooked.prepend_to(await self._run_command(turn, call, view))
-        asked = await make_entry(message, self._context)
+        asked = await make_entry(message, self._context.files)
         result = await self._run_agent(turn, message, asked, role, view, agent)
         return hooked.prepend_to(add_pieces(result, asked, find_pieces(hooked.left, asked.content)))
 
@@ -237,9 +239,9 @@ class Dispatcher:
         is_job = any(one.name.id.startswith(REMINDER) for one in pieces)
         again = dataclasses.replace(message, text=ran.then.content, is_job=is_job)
         view.bags.authors[""].update(ran.then.authors)
-        asked = await make_entry(again, self._context)
+        asked = await make_entry(again, self._context.files)
         turn = structs.replace(turn, session=session)
-        result = await self._run_agent(turn, again, asked, call.role, view, self._context.choose(again, session))
+        result = await self._run_agent(turn, again, asked, call.role, view, self._context.agents.choose(again, session))
         pieces = pieces if ran.then.content == asked.content else ()
         return structs.replace(add_pieces(result, asked, pieces), changes=ran.changes)
 
@@ -249,8 +251,8 @@ class Dispatcher:
         self._announce(agent, "main", role)
         is_unread = can_change(self._context.registry, AFTER_WRITING)  # hooks may still change what the model writes
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
-        folder = message_events.find_files(self._context.files, message, turn.session)
-        readable = self._context.find_limits(find_hook(message.author)).reads or ()
+        folder = message_events.find_files(self._context.files.folder, message, turn.session)
+        readable = self._context.agents.find_limits(find_hook(message.author)).reads or ()
         facts = {**view.fields, FOLDER: folder, READABLE: readable}
         approvals = find_approvals(self._context, message, turn.session)
         parts = find_parts(self._context, turn, message)
@@ -268,7 +270,7 @@ class Dispatcher:
                 delta=live.delta,
                 discard=live.discard,
                 turn_id=turn.turn_id,
-                steps=await self._context.shared_files.find_of_steps(turn.open.steps, folder),
+                steps=await self._context.files.shared.find_of_steps(turn.open.steps, folder),
                 answers=self._find_answers(turn.open),
                 asked=turn.open.asked,
                 calls=dict(turn.open.calls),
@@ -279,18 +281,18 @@ class Dispatcher:
                 stop=turn.scope,
                 approvals=approvals.allowed,
                 load_approvals=approvals.load,
-                on_skill=partial(self._context.on_skill, turn.session.session_id),
+                on_skill=partial(self._context.agents.on_skill, turn.session.session_id),
                 chat=TurnChat(turn, message, role, self._context, self.reminders),
                 grant=None if role == "owner" else partial(self._context.access.fit_tool, role=role),
-                keep_picture=partial(keep_shared_picture, self._context, folder),
+                keep_picture=partial(keep_shared_picture, self._context.files, folder),
                 turn=view.bags.turn,
                 session=view.bags.session,
                 facts=facts,
-                redact=self._context.redact,
+                redact=self._context.settings.redact,
                 usage=self._make_usage(turn, message, role, view),
             )
             sign = TurnSign(turn.turn_id, message.address, message.id, "working", turn.resumed)
-            history = await self._context.shared_files.find_of_entries(turn.session.entries, folder)
+            history = await self._context.files.shared.find_of_entries(turn.session.entries, folder)
             run = partial(run_turn, agent, history, asked, ports)
             work = partial(run_in_folders, self._context, facts, turn.resumed, run)
             result = await self._signs.show(sign, work, find_end_state)
@@ -315,13 +317,13 @@ class Dispatcher:
         text, files = split_file_lines("\n\n".join(filter(None, [reply.text, *refused])))
         reply = reply if text == reply.text else dataclasses.replace(reply, text=text)
         if files:
-            workspace = self._context.find_workspace(facts) if facts else None
+            workspace = self._context.files.find_workspace(facts) if facts else None
             allowed, held = await ask_guards(files, view.run) if facts else (files, [])
             reply = dataclasses.replace(reply, text="\n".join(filter(None, [text, *held])))
             if allowed:
                 find = partial(find_line_hooks, self._context, turn, view, workspace)
-                reply = await attach_files(reply, allowed, workspace, self._context.plugins, find)
-            reply = await self._context.shared_files.share(reply, turn.session.key)
+                reply = await attach_files(reply, allowed, workspace, self._context.files.plugins, find)
+            reply = await self._context.files.shared.share(reply, turn.session.key)
         return (reply,) if text or files else ()
 
     def _is_spoken(self, session: Session, message: Message) -> bool:
@@ -333,7 +335,7 @@ class Dispatcher:
         """
         is_told = message.kind != "internal" and message.address.platform not in (INTERNAL, API)
         place = message.address if is_told else None
-        budget = BudgetPort(role, view.run, view.emit, place, self._context.list_admins, turn.session.key)
+        budget = BudgetPort(role, view.run, view.emit, place, self._context.places.list_admins, turn.session.key)
         return CallUsage(self._context.usage.totals, turn.usage, budget)
 
     def _find_answers(self, turn: OpenTurn) -> dict[str, Any]:
@@ -353,10 +355,10 @@ class Dispatcher:
     async def _find_refusal(self, message: Message, *, resumed: bool) -> Literal["", "too old", "not awaited"]:
         """Return why this message gets no answer any more, or ""."""
         age = self._context.engine.clock.latest() - message.sent_at if message.sent_at else 0.0
-        if age > self._context.too_old and not resumed:
+        if age > self._context.settings.too_old and not resumed:
             return "too old"
-        waiting = message.extra.get(AWAITED, self._context.run_id)
-        if waiting == self._context.run_id or await is_waiting(self._context.engine, waiting):
+        waiting = message.extra.get(AWAITED, self._context.settings.run_id)
+        if waiting == self._context.settings.run_id or await is_waiting(self._context.engine, waiting):
             return ""
         return "not awaited"
 
@@ -365,13 +367,13 @@ async def run_in_folders(
     context: DispatcherContext, facts: Mapping[str, Any], is_resumed: bool, run: Callable[[], Awaitable[TurnResult]]
 ) -> TurnResult:
     """Run a turn with the files of other gateways, which get its own files before its end is written."""
-    folders = context.find_folders(facts)
+    folders = context.files.find_folders(facts)
     if not folders:
         return await run()
-    await context.shared_folders.take(*folders)
+    await context.files.folders.take(*folders)
     result = await run()
     if is_resumed or result.questions or any(entry.tool_calls for entry in result.entries):
-        await context.shared_folders.put(*folders)
+        await context.files.folders.put(*folders)
     return result
 
 
@@ -386,7 +388,7 @@ def find_line_hooks(
     if turn.resumed or turn.open.pauses:
         known = context.registry.at(*ANSWER_EVENTS)
         hooks |= {str(hook) for hook in known if hook.intercepts and hook.owner is not hook}
-    found = (context.find_limits(hook) for hook in sorted(hooks))
+    found = (context.agents.find_limits(hook) for hook in sorted(hooks))
     return [HookFiles(workspace or Workspace(()), Workspace(one.own), one.reads) for one in found if one.is_restricted]
 
 
@@ -422,7 +424,7 @@ def show_steps(
     context: DispatcherContext, turn: LaneTurn, parts: AnswerParts, live: LiveAnswer, role: Role
 ) -> RecordStep:
     """Wrap the recording of a turn's steps: text before a tool is sent, and tools are displayed."""
-    tools = ToolProgress(parts.progress, context.redact, live.show_line)
+    tools = ToolProgress(parts.progress, context.settings.redact, live.show_line)
     can_wait = can_change(context.registry, AFTER_ALL)
 
     async def record(step: Step, *replies: Reply) -> None:
@@ -513,7 +515,7 @@ def make_question_result(
     )
     wait = ANSWER_WAIT
     if not is_attended and requests:
-        wait = context.unattended()
+        wait = context.settings.unattended()
     elif message.address.platform == INTERNAL:
         wait = 0.0  # if no one can answer, it is denied at once
     return LaneResult(replies=replies, questions=prompts, calls=calls, wait=wait, requests=requests)

@@ -30,7 +30,7 @@ def limit_ports(
     The agent may read the files that the hooks may read by their manifests. A message elsewhere or a reminder belongs
     to the hook. Lasting approvals do not count: a person gave them for words of people.
     """
-    limits = {name: context.find_limits(name) for name in sorted(hooks)}
+    limits = {name: context.agents.find_limits(name) for name in sorted(hooks)}
     author = f"{HOOK}{min(limits, key=lambda name: 'send' in limits[name].uses)}"
     role = pick_low_role(ports.facts["role"], "user")
     shared = set.intersection(*(set(one.reads or ()) for one in limits.values()))

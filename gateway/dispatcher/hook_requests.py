@@ -72,7 +72,7 @@ class HookRequests:
     def __init__(self, context: DispatcherContext, lanes: Lanes) -> None:
         self._context = context
         self._lanes = lanes
-        self.waiting = AwaitedTurns(context.engine, lanes, context.run_id)
+        self.waiting = AwaitedTurns(context.engine, lanes, context.settings.run_id)
         self.verbs: Mapping[str, tuple[type, Callable[[str, Any], Awaitable[Any]]]] = {
             "send": (SendRequest, self._send),
             "submit": (SubmitRequest, self._submit),
@@ -117,7 +117,7 @@ class HookRequests:
             address, _ = await self._find_place(asked.deliver)
         else:
             address = await self._address_of(key) or Address(INTERNAL, asked.session or hook)
-        limits, role = self._context.find_limits(hook), RIGHTS.get()
+        limits, role = self._context.agents.find_limits(hook), RIGHTS.get()
         if address.platform != INTERNAL and "send" not in limits.uses:
             raise HookError(
                 f"{hook} may not have answers sent to {address.platform}: add `uses: [submit, send]` to its HOOK.yaml"
@@ -130,7 +130,7 @@ class HookRequests:
             kind="internal",
             session=key,
             sent_at=self._context.engine.clock.latest(),
-            extra={AWAITED: self._context.run_id} if asked.wait else {},
+            extra={AWAITED: self._context.settings.run_id} if asked.wait else {},
             cause=self._context.registry.current_cause,
             role=pick_low_role(role, "user") if limits.is_restricted else role,
             person=find_person(hook),
@@ -146,7 +146,7 @@ class HookRequests:
             for one in self._context.commands.values()
             if not one.hidden
         ]
-        return {**msgspec.to_builtins(self._context.reports.about()), "commands": commands}
+        return {**msgspec.to_builtins(self._context.places.about()), "commands": commands}
 
     async def _emit(self, hook: str, asked: EmitRequest) -> Any:
         if get_event_spec(asked.name) is not None:
@@ -191,7 +191,7 @@ class HookRequests:
             if address is None:
                 raise AdapterError(f"nobody ever wrote in the session {to}")
             return address, to
-        return self._context.resolve_destination(to), ""
+        return self._context.places.resolve_destination(to), ""
 
     async def _address_of(self, key: str) -> Address | None:
         """Return the address of a session's last message; the session has it if the message is gone."""

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import anyio
 import anyio.abc
 
+from gateway.chats.heard_messages import HeardMessages
 from gateway.dispatcher import pairing_commands
 from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.chat_commands import (
@@ -59,12 +60,18 @@ class Ingress:
     """Takes messages. Urgent ones act here; all others wait in their session's lane."""
 
     def __init__(
-        self, context: DispatcherContext, lanes: Lanes, approvals: ApprovalRequests, tasks: anyio.abc.TaskGroup
+        self,
+        context: DispatcherContext,
+        lanes: Lanes,
+        approvals: ApprovalRequests,
+        tasks: anyio.abc.TaskGroup,
+        heard: HeardMessages,
     ) -> None:
         self.arriving: dict[int, Message] = {}  # of authorized people, who wait from now on
         self._context = context
         self._lanes = lanes
         self._approvals = approvals
+        self._heard = heard
         self._pace = MessagePace(context, tasks, self._say)
 
     async def receive(
@@ -104,7 +111,7 @@ class Ingress:
             return Receipt("", settled="", decision="stranger")
         if complete:
             message, _ = await complete(message)
-        self._context.heard.add(message)
+        self._heard.add(message)
         return Receipt("", settled="", decision="settled")
 
     @asynccontextmanager
@@ -129,7 +136,7 @@ class Ingress:
     ) -> Receipt:
         """Take the act of an authorized person."""
         if message.kind == "edit":  # it may have been said to others before, in other words
-            await self._context.heard.delete(name_of(message), message.sender)
+            await self._heard.delete(name_of(message), message.sender)
         try:
             request = await self._find_request(message)
         except EngineTooNew:
@@ -139,9 +146,9 @@ class Ingress:
         elif asked and asked != message.user_id:
             if not is_admin(role):
                 return Receipt("", settled=NOT_YOURS, decision="forbidden")
-            theirs = session_key_of(dataclasses.replace(message, user_id=asked), self._context.keys)
+            theirs = session_key_of(dataclasses.replace(message, user_id=asked), self._context.settings.keys)
             message = dataclasses.replace(message, session=theirs)
-        key = session_key_of(message, self._context.keys)
+        key = session_key_of(message, self._context.settings.keys)
         paced = self._pace.apply(message, role)
         if paced is None:
             return await self._pace.refuse(key, message)
@@ -179,7 +186,7 @@ class Ingress:
         if typed and typed.word in ("approve", "deny"):
             if mark := typed.args.partition(QUESTION_SIGN)[2]:
                 return await self._approvals.find(mark)
-            here = await self._context.sessions.open(session_key_of(message, self._context.keys))
+            here = await self._context.sessions.open(session_key_of(message, self._context.settings.keys))
             found = [] if here.is_waiting else await self._approvals.find_shown(message)
             return found[0] if len(found) == 1 else None
         if message.reply_to and said in YES_WORDS | NO_WORDS:
@@ -231,7 +238,7 @@ class Ingress:
         if message.kind not in ("text", "edit") or not self._context.chats.is_heard(message.address):
             return []
         told = list_shown_messages(chain(*session.pieces)) | {*session.deleted}
-        found = self._context.heard.list_before(message)
+        found = self._heard.list_before(message)
         return [one for one in found if name_of(one) not in told and self._context.access.find_role(one) is not None]
 
     async def _settle(self, call: CommandCall, command: Command) -> Receipt:

@@ -50,7 +50,7 @@ class MessageSurroundings(Protocol):
     def media(self) -> MediaReader: ...
 
     @property
-    def shared_files(self) -> SharedFiles: ...
+    def shared(self) -> SharedFiles: ...
 
 
 async def make_entry(message: Message, around: MessageSurroundings) -> Entry:
@@ -70,7 +70,7 @@ async def make_entry(message: Message, around: MessageSurroundings) -> Entry:
         if shown.text:
             lines += [shown.text, f"[end of {one.name or 'it'}]"]
     for path in {part.path for part in parts} - {one.path for one in message.attachments}:
-        await around.shared_files.put(Path(path))
+        await around.shared.put(Path(path))
     return Entry("user", before + "\n".join(lines), parts=tuple(parts))
 
 
@@ -78,7 +78,7 @@ async def keep_shared_picture(around: MessageSurroundings, folder: Path, data: b
     """Keep a tool's picture as `keep_tool_picture` does, and share it: later turns on any node can use it."""
     words, picture = await keep_tool_picture(folder, around.media, data)
     if picture:
-        await around.shared_files.put(Path(picture.path))
+        await around.shared.put(Path(picture.path))
     return words, picture
 
 

@@ -98,7 +98,7 @@ async def make_invitation(
     """
     check_role(role, by, giver)
     code, made = await context.access.pairings.invitations.make(role, lifetime, by)
-    is_served = any(one.served for one in context.reports.about().networks)
+    is_served = any(one.served for one in context.places.about().networks)
     ways = context.reports.ways_in() or [("", ANYWHERE if is_served else NOWHERE)]
     return code, made, [(name, text.format(code=code)) for name, text in ways]
 

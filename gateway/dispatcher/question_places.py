@@ -35,8 +35,8 @@ class Place(NamedTuple):
 
 def list_places(context: DispatcherContext, request: ApprovalRequest) -> list[Place]:
     """List the places for a request in order."""
-    here, networks = request.address, context.reports.about().networks
-    approvers, direct = context.access.list_approvers(), context.list_direct_chats()
+    here, networks = request.address, context.places.about().networks
+    approvers, direct = context.access.list_approvers(), context.places.list_direct_chats()
     homes = [address_of(one.name, one.home_channel) for one in networks if one.home_channel]
 
     def is_far(at: Address) -> tuple[bool, bool]:

@@ -129,11 +129,11 @@ class TurnChat(msgspec.Struct, eq=False):
             AgentError: the place was not found, or the author of the turn may not send there.
         """
         author = self.message.author
-        if to and not can_send(author, self.context.find_limits(find_hook(author)).uses):
+        if to and not can_send(author, self.context.agents.find_limits(find_hook(author)).uses):
             helps = "; `uses: [send]` in its HOOK.yaml allows it" if find_hook(author) else ""
             raise AgentError(f"this turn was begun by `{author}` and sends nothing to other chats{helps}")
         try:
-            address = self.context.resolve_destination(to) if to else self.message.address
+            address = self.context.places.resolve_destination(to) if to else self.message.address
         except AdapterError as error:
             raise AgentError(str(error)) from None
         await self.turn.say(Reply(f"{self.turn.turn_id}:say:{key}", address, text, role=self.role))
@@ -150,7 +150,7 @@ class TurnChat(msgspec.Struct, eq=False):
         except OSError as error:
             raise AgentError(f"{path.name}: {error.strerror}") from None
         reply = Reply(f"{self.turn.turn_id}:file:{key}", self.message.address, caption, (file,), role=self.role)
-        await self.turn.say(await self.context.shared_files.share(reply, self.turn.session.key))
+        await self.turn.say(await self.context.files.shared.share(reply, self.turn.session.key))
         return f"{file.name} ({file.size:,} bytes) is being sent."
 
     async def send_part(self, part: Poll | Location, key: str) -> str:

@@ -46,7 +46,7 @@ class TerminalQuestions:
 
     async def _find_open(self, message: Message) -> list[tuple[Reply, bool]]:
         """List the questions, each with True if it needs an approval."""
-        session = await self._context.sessions.open(session_key_of(message, self._context.keys))
+        session = await self._context.sessions.open(session_key_of(message, self._context.settings.keys))
         turn, role = session.turn, self._context.access.find_role(message)
         if turn is None or role is None or not session.is_waiting:
             return []

@@ -78,11 +78,11 @@ class VoiceAnswers:
     @property
     def patience(self) -> float:
         """The seconds that one answer may take; 0 without a speaker."""
-        return self._context.speaker.patience if self._context.speaker else 0.0
+        return self._context.voice.speaker.patience if self._context.voice.speaker else 0.0
 
     @property
     def _speaker(self) -> AnswerSpeaker | None:
-        speaker = self._context.speaker
+        speaker = self._context.voice.speaker
         return speaker if speaker and speaker.is_on else None
 
     def can_reach(self, message: Message) -> bool:
@@ -112,7 +112,7 @@ class VoiceAnswers:
         task_status.started()
         if self._speaker is None:
             await self._begun.wait()
-        if speaker := self._context.speaker:
+        if speaker := self._context.voice.speaker:
             await run_in_thread(speaker.clear)
         consumer = await self.engine.consumer(ConsumerSpec("voice", (subjects.VOICE_SUBJECTS,), HELD_SECONDS))
         async with anyio.create_task_group() as tasks:
@@ -132,7 +132,7 @@ class VoiceAnswers:
         return bool(session.settings.get(SPOKEN)) and self._context.access.find_role(who) is not None
 
     def clean(self, error: str) -> str:
-        return self._context.redact(error)[:LONGEST_ERROR]
+        return self._context.settings.redact(error)[:LONGEST_ERROR]
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[anyio.CancelScope]:
@@ -155,7 +155,7 @@ class VoiceAnswers:
         fields = build_place_fields(message, role, session) | {"turn_id": owed.turn_id, "agent": ""}
         view = self._context.registry.scope(fields)
         turn = TurnUsage(UsageOrigin(owed.person, session.session_id))
-        port = BudgetPort(role, view.run, view.emit, at, self._context.list_admins, session.key)
+        port = BudgetPort(role, view.run, view.emit, at, self._context.places.list_admins, session.key)
         usage, used = CallUsage(self._context.usage.totals, turn, port), speaker.count_usage(words)
         with use_cause(owed.cause):
             if used is None:
@@ -172,12 +172,12 @@ class VoiceAnswers:
     async def find_place(self, owed: records.VoiceAnswer) -> str:
         """Return the path of its audio without the suffix, in the conversation's own folder."""
         session = await self._context.sessions.open(owed.session_key)
-        folder = owed.reply.address.find_folder(self._context.files, session.user_id)
+        folder = owed.reply.address.find_folder(self._context.files.folder, session.user_id)
         return str(folder / subjects.token_of(f"{owed.reply.id}{records.VOICE_MARK}"))
 
     async def make_puts(self, ended: records.VoiceAnswer, reply: Reply) -> list[NewRecord]:
         """Make the records of this reply; the node that serves the network gets its audio."""
-        reply = await self._context.shared_files.share(reply, ended.session_key)
+        reply = await self._context.files.shared.share(reply, ended.session_key)
         now = self.engine.clock.read()
         return [records.make_reply_put(reply, ended.session_key, ended.turn_id, now, ended.cause, ended.person)]
 

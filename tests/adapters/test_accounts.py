@@ -74,7 +74,7 @@ async def test_what_is_sent_to_a_bot_by_its_name_goes_out_by_it(work: House) -> 
     await work.shows("It is 42.")
     chat = shown_chat(work)
     for number, to in enumerate((f"{work.name}:{chat}", f"{work.wire.network}:{chat}")):
-        address = work.gateway.context.resolve_destination(to)
+        address = work.gateway.context.places.resolve_destination(to)
         assert (address.platform, address.account, address.chat_id) == (work.wire.network, "work", chat), number
     await work.gateway.hook_requests("lunch", "send", {"to": f"{work.name}:{chat}", "text": "Lunch?"}, "")
     (shown,) = await work.shows("Lunch?")

@@ -63,5 +63,5 @@ async def test_what_counts_at_once_does(tmp_path: Path) -> None:
         assert gateway.retention.limits().retention == 30 * 86_400
         assert gateway.access.rules.roles == {"discord": frozenset({"12"})}
         assert gateway.access.rules.rate == 3
-        about = gateway.context.reports.about()
+        about = gateway.context.places.about()
         assert [one.home_channel for one in about.networks if one.name == "discord"] == ["5"]

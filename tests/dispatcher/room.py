@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -27,11 +27,21 @@ from gateway.config.settings import SessionSettings, Settings
 from gateway.dispatcher.attachments import HookFiles, ReplyFiles
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import CommandTable
-from gateway.dispatcher.context import DispatcherContext, GatewayFacts, GatewayReports
+from gateway.dispatcher.context import (
+    ChatPlaces,
+    DispatcherContext,
+    DispatcherSettings,
+    GatewayFacts,
+    GatewayReports,
+    SpokenWords,
+    TurnAgents,
+    TurnFiles,
+)
 from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.dispatcher.message_events import ReplyHooks
 from gateway.dispatcher.turn_signs import TurnSigns
 from gateway.hooks import HookRegistry
+from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.lanes.context import LaneSettings
 from gateway.lanes.lanes import Lanes
 from gateway.lanes.turn_claim import write_decisions
@@ -159,7 +169,7 @@ async def open_page(role: str, person: str) -> str:
     return f"https://page/open?code={role}-{person}"
 
 
-def make_reports(restart: Callable[[], Awaitable[None]], about: Any) -> GatewayReports:
+def make_reports(restart: Callable[[], Awaitable[None]]) -> GatewayReports:
     return GatewayReports(
         status=lambda: "all is well",
         hooks=no_hooks,
@@ -169,7 +179,6 @@ def make_reports(restart: Callable[[], Awaitable[None]], about: Any) -> GatewayR
         platforms=lambda _role: "net: up",
         models=lambda: ["default"],
         restart=restart,
-        about=about,
         steer=steer_nothing,
         open_page=open_page,
     )
@@ -199,6 +208,21 @@ async def find_files(workspace: Workspace, _outbound: OwedReply, _hook: str) -> 
     return HookFiles(workspace, NO_FILES)
 
 
+def build_context(given: Mapping[str, Any]) -> DispatcherContext:
+    """Each part of this name goes where it belongs."""
+
+    def make(kind: Any, **more: Any) -> Any:
+        return kind(**{name: given[name] for name in kind.__struct_fields__ if name in given} | more)
+
+    own = {"files": make(TurnFiles), "settings": make(DispatcherSettings), "voice": make(SpokenWords)}
+    context: DispatcherContext = make(DispatcherContext, places=make(ChatPlaces), agents=make(TurnAgents), **own)
+    return context
+
+
+def no_limits(_hook: str) -> HookLimits:
+    return NO_LIMITS_KNOWN
+
+
 @asynccontextmanager
 async def chat(
     *turns: Any,
@@ -217,29 +241,28 @@ async def chat(
     agent = Agent("main", script(*turns), tools=tools)
     shared_files = SharedFiles(engine.files, files := Path("/nowhere/files"))
     outbox, chats = Outbox(engine), ChatRules(ChatJournal(engine), Settings())
-    given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools, "chats": chats}
-    given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf, "usage": make_usage(engine)}
-    given |= {"media": WithoutMedia(), "heard": HeardMessages(engine, chats.is_heard), "shared_files": shared_files}
-    given |= {"find_folders": lambda _facts: [], "plugins": Path("/nowhere/plugins")} | house_facts
-    house = DispatcherContext(
-        engine=engine,
-        registry=hooks,
-        sessions=sessions,
-        outbox=outbox,
-        access=AccessControl(make_rules(approvers), Pairings(engine), find_program_role=lambda _user: programs),
-        commands=commands or CommandTable(BUILT_IN),
-        reports=make_reports(restart, about),
-        keys=SessionSettings(),
-        run_id="this run",
-        files=files,
-        shared_folders=SharedFolders(engine, files),
-        find_workspace=lambda _facts: workspace,
-        activity=Activity(engine),
-        **given,
-    )
+    given: dict[str, Any] = {
+        "engine": engine,
+        "registry": hooks,
+        "sessions": sessions,
+        "outbox": outbox,
+        "chats": chats,
+    }
+    access = AccessControl(make_rules(approvers), Pairings(engine), find_program_role=lambda _user: programs)
+    given |= {"access": access, "activity": Activity(engine), "usage": make_usage(engine), "find_limits": no_limits}
+    given |= {"choose": lambda message, session: agent, "on_skill": no_tools, "media": WithoutMedia(), "folder": files}
+    given |= {
+        "shared": shared_files,
+        "folders": SharedFolders(engine, files),
+        "find_workspace": lambda _facts: workspace,
+    }
+    given |= {"find_folders": lambda _facts: [], "plugins": Path("/nowhere/plugins"), "keys": SessionSettings()}
+    given |= {"run_id": "this run", "reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf}
+    given |= {"commands": commands or CommandTable(BUILT_IN), "reports": make_reports(restart), "about": about}
+    house, heard = build_context(given | house_facts), HeardMessages(engine, chats.is_heard)
     async with hooks, anyio.create_task_group() as tasks:
         settings, signs, make = lanes or lane_settings(), TurnSigns(engine), partial(Lanes, engine, sessions)
-        dispatcher = Dispatcher(house, lambda work, note: make(work, replace(settings, note=note)), tasks, signs)
+        dispatcher = Dispatcher(house, lambda work, note: make(work, replace(settings, note=note)), tasks, signs, heard)
         files_of_replies = ReplyFiles(shared_files, partial(find_files, workspace))
         write, approvals = partial(write_decisions, engine, sessions), dispatcher.approvals
         unshown = dispatcher.refuse_unshown

@@ -20,7 +20,7 @@ class Around:
 
     def __init__(self) -> None:
         self.media = WithoutMedia()
-        self.shared_files = SharedFiles(MemoryFiles(), Path("/nowhere/files"))
+        self.shared = SharedFiles(MemoryFiles(), Path("/nowhere/files"))
 
 
 def message_with(*files: Path) -> Message:

@@ -46,7 +46,7 @@ def limit(room: Chat, **settings: Any) -> None:
 
 
 def calls_of(room: Chat) -> int:
-    model: Any = room.house.choose(None, None).model  # type: ignore[arg-type]
+    model: Any = room.house.agents.choose(None, None).model  # type: ignore[arg-type]
     return len(model.requests)
 
 

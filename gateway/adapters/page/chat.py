@@ -84,7 +84,7 @@ class PageChat:
     """Takes what people do. Who they are, the port has made sure of."""
 
     def __init__(self, context: AdapterContext) -> None:
-        self.files = context.parts.shared_files
+        self.files = context.parts.files.shared
         self._context = context
         self._failure = FailureWatch(context.parts.engine)
         self._order = KeyedLock()

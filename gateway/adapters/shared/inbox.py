@@ -159,7 +159,7 @@ async def add_files(
     for one in attachments:
         with suppress(OSError):
             os.utime(one.path, (now, now))
-            await context.parts.shared_files.put(Path(one.path))
+            await context.parts.files.shared.put(Path(one.path))
     text = "\n".join([*([message.text] if message.text else []), *failed])
     return dataclasses.replace(message, text=text, attachments=attachments)
 

@@ -36,7 +36,7 @@ def build_networks(base: Base, presence: NodePresence, storage: Storage, people:
         partial(delete_message, base, storage, people),
     )
     platforms = build_platforms(base.current.configuration, context, presence.nodes)
-    waiting, list_homes = turns.dispatcher.list_waiting, turns.context.list_homes
+    waiting, list_homes = turns.dispatcher.list_waiting, turns.context.places.list_homes
     journal_alerts = JournalAlerts(base.engine, turns.outbox, waiting, list_homes)
     return Networks(context, platforms, Alerts(platforms, turns.outbox), journal_alerts)
 

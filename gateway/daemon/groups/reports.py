@@ -7,7 +7,6 @@ from gateway.daemon.groups.people import People
 from gateway.daemon.groups.process import Base, NodePresence, Run
 from gateway.daemon.groups.work import Work
 from gateway.daemon.hooks import describe_hooks, describe_letters, list_dead_hooks, settle_letters
-from gateway.daemon.part_settings import build_setup_info
 from gateway.daemon.parts import describe_parts
 from gateway.daemon.platforms import list_links
 from gateway.dispatcher.context import GatewayReports
@@ -31,7 +30,6 @@ def build_reports(
         models=lambda: work.agents.now.models,
         restart=partial(restart_gateway, base, run),
         steer=steering.steer,
-        about=lambda: build_setup_info(base.home, base.settings),
         open_page=partial(open_page_for, base, run, presence, people),
         ways_in=lambda: list_links(steering.platforms),
     )

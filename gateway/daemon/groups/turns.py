@@ -19,11 +19,19 @@ from gateway.daemon.groups.process import Base, NodePresence, Run
 from gateway.daemon.groups.reports import build_reports
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.work import Work
+from gateway.daemon.part_settings import build_setup_info
 from gateway.dispatcher.attachments import FindHookFiles, HookFiles, ReplyFiles
 from gateway.dispatcher.audio_messages import AudioMessages
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import CommandTable
-from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.context import (
+    ChatPlaces,
+    DispatcherContext,
+    DispatcherSettings,
+    SpokenWords,
+    TurnAgents,
+    TurnFiles,
+)
 from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.dispatcher.hook_requests import HookRequests
 from gateway.dispatcher.message_events import ReplyHooks
@@ -59,38 +67,30 @@ class Turns(msgspec.Struct, frozen=True):
 def build_turns(
     base: Base, run: Run, presence: NodePresence, storage: Storage, people: People, hooks: Hooks, work: Work
 ) -> Turns:
-    engine, is_shared = base.engine, storage.folders.is_shared
+    engine = base.engine
     outbox, signs = Outbox(engine), TurnSigns(engine)
+    places = ChatPlaces(lambda: build_setup_info(base.home, base.settings), people.access, outbox)
     context = DispatcherContext(
         engine=engine,
         registry=base.registry,
         sessions=storage.sessions,
         outbox=outbox,
         access=people.access,
-        commands=CommandTable(BUILT_IN, hooks.offers.commands, hooks.offers.wait_for_command),
-        choose=partial(choose_agent, people, hooks, work),
-        reports=build_reports(base, run, presence, people, hooks, work),
-        run_id=base.run_id,
-        files=base.home.files,
-        shared_files=storage.files,
-        shared_folders=storage.folders,
-        find_folders=lambda facts: find_turn_folders(work.agents.now.shared_roots, facts) if is_shared else [],
-        plugins=base.home.plugins,
-        find_workspace=lambda facts: work.agents.now.reach.find_workspace(facts),  # noqa: PLW0108 - others come
-        media=work.media,
-        keys=base.settings.sessions,
-        on_skill=hooks.skill_hooks.changed,
-        reach=REACH,
-        unattended=lambda: base.settings.tools.unattended,
-        too_old=base.settings.sessions.too_old or math.inf,
-        redact=base.redactor.clean,
-        activity=storage.activity,
-        usage=people.usage,
         chats=people.chats,
-        heard=people.heard,
-        find_limits=hooks.folder_hooks.find_limits,
-        transcriber=Transcriber(lambda: base.settings, work.voice_programs, base.home.own_folder),
-        speaker=AnswerSpeaker(lambda: base.settings, work.voice_programs, base.home.voice),
+        usage=people.usage,
+        activity=storage.activity,
+        commands=CommandTable(BUILT_IN, hooks.offers.commands, hooks.offers.wait_for_command),
+        reports=build_reports(base, run, presence, people, hooks, work),
+        places=places,
+        agents=TurnAgents(
+            partial(choose_agent, people, hooks, work), hooks.skill_hooks.changed, hooks.folder_hooks.find_limits
+        ),
+        files=build_turn_files(base, storage, work),
+        settings=build_settings(base),
+        voice=SpokenWords(
+            Transcriber(lambda: base.settings, work.voice_programs, base.home.own_folder),
+            AnswerSpeaker(lambda: base.settings, work.voice_programs, base.home.voice),
+        ),
     )
     limits = build_lane_settings(base, people, context, signs)
 
@@ -98,7 +98,7 @@ def build_turns(
         settings = msgspec.structs.replace(limits, note=note)
         return Lanes(engine, storage.sessions, run_turn, settings, node=presence.nodes.name, marks=storage.marks)
 
-    dispatcher = Dispatcher(context, make_lanes, base.tasks, signs)
+    dispatcher = Dispatcher(context, make_lanes, base.tasks, signs, people.heard)
     outbox.begin(build_reply_hooks(base, storage, dispatcher, partial(find_hook_files, base, storage, hooks, work)))
     return Turns(
         outbox,
@@ -108,6 +108,27 @@ def build_turns(
         HookRequests(context, dispatcher.lanes),
         Terminal(engine, dispatcher.receive, TerminalQuestions(context), storage.files),
         signs,
+    )
+
+
+def build_turn_files(base: Base, storage: Storage, work: Work) -> TurnFiles:
+    """Where there is no other gateway, no folder of a turn is shared."""
+    is_shared = storage.folders.is_shared
+    return TurnFiles(
+        base.home.files,
+        storage.files,
+        storage.folders,
+        lambda facts: work.agents.now.reach.find_workspace(facts),  # noqa: PLW0108 - others come
+        lambda facts: find_turn_folders(work.agents.now.shared_roots, facts) if is_shared else [],
+        base.home.plugins,
+        work.media,
+    )
+
+
+def build_settings(base: Base) -> DispatcherSettings:
+    sessions, unattended = base.settings.sessions, lambda: base.settings.tools.unattended
+    return DispatcherSettings(
+        sessions, base.run_id, REACH, unattended, sessions.too_old or math.inf, base.redactor.clean
     )
 
 

@@ -61,7 +61,9 @@ async def test_a_file_is_as_old_as_its_message_whatever_the_wall_clock_says(tmp_
     async with await open_sqlite(tmp_path / "journal.db", clock=machine.clock) as engine:
         machine.wall += jump
         told = IncomingMessage(message("look"), ("a",))
-        parts = SimpleNamespace(engine=engine, shared_files=SharedFiles(engine.files, tmp_path / "files"))
+        parts = SimpleNamespace(
+            engine=engine, files=SimpleNamespace(shared=SharedFiles(engine.files, tmp_path / "files"))
+        )
         context: Any = SimpleNamespace(files=tmp_path / "files", parts=parts)
         (file,) = (await add_files(told.message, told, fetch, context)).attachments
         assert (await anyio.Path(file.path).stat()).st_mtime == BEGUN
