@@ -13,7 +13,7 @@ from gateway.config.settings import SessionSettings
 from gateway.engine.interface import Engine
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import Conflict
-from gateway.lanes.context import LaneSettings
+from gateway.lanes.context import LanePorts, LaneSettings
 from gateway.messages.message import Address, Message
 from gateway.records import records, subjects
 from gateway.sessions.keys import session_key_of
@@ -53,7 +53,8 @@ def message(text: str, chat: str = "1", user: str = "ann", **more: Any) -> Messa
 
 def lane_settings(**more: Any) -> LaneSettings:
     """Limits that no test reaches by chance."""
-    return LaneSettings(**{"sessions": SessionSettings(), **more})
+    ports = {name: more.pop(name) for name in LanePorts.__struct_fields__ if name in more}
+    return LaneSettings(**{"sessions": SessionSettings(), "ports": LanePorts(**ports), **more})
 
 
 def key(chat: str = "1") -> str:

@@ -58,18 +58,30 @@ def interrupt_on_text(message: Message) -> bool:
     return message.kind in ("text", "edit") and not message.text.startswith(COMMAND_SIGNS) and not message.due
 
 
+class LanePorts(msgspec.Struct, frozen=True):
+    """The functions by which lanes ask what they do not know.
+
+    A message that `interrupts` ends the running turn; the transcript then contains both. `find_role` decides who comes
+    first of those that wait for a slot. `listener` transcribes the audio of a turn's messages. `note` adds the pending
+    events of durable hooks to the append that claims or cancels a turn. `arrive` returns the records to write for a
+    reply that arrives with its own record, and a function to call then; None: the reply is sent.
+    """
+
+    interrupts: InterruptsTurn = lambda _message: False
+    find_role: FindRole = lambda _message: "user"
+    note: NoteClaim = ignore_claim
+    arrive: FindArrival = lambda _owed: None
+    listener: AudioListener | None = None
+
+
 class LaneSettings(msgspec.Struct, frozen=True):
     """Limits and behaviour of lanes; times are in seconds.
 
-    One turn answers at most `folded` waiting messages together: those that are one text in pieces. A message that
-    `interrupts` ends the running turn; the transcript then contains both. A turn is cancelled after `attempts` failed
-    tries, after the process died in its code `deaths` times, or when it would run again after `longest`. A person who
-    waits longer than `patience` for a slot gets a message once with their place in line; `find_role` decides who comes
-    first. While `backlog` sessions have work, the gateway takes no further message and the networks keep them.
-    `listener` transcribes the audio of a turn's messages. `note` adds the pending events of durable hooks to the append
-    that claims or cancels a turn. `arrive` returns the records to write for a reply that arrives with its own record,
-    and a function to call then; None: the reply is sent. A turn whose message was edited runs again after `calm`: one
-    edit often follows another.
+    One turn answers at most `folded` waiting messages together: those that are one text in pieces. A turn is cancelled
+    after `attempts` failed tries, after the process died in its code `deaths` times, or when it would run again after
+    `longest`. A person who waits longer than `patience` for a slot gets a message once with their place in line. While
+    `backlog` sessions have work, the gateway takes no further message and the networks keep them. A turn whose message
+    was edited runs again after `calm`: one edit often follows another. `ports` are what lanes ask others.
     """
 
     sessions: SessionSettings
@@ -86,11 +98,7 @@ class LaneSettings(msgspec.Struct, frozen=True):
     lease: float = 10.0
     ack_wait: float = ACK_WAIT
     apology: str = APOLOGY
-    interrupts: InterruptsTurn = lambda _message: False
-    find_role: FindRole = lambda _message: "user"
-    note: NoteClaim = ignore_claim
-    arrive: FindArrival = lambda _owed: None
-    listener: AudioListener | None = None
+    ports: LanePorts = LanePorts()
 
 
 class LaneContext(msgspec.Struct, frozen=True):

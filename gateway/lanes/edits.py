@@ -123,7 +123,7 @@ async def has_new_edit(context: LaneContext, session: Session, turn: OpenTurn) -
     said = [message for _, message in await read_open(context.engine, session, turn)]
     found = await read_inbound(context.engine, session.key, session.upto)  # as far as lanes look for waiting messages
     return any(
-        seq > turn.on and seq not in turn.edits and context.settings.interrupts(edit) and is_edit_of(edit, one)
+        seq > turn.on and seq not in turn.edits and context.settings.ports.interrupts(edit) and is_edit_of(edit, one)
         for seq, edit in found
         for one in said
     )

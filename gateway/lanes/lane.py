@@ -157,7 +157,7 @@ async def _find_spoken(context: LaneContext, session: Session, found: FoundMessa
     known = await read_transcriptions(context.engine, session.key, found)
     stop = find_stop(known)
     found, is_stopped = found[: _count_continuing(found, stop)], found[0][0] <= stop
-    audio = [] if is_stopped else find_audio_jobs(known, found, context.settings.listener)
+    audio = [] if is_stopped else find_audio_jobs(known, found, context.settings.ports.listener)
     job = _make_job(uuid.uuid4().hex, 1, [(seq, put_words(seq, message, known)) for seq, message in found])
     return msgspec.structs.replace(job, audio=tuple(audio), is_stopped=is_stopped)
 
@@ -220,7 +220,7 @@ class Lane:
         if not self.job:
             return False
         for seq, message in await read_inbound(self._context.engine, self.key, self.job.on):
-            if self._context.settings.interrupts(message):
+            if self._context.settings.ports.interrupts(message):
                 self.interrupt_by(seq, message)
         return True
 
@@ -305,10 +305,10 @@ class Lane:
     async def _listen(self, session: Session, job: TurnJob) -> None:
         """Have audio transcribed; the next look then makes the turn of the words."""
         settings = self._context.settings
-        assert settings.listener
+        assert settings.ports.listener
         told = partial(self.say_busy, job.messages[-1], job.seqs[0])
         transcriber = AudioTranscriber(
-            self._context.engine, settings.listener, session, settings.listener.patience, settings.release
+            self._context.engine, settings.ports.listener, session, settings.ports.listener.patience, settings.release
         )
         try:
             with anyio.CancelScope() as self._listening:
@@ -381,7 +381,7 @@ class Lane:
         owed = await gather_owed_events(self._context, session, job)
         begun = reduce(lambda state, record: apply_record(state, record, state.seq + 1), written, session)
         begins = bool(written) or (job.resumed and _begins_session(session))
-        await self._context.settings.note(TurnStart(job.turn_id, begun, job.messages, job.resumed, begins, owed))
+        await self._context.settings.ports.note(TurnStart(job.turn_id, begun, job.messages, job.resumed, begins, owed))
         events, puts = owed.waiting, make_owed_puts(owed.waiting, self.key)
         claim = records.Claim(
             turn_id=job.turn_id,
@@ -452,7 +452,7 @@ class Lane:
         dead = [_dead(self.key, job, at, reason, tries, now) for at in range(len(job.messages))]
         owed = await gather_owed_events(self._context, session, job)
         given_up = TurnStart(job.turn_id, session, job.messages, True, False, owed, reason, text)
-        await self._context.settings.note(given_up)
+        await self._context.settings.ports.note(given_up)
         put = records.make_reply_put(apology, self.key, job.turn_id, now, person=job.person)
         extra = [put, *dead, *make_owed_puts(owed.waiting, self.key)]
         await self._context.sessions.append(session, done, extra=extra)
@@ -485,7 +485,7 @@ def _find_rank(context: LaneContext, job: TurnJob, *, is_backlog: bool) -> int:
     asked = job.messages[0]
     if asked.kind == "internal" or is_backlog:
         return UNAWAITED
-    return rank_of(context.settings.find_role(asked) or "guest")
+    return rank_of(context.settings.ports.find_role(asked) or "guest")
 
 
 def _lane_turn(claim: TurnClaim) -> LaneTurn:

@@ -253,7 +253,7 @@ class Lanes:
     def _look_at(self, lane: Lane, record: Record) -> None:
         """Interrupt the running turn if the message requires it."""
         kept = records.decode(record.data)
-        if isinstance(kept, records.InboundMessage) and self._context.settings.interrupts(kept.message):
+        if isinstance(kept, records.InboundMessage) and self._context.settings.ports.interrupts(kept.message):
             lane.interrupt_by(record.seq, kept.message)
 
     async def _obey_control(self, asked: Tail) -> None:

@@ -205,7 +205,7 @@ class TurnClaim:
             )
             for reply in replies
         ]
-        arrivals = [arrival for one in owed if (arrival := self._context.settings.arrive(one))]
+        arrivals = [arrival for one in owed if (arrival := self._context.settings.ports.arrive(one))]
         if len(arrivals) < len(owed):
             return [*map(records.put_reply, owed)], []
         beside = [put for puts, _ in arrivals for put in puts]

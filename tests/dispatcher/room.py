@@ -44,6 +44,7 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.lanes.context import LaneSettings
 from gateway.lanes.lanes import Lanes
+from gateway.lanes.turn import NoteClaim, RunTurn
 from gateway.lanes.turn_claim import write_decisions
 from gateway.messages.message import Address, Message, Receipt, Reply
 from gateway.outbox.interface import LiveTransport
@@ -262,7 +263,11 @@ async def chat(
     house, heard = build_context(given | house_facts), HeardMessages(engine, chats.is_heard)
     async with hooks, anyio.create_task_group() as tasks:
         settings, signs, make = lanes or lane_settings(), TurnSigns(engine), partial(Lanes, engine, sessions)
-        dispatcher = Dispatcher(house, lambda work, note: make(work, replace(settings, note=note)), tasks, signs, heard)
+
+        def make_lanes(work: RunTurn, note: NoteClaim) -> Lanes:
+            return make(work, replace(settings, ports=replace(settings.ports, note=note)))
+
+        dispatcher = Dispatcher(house, make_lanes, tasks, signs, heard)
         files_of_replies = ReplyFiles(shared_files, partial(find_files, workspace))
         write, approvals = partial(write_decisions, engine, sessions), dispatcher.approvals
         unshown = dispatcher.refuse_unshown

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from gateway.config.settings import SessionSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError
-from gateway.lanes.context import interrupt_on_text
+from gateway.lanes.context import LanePorts, interrupt_on_text
 from gateway.records import subjects
 from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import chain, key, message, replies, until
@@ -36,7 +36,7 @@ async def test_an_owner_is_answered_while_1500_guests_wait_for_a_model_that_is_h
     """Counted: the owner's is the ninth turn to begin, and no other of 1,500 that came before has begun meanwhile."""
     work = Watched()
     work.acts["guest"] = work.hold
-    settings = replace(QUICK, find_role=lambda said: "owner" if said.user_id == "ann" else "guest")
+    settings = replace(QUICK, ports=LanePorts(find_role=lambda said: "owner" if said.user_id == "ann" else "guest"))
     async with served(engine, work, settings) as desk:
         said = [(message("guest", f"c{n}", f"p{n}"), key(f"c{n}")) for n in range(1500)]
         for start in range(0, 1500, 500):

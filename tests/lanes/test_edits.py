@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.engine.interface import Engine
-from gateway.lanes.context import interrupt_on_text
+from gateway.lanes.context import LanePorts, interrupt_on_text
 from gateway.lanes.edits import fold_edits
 from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.message import Attachment
@@ -18,7 +18,7 @@ from gateway.sessions.repository import SessionRepository
 from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import key, message, replies, turn_chain, until
 
-CORRECTED = replace(QUICK, interrupts=interrupt_on_text, calm=0.01)
+CORRECTED = replace(QUICK, ports=LanePorts(interrupts=interrupt_on_text), calm=0.01)
 
 
 async def polite(turn: LaneTurn) -> LaneResult:

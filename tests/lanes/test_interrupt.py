@@ -6,6 +6,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from gateway.engine.interface import Engine
+from gateway.lanes.context import LanePorts
 from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.transcript import Entry, ToolCall
 from gateway.records import records
@@ -90,7 +91,7 @@ async def test_by_default_a_message_waits_until_the_turn_is_done(engine: Engine)
 
 @pytest.mark.parametrize("act", [polite, deaf])
 async def test_a_message_that_interrupts_ends_the_turn_and_both_texts_are_kept(engine: Engine, act) -> None:
-    settings = replace(QUICK, interrupts=lambda message: message.text.startswith("no"))
+    settings = replace(QUICK, ports=LanePorts(interrupts=lambda message: message.text.startswith("no")))
     async with served(engine, Watched({"work": act}), settings) as desk:
         await desk.say("work")
         await desk.running(1)

@@ -38,7 +38,7 @@ from gateway.dispatcher.message_events import ReplyHooks
 from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.dispatcher.turn_signs import TurnSigns
 from gateway.hooks.folders.reach import HookLimits
-from gateway.lanes.context import LaneSettings, interrupt_on_text
+from gateway.lanes.context import LanePorts, LaneSettings, interrupt_on_text
 from gateway.lanes.lanes import Lanes
 from gateway.lanes.turn import NoteClaim, RunTurn
 from gateway.lanes.turn_claim import write_decisions
@@ -92,10 +92,10 @@ def build_turns(
             AnswerSpeaker(lambda: base.settings, work.voice_programs, base.home.voice),
         ),
     )
-    limits = build_lane_settings(base, people, context, signs)
+    ports = build_lane_ports(base, people, context, signs)
 
     def make_lanes(run_turn: RunTurn, note: NoteClaim) -> Lanes:
-        settings = msgspec.structs.replace(limits, note=note)
+        settings = LaneSettings(base.settings.sessions, ports=msgspec.structs.replace(ports, note=note))
         return Lanes(engine, storage.sessions, run_turn, settings, node=presence.nodes.name, marks=storage.marks)
 
     dispatcher = Dispatcher(context, make_lanes, base.tasks, signs, people.heard)
@@ -132,9 +132,8 @@ def build_settings(base: Base) -> DispatcherSettings:
     )
 
 
-def build_lane_settings(base: Base, people: People, context: DispatcherContext, signs: TurnSigns) -> LaneSettings:
-    return LaneSettings(
-        base.settings.sessions,
+def build_lane_ports(base: Base, people: People, context: DispatcherContext, signs: TurnSigns) -> LanePorts:
+    return LanePorts(
         arrive=context.outbox.arrive,
         listener=AudioMessages(context, signs),
         find_role=people.access.find_role,
