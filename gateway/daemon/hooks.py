@@ -24,9 +24,9 @@ from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.services import FileWriter, FileWriters, FindFiles, HookEnvironment, MatchPattern
+from gateway.hooks.folders.services import HookEnvironment, HookPorts
 from gateway.hooks.folders.sources import Source
-from gateway.hooks.folders.stats import NEEDS_ATTENTION, HookCall, HookState, HookStatus
+from gateway.hooks.folders.stats import NEEDS_ATTENTION, HookState, HookStatus
 from gateway.messages.message import ChatType
 from gateway.roles import ROLES, Role, is_admin
 from gateway.schedule import HookPresence, ScheduledHook
@@ -74,13 +74,7 @@ def list_own_values(configuration: Configuration) -> dict[str, tuple[str, ...]]:
 
 
 def build_hook_environment(
-    home: Home,
-    configuration: Configuration,
-    platforms: tuple[str, ...],
-    *file_writers: FileWriter,
-    match: MatchPattern | None = None,
-    follow_call: Callable[[HookCall], None] | None = None,
-    find_files: FindFiles | None = None,
+    home: Home, configuration: Configuration, platforms: tuple[str, ...], ports: HookPorts | None = None
 ) -> HookEnvironment:
     return HookEnvironment(
         environ=add_hermes_variables(configuration),
@@ -93,10 +87,7 @@ def build_hook_environment(
         public=list_public_variables(configuration.schema, configuration.settings),
         mark=mark_of(home.lock),
         known_values=list_own_values(configuration),
-        file_writer=FileWriters(*file_writers),
-        match=match,
-        follow_call=follow_call,
-        find_files=find_files,
+        ports=ports or HookPorts(),
     )
 
 

@@ -60,7 +60,7 @@ def can_change(registry: HookRegistry, names: tuple[str, ...]) -> bool:
 
     A hook that intercepts each piece has done so there.
     """
-    able = {hook.key for hook in registry.at(*names) if hook.intercepts and hook.rewords}
+    able = {hook.key for hook in registry.at(*names) if hook.intercepts and hook.traits.rewords}
     return bool(able) and not able <= {hook.key for hook in registry.at(PIECE) if hook.intercepts}
 
 

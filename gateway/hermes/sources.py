@@ -357,7 +357,7 @@ class ShellHookSource(ConfigSource):
             return shell_digest_of(entry, self.path.parent) if entry else ""
 
         options = manifest.options
-        match = services.environment.match
+        match = services.environment.ports.match
         dialect = ShellHookDialect(
             version.name, options["event"], options["matcher"], version.digest, current_digest, match
         )
@@ -396,7 +396,7 @@ class WebhookSource(ConfigSource):
         key = services.environment.environ[manifest.secret_env].encode() if manifest.secret_env else None
         remote = await Remote.open(RemoteSpec(manifest.folder, manifest.url, is_local=True), time.time, make_message_id)
         return OutboundWebhook(
-            remote, manifest.options["events"], manifest.options["matcher"], key, services.environment.match
+            remote, manifest.options["events"], manifest.options["matcher"], key, services.environment.ports.match
         )
 
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, ClassVar, TypeAlias, get_args
+from typing import Any, ClassVar, NamedTuple, TypeAlias, get_args
 
 from gateway.errors import HookError, describe_error
 from gateway.events import OnError
@@ -38,16 +38,32 @@ class RepeatFilter:
         return True
 
 
+class HookTraits(NamedTuple):
+    """What is known of a hook beside its registration.
+
+    `guards`: events that its failure denies, whatever `on_error` says. `rewords`: it may change text for people.
+    `left_out`: fields that it does not read. `remedy`: the advice when its failure denies something. `note` gets
+    remarks about its answers; without it they go to the log.
+    """
+
+    guards: Container[str] = ()
+    rewords: bool = True
+    left_out: Container[str] = ()
+    remedy: str = ""
+    note: Remark | None = None
+
+
+PLAIN = HookTraits()
+
+
 @dataclass(slots=True, eq=False)
 class Hook:
     """A function that events call. `fn` is the registered function; `call` adds the hook's own time limit.
 
     `key` is its name: the given one, or that of its function. `owner` selects the bag of `event.own`: hooks with the
     same given key (those of a folder) share one, any other hook has its own. `number` is the order of registration in a
-    scope. `guards`: events that its failure denies, whatever `on_error` says. `rewords`: it may change text for people.
-    `left_out`: fields that it does not read. `remedy`: the advice when its failure denies something. `note` gets
-    remarks about its answers; without it they go to the log. `failures` counts failed calls, `dropped` the events that
-    an observer missed because it was too slow.
+    scope. `traits` are what its folder knows of it. `failures` counts failed calls, `dropped` the events that an
+    observer missed because it was too slow.
     """
 
     # the event waits for it, and it may change and stop things; else it only observes
@@ -64,11 +80,7 @@ class Hook:
     number: int = field(init=False, default=0, repr=False)
     failures: int = field(init=False, default=0, repr=False)
     dropped: int = field(init=False, default=0, repr=False)
-    guards: Container[str] = field(init=False, default=(), repr=False)
-    rewords: bool = field(init=False, default=True, repr=False)
-    left_out: Container[str] = field(init=False, default=(), repr=False)
-    remedy: str = field(init=False, default="", repr=False)
-    note: Remark | None = field(init=False, default=None, repr=False)
+    traits: HookTraits = field(init=False, default=PLAIN, repr=False)
     _repeats: RepeatFilter = field(init=False, default_factory=RepeatFilter, repr=False)
 
     def __post_init__(self) -> None:
@@ -100,10 +112,10 @@ class Hook:
 
     def remark(self, text: str) -> None:
         """Report a part of its answer that has no effect."""
-        if self.note is None:
+        if self.traits.note is None:
             log.warning("%s %s", self.key, text, extra={"hook": self.key})
         else:
-            self.note(text)
+            self.traits.note(text)
 
     def failed(self, name: str, error: BaseException) -> None:
         """Count a failed call, and log it unless the same was just logged."""

@@ -167,8 +167,8 @@ def _outcome_of_failure(hook: Hook, event: Event, error: BaseException, said: st
             raise error
         raise HookError(f"{hook} failed at {event.name}: {describe_error(error)}") from error
     hook.failed(event.name, error)
-    if hook.on_error != "deny" and event.name not in hook.guards:
+    if hook.on_error != "deny" and event.name not in hook.traits.guards:
         return None
     why = said or (f": {error}" if isinstance(error, HookError) else f" ({type(error).__name__}).")
-    helps = f"\n{hook.remedy}" if hook.remedy not in why else ""
+    helps = f"\n{hook.traits.remedy}" if hook.traits.remedy not in why else ""
     return Deny(f"{hook} guards this and failed{why}{helps}")

@@ -92,7 +92,7 @@ class HookScope:
     def reads(self, name: str, field: str) -> bool:
         """Return True if any hook reads this field. Busy code asks this before it builds a large one."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
-        return not all(field in hook.left_out for hook in plan.hooks)
+        return not all(field in hook.traits.left_out for hook in plan.hooks)
 
     def emit(self, name: str, /, **fields: Any) -> None:
         """Work as `HookRegistry.emit`, in this turn."""

@@ -17,7 +17,7 @@ A placeholder is a message in its place like every other: it does not appear bef
 
 import logging
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -32,6 +32,16 @@ from gateway.records import records, subjects
 log = logging.getLogger(__name__)
 
 MAX_FAILURES = 3
+
+
+@dataclass(slots=True)
+class SentParts:
+    """What the network has of a reply that grows."""
+
+    ids: MessageIds | None = None
+    is_drafted: bool = False
+    finished: int = 0  # parts that do not change when the text continues
+    failures: int = 0
 
 
 class Stream:
@@ -49,10 +59,7 @@ class Stream:
         self._settings = settings
         self._place = subjects.place_of(reply.address)
         self._text = ""
-        self._ids: MessageIds | None = None
-        self._is_drafted = False
-        self._finished = 0  # parts that do not change when the text continues
-        self._failures = 0
+        self._sent = SentParts()
         self.shown_at = -math.inf  # when the network last took text of it
         self._gone_at = math.inf  # until when it waits for the writer
         self._news = anyio.Event()
@@ -69,7 +76,7 @@ class Stream:
         if piece.is_over:
             self.rest()
         elif piece.at == 0 and piece.text != self._text:
-            self._finished = self._finished if piece.text.startswith(self._text) else 0
+            self._sent.finished = self._sent.finished if piece.text.startswith(self._text) else 0
             self._text = piece.text
             self._news.set()
         elif piece.at and piece.at == len(self._text):
@@ -103,7 +110,7 @@ class Stream:
 
     async def _show_all(self) -> None:
         """Display text until all of it is shown, or it fails too often."""
-        while not self._closing.is_set() and self._failures < MAX_FAILURES:
+        while not self._closing.is_set() and self._sent.failures < MAX_FAILURES:
             await self._wait_for_news()
             await self._wait_for_earlier_replies()
             if self._text and not self._closing.is_set():
@@ -114,7 +121,7 @@ class Stream:
 
     async def _wait_for_news(self) -> None:
         """Wait for text; a draft is also shown again in time, because it disappears."""
-        again = anyio.current_time() + (self._settings.draft_lasts if self._is_drafted else math.inf)
+        again = anyio.current_time() + (self._settings.draft_lasts if self._sent.is_drafted else math.inf)
         while not self._news.is_set() and anyio.current_time() < again:
             with anyio.CancelScope(deadline=min(again, self._gone_at)):
                 await self._news.wait()
@@ -124,26 +131,28 @@ class Stream:
 
     async def _wait_for_earlier_replies(self) -> None:
         """Wait until earlier replies of the place are sent, or the stream is closed."""
-        while self._ids is None and not self._closing.is_set() and await has_owed_replies(self._engine, self._place):
+        while (
+            self._sent.ids is None and not self._closing.is_set() and await has_owed_replies(self._engine, self._place)
+        ):
             await self._wait_or_close(self._settings.edit_pause)
 
     async def _try_to_show(self, reply: Reply) -> None:
         before, self.shown = self.shown, None
         try:
             self.shown = await self._show_parts(reply, before)
-            self._failures, self.shown_at = 0, anyio.current_time()
+            self._sent.failures, self.shown_at = 0, anyio.current_time()
         except AdapterError as error:
             if error.retry_after:  # nothing was done
                 self.shown = before
                 self._news.set()
-            self._failures = MAX_FAILURES if error.permanent else self._failures + 1
+            self._sent.failures = MAX_FAILURES if error.permanent else self._sent.failures + 1
             log.info("a piece of reply %s is not shown: %s", reply.id, error)
             await self._wait_or_close(error.retry_after or self._settings.edit_pause)
         except EngineError as error:
-            self._failures += 1
+            self._sent.failures += 1
             log.info("a piece of reply %s is not shown: %s", reply.id, error)
         except Exception:  # an SDK's own fault; the delivery will report it
-            self._failures = MAX_FAILURES
+            self._sent.failures = MAX_FAILURES
             log.exception("reply %s is no longer shown while it is written", reply.id)
 
     async def _show_parts(self, reply: Reply, before: Reply | None) -> Reply | None:
@@ -151,7 +160,7 @@ class Stream:
         ids, count = await self._load(), self._transport.texts(reply)
         is_whole = len(ids) < 2 or (before is not None and reply.text.startswith(before.text))
         for part in range(max(0, len(ids) - 1), count):
-            is_last, self._is_drafted = part == count - 1, False
+            is_last, self._sent.is_drafted = part == count - 1, False
             if part == len(ids):
                 if is_last and await self._draft(reply, part):
                     break
@@ -159,21 +168,21 @@ class Stream:
                 before = reply
             elif is_last:
                 await self._transport.grow(reply, part, ids[part], before)
-            if not is_last and part >= self._finished:
+            if not is_last and part >= self._sent.finished:
                 await self._transport.finish(reply, part, ids[part], before)
-                self._finished = part + 1
+                self._sent.finished = part + 1
         return reply if is_whole and count >= len(ids) else None
 
     async def _draft(self, reply: Reply, part: int) -> bool:
         if self._transport.capability(reply.address).can_draft:
-            self._is_drafted = await self._transport.draft(reply, part)
-        return self._is_drafted
+            self._sent.is_drafted = await self._transport.draft(reply, part)
+        return self._sent.is_drafted
 
     async def _begin(self, reply: Reply, part: int, ids: MessageIds) -> MessageIds:
         intent = records.SendIntent(out=0, reply_id=reply.id, part=part, message_ids=ids)
         await write_shown_part(self._engine, self._place, intent)
         with anyio.CancelScope(shield=True):
-            ids = self._ids = (*ids, await self._transport.begin(reply, part, nonce_of(reply.id, part)))
+            ids = self._sent.ids = (*ids, await self._transport.begin(reply, part, nonce_of(reply.id, part)))
             shown = records.SendSucceeded(out=0, reply_id=reply.id, part=part, message_ids=ids, last=False)
             await write_shown_part(self._engine, self._place, shown)
         return ids
@@ -188,9 +197,9 @@ class Stream:
 
     async def _load(self) -> MessageIds:
         """Return the ids of the displayed parts, at first those of an earlier run of the turn."""
-        ids = self._ids
+        ids = self._sent.ids
         if ids is None:
-            ids = self._ids = await find_shown_parts(self._engine, self._transport, self.reply)
+            ids = self._sent.ids = await find_shown_parts(self._engine, self._transport, self.reply)
         return ids
 
     async def _wait_or_close(self, seconds: float) -> None:

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from gateway.hooks import Deny, End, HookRegistry
+from gateway.hooks.hook import HookTraits
 
 FAILURES = [RuntimeError("broken"), SystemExit(3), TimeoutError("late"), OSError("gone")]
 
@@ -168,7 +169,7 @@ async def test_all_hooks_of_an_event_have_one_limit_and_who_guards_denies_when_i
     hooks.on("tool:before", lambda event: anyio.sleep_forever(), key="slow")
     hooks.on("tool:before", seen.append, key="late")
     guard = hooks.on("tool:before", seen.append, key="guard", on_error="deny")
-    guard.hooks[0].remedy = "switch it off"
+    guard.hooks[0].traits = HookTraits(remedy="switch it off")
     hooks.on("tool:before", seen.append, key="later")
     async with hooks:
         event = await hooks.run("tool:before", tool="x")

@@ -15,6 +15,7 @@ from gateway.hermes.plugin_host import Plugins
 from gateway.hermes.session_list import SessionList
 from gateway.hermes.state_follower import StateFollower
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.services import FileWriters, HookPorts
 from gateway.hooks.folders.sources import Source
 from gateway.parser.parser_process import ParserProcess
 
@@ -40,17 +41,15 @@ def build_hooks(base: Base, presence: NodePresence, storage: Storage) -> Hooks:
     session_list = SessionList(home, base.engine, storage.sessions, state_follower.is_foreign)
     parser = ParserProcess(base.fork_server, home.logs / "parser.log")
     traces = build_traces(base, node) if settings.traces.endpoint else None
-    around = build_hook_environment(
-        home,
-        base.current.configuration,
-        (PLATFORM, *{one.platform for one in list_enabled(settings.platforms)}),
-        state_follower,
-        session_list,
-        match=parser.match,
-        follow_call=traces.note_call if traces else None,
-        find_files=storage.find_files,
+    ports = HookPorts(
+        FileWriters(state_follower, session_list),
+        parser.match,
+        traces.note_call if traces else None,
+        storage.find_files,
+        storage.marks.tools,
     )
-    around = msgspec.structs.replace(around, tools=storage.marks.tools)
+    served = (PLATFORM, *{one.platform for one in list_enabled(settings.platforms)})
+    around = build_hook_environment(home, base.current.configuration, served, ports)
     own = add_agent_hooks(settings)
     folder_hooks = FolderHooks(base.registry, base.fork_server, base.engine, own, around, node)
     skill_hooks, offers = SkillHooks(base.engine, home), Plugins(folder_hooks.plugin_tools)

@@ -53,7 +53,7 @@ class CallOutcomes:
     def show(self, name: str, given: Mapping[str, Any]) -> None:
         shown = CallEvent(self.record.last_fired, name, given)
         self.record.given = (*self.record.given, shown)[-MAX_GIVEN:]
-        if follow := self._services.environment.follow_call:
+        if follow := self._services.environment.ports.follow_call:
             follow(HookCall(self._name, name, given, self.record.traces[-1]))
 
     def answered(self, name: str, seconds: float, outcome: str) -> None:

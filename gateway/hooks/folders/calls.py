@@ -210,7 +210,7 @@ class HookCalls:
             self.record.skipped += 1
 
     async def _wait_for_files(self, event: Event) -> None:
-        if (writer := self._services.environment.file_writer) and self._manifest.files:
+        if (writer := self._services.environment.ports.file_writer) and self._manifest.files:
             await writer.wait_for_files(self._manifest.files, event)
 
     async def deliver(self, name: str, event: Event, remark: Remark | None = None) -> None:
@@ -250,7 +250,7 @@ class HookCalls:
             raise
 
     def _note_told(self, batch: Sequence[OwedDelivery], found: BatchOutcome, told: list[HookFailed | None]) -> None:
-        shown = 0 if self._services.environment.follow_call else len(found.seconds) - MAX_GIVEN
+        shown = 0 if self._services.environment.ports.follow_call else len(found.seconds) - MAX_GIVEN
         for place, (one, seconds) in enumerate(zip(batch, found.seconds, strict=False)):
             failure = found.failed.get(place)
             told.append(failure)

@@ -195,7 +195,7 @@ class DurableDelivery:
             record(names, self._record, key=RECORDER_KEY, is_written=is_written) if names else Subscription()
         )
         for hook in self._subscription.hooks:
-            hook.left_out = left_out
+            hook.traits = hook.traits._replace(left_out=left_out)
         before.remove()
 
     def _record(self, event: QueuedEvent, owed: OwedEvents | None) -> None:
@@ -351,7 +351,7 @@ class DurableConsumer:
             self._breaker.left()
             await fetched.settle(delivery)
             return
-        if find_files := self._shared.services.environment.find_files:
+        if find_files := self._shared.services.environment.ports.find_files:
             event = Event(name, await find_files(event))
         try:
             with use_cause((str(event.get("id", "")), depth)):

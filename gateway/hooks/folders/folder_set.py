@@ -131,7 +131,7 @@ class SourceSet:
         return check_readiness(unread, self._services, self.switches, self.kept.find_manifest(version.name))
 
     def _is_tools_doing(self, at: float) -> bool:
-        tools = self._services.environment.tools
+        tools = self._services.environment.ports.tools
         return tools is not None and tools.may_have_changed(at)
 
     def _judge(self, version: HookVersion) -> HookVersion:
@@ -298,7 +298,7 @@ class FolderSet:
         for name in self.sources.kept:
             if _is_missing(found.get(name)):
                 self.sources.hold_removed(name)
-        if tools := self._services.environment.tools:
+        if tools := self._services.environment.ports.tools:
             _list_named(self.hooks, changed := dict[Path, int]())
             tools.on_end = lambda: self.touch(_list_named(self.hooks, changed))
         for task in (self._settle, self._refresh_touched, self.sources.kept.run):

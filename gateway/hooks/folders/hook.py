@@ -30,6 +30,7 @@ from gateway.hooks.folders.readiness import READS_UNKNOWN
 from gateway.hooks.folders.services import HookRights, HookServices, MatchPattern, WaitUntilTold
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import DecisionFailures, HookState
+from gateway.hooks.hook import HookTraits
 from gateway.hooks.hook_words import watch_words
 from gateway.hooks.mailbox import Observer
 from gateway.hooks.patterns import EventSelector
@@ -92,18 +93,18 @@ class FolderSubscription:
                 names, decide, order=order, when=when, on_error=manifest.on_error, key=self._name
             )
             parts.append(decides)
+            guards, helps = EventSelector(manifest.guards), describe_help(self._name)
+            traits = HookTraits(guards, manifest.rewords, manifest.left_out, helps, self._calls.remarks.add)
             for hook in decides.hooks:
-                hook.guards = EventSelector(manifest.guards)
-                hook.rewords, hook.remedy = manifest.rewords, describe_help(self._name)
-                hook.note = self._calls.remarks.add
+                hook.traits = traits
         if observes:
             watched = self._registry.watch(
                 observes, self._calls.observe, when=when, mode=mode, max=limit, key=self._name
             )
             parts.append(watched)
+            for hook in watched.hooks:
+                hook.traits = HookTraits(left_out=manifest.left_out)
         before, self._current, self._terms = self._current, Subscription.join(parts), terms
-        for hook in self._current.hooks:
-            hook.left_out = manifest.left_out
         self._current.replace(before)
         self._count_lost(before)
 
@@ -427,7 +428,7 @@ class FolderHook:
         self.process.enter(state, f"{reason}; {meanwhile}" if meanwhile else reason)
         if version.denied:
             why = self._services.redact(f"it is {state}: {reason[:MAX_REFUSAL]}")
-            self.subscription.guard(version, version.denied, why, self._services.environment.match)
+            self.subscription.guard(version, version.denied, why, self._services.environment.ports.match)
         else:
             self.subscription.end()
         if version.is_off or not self.is_here:  # where its folder is, it is owed what happens

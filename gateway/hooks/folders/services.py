@@ -92,6 +92,21 @@ FindFiles: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """The fields of an event, with the files that they name where those lie here."""
 
 
+class HookPorts(msgspec.Struct, frozen=True):
+    """The parts of the gateway that hooks need besides the registry.
+
+    `match` tests whether a pattern that is not ours means one of some names; without it nothing waits. `follow_call`
+    notes each call of a hook when it is over. `find_files` names the files of an event where they lie here: a durable
+    hook gets events of other gateways, too. `tools`: when tools were at work.
+    """
+
+    file_writer: FileWriter | None = None
+    match: MatchPattern | None = None
+    follow_call: Callable[[HookCall], None] | None = None
+    find_files: FindFiles | None = None
+    tools: ToolTimes | None = None
+
+
 class HookEnvironment(msgspec.Struct, frozen=True):
     """What hooks find around them.
 
@@ -100,12 +115,8 @@ class HookEnvironment(msgspec.Struct, frozen=True):
     name; `packages` is where the interpreter of the workers looks. `retries` are the seconds between the deliveries of
     what a durable hook failed at. `redactor` takes secrets out of what hooks say of their failures and print: a hook
     may be given some, and an error of its own may hold one. `public` are variables that are known to hold no secret.
-    `known_values`: what of ours can stand in the fields of events. `match` tries patterns that are not ours, whether
-    one of some names is meant; where there is none, nobody waits.
-    `mark` is that of the home, by which processes are found that hooks leave behind.
-    `follow_call` is told of each call of a hook when it is over. `find_files` names the files of an event where they
-    lie here: what a durable hook is told may have happened at another gateway.
-    `is_offline`: they reach no network, where the kernel can forbid it. `tools`: when tools were at work.
+    `known_values`: what of ours can stand in the fields of events. `mark` is that of the home, by which processes are
+    found that hooks leave behind. `is_offline`: they reach no network, where the kernel can forbid it.
     """
 
     environ: Mapping[str, str]
@@ -121,11 +132,7 @@ class HookEnvironment(msgspec.Struct, frozen=True):
     known_values: Mapping[str, Collection[str]] = msgspec.field(default_factory=dict)
     mark: str = ""
     is_offline: bool = False
-    file_writer: FileWriter | None = None
-    match: MatchPattern | None = None
-    follow_call: Callable[[HookCall], None] | None = None
-    find_files: FindFiles | None = None
-    tools: ToolTimes | None = None
+    ports: HookPorts = HookPorts()
 
     def environ_of(self, manifest: Manifest, is_placed: bool = True) -> dict[str, str]:
         """The environment that this hook's process has; all of it. `is_placed`: its owner put it there by hand.

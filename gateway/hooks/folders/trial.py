@@ -20,7 +20,7 @@ from gateway.hooks.folders.handlers import HandlerTargets, ask_version, describe
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.services import HookServices, check_request
 from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.hook import Hook, Remark
+from gateway.hooks.hook import Hook, HookTraits, Remark
 from gateway.hooks.outcomes import OutcomeCollector
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires.event_calls import CallTerms
@@ -178,7 +178,7 @@ def _list_obstacles(version: HookVersion, manifest: Manifest, event: Event) -> I
 def _judge_answer(event: Event, answer: Any, remark: Remark) -> None:
     """Have it weighed as the registry does."""
     hook, known = Hook(_judge_answer, (event.name,)), get_event_spec(event.name)
-    hook.note = remark
+    hook.traits = HookTraits(note=remark)
     OutcomeCollector(event, known.outcomes if known else None).take(hook, answer)
 
 

@@ -99,8 +99,11 @@ class ForkServerProcess:
         self.trouble = ""
         self.mark = make_mark(settings.mark)
         self._socket, self._process = _start_process(settings, self.mark)
-        self.pid = self._process.pid
         self._loop.add_reader(self._socket, self._read)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def add(self, verb: str, number: int, process: ServedProcess, descriptors: Sequence[int]) -> None:
         """Request a process: `start` makes a worker, `run` the keeper of a command."""

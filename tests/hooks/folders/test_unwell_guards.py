@@ -21,6 +21,7 @@ from gateway.hermes.config import HermesConfig
 from gateway.hermes.sources import HermesFolderSource, PluginSource, ShellHookSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.services import HookPorts
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.testing.memory_engine import MemoryEngine
@@ -163,7 +164,7 @@ class Guarded:
 
     @asynccontextmanager
     async def serving(self, *, settled: bool = True) -> AsyncIterator[None]:
-        around = replace(self.home.environment(), tools=self.tools)
+        around = replace(self.home.environment(), ports=HookPorts(tools=self.tools))
         async with ForkServerClient(SETTINGS) as fork_server, HookRegistry() as self.registry:
             self.service = FolderHooks(self.registry, fork_server, self.engine, self.settings, around)
             async with self.service.running(self.list_sources(), self.home.grant):
