@@ -19,7 +19,7 @@ from gateway.agent.operation import Operation, OperationResult, apologise, run_o
 from gateway.agent.picture_words import describe_pictures
 from gateway.agent.ports import TurnResult
 from gateway.agent.tool_call import STOPPED_TEXT, make_result
-from gateway.agent.turn_state import Fields, StepNotRecorded, TurnEnding, TurnState, build_replay
+from gateway.agent.turn_state import Fields, ModelNotes, RunOrigin, StepNotRecorded, TurnEnding, TurnState, build_replay
 from gateway.agent.turn_tools import make_agent_tools, make_skill_tools
 from gateway.errors import GatewayError
 from gateway.events import Deny, End, Pause, Retry
@@ -48,7 +48,7 @@ class Invocation(Operation[TurnResult]):
     ends_with_turn = False  # it has an ending whenever it comes to `agent:end`; a Retry there begins it anew
 
     def begin(self) -> None:
-        self.state.finish, self.state.base = None, len(self.state.entries)
+        self.state.ending.finish, self.state.base = None, len(self.state.entries)
         self.text = self.message.content if self.message else ""
 
     def before_fields(self) -> dict[str, Any]:
@@ -71,13 +71,13 @@ class Invocation(Operation[TurnResult]):
 
     def after_fields(self, result: OperationResult) -> dict[str, Any]:
         state = self.state
-        ending = state.finish or TurnEnding("")
+        ending = state.ending.finish or TurnEnding("")
         return self._text_fields() | {
             "response": ending.reply[:SHORT_LENGTH],
             "response_full": ending.reply,
             "stop": result.exit_reason or ("failed" if result.error else ending.stop),
             "hook_ended": ending.hook_ended,
-            "model": state.usage.model or state.model_name or state.agent.model.name,
+            "model": state.usage.model or state.request.model_name or state.agent.model.name,
             "usage": msgspec.to_builtins(state.usage),
             "completed": not result.exit_reason and result.error is None and ending.status == "ok",
             "interrupted": result.exit_reason == "interrupted",
@@ -92,7 +92,7 @@ class Invocation(Operation[TurnResult]):
 
     def conclude(self, result: OperationResult) -> TurnResult:
         state = self.state
-        ending = state.finish or TurnEnding("")
+        ending = state.ending.finish or TurnEnding("")
         reply, status, error = ending.reply, ending.status, ""
         if result.after_event is not None:
             reply = str(result.after_event.get("response_full") or "")
@@ -135,20 +135,18 @@ async def run_subagent(state: TurnState, agent: Agent, call_id: str, message: En
         ports,
         view,
         build_replay(ports.steps, turn_id),
-        handoff_note=note,
-        resumed=state.resumed,
-        streams=state.streams and message is None,
-        prefix=f"{call_id}.",
+        RunOrigin(state.origin.resumed, state.origin.streams and message is None, f"{call_id}."),
+        told=ModelNotes(note),
     )
     try:
         return await run_operation(Invocation(inner, message))
     finally:
-        if inner.streams:
-            state.partial = inner.partial
+        if inner.origin.streams:
+            state.request.partial = inner.request.partial
 
 
 def _configure(state: TurnState, event: Fields | None) -> None:
-    state.limits, state.model_name = state.agent.limits, ""
+    state.request.limits, state.request.model_name = state.agent.limits, ""
     if event is None:
         return
     with suppress(ValueError):
@@ -156,21 +154,21 @@ def _configure(state: TurnState, event: Fields | None) -> None:
             view = tuple(entry_from(message) for message in event["messages"] or ())
             if view != state.view:
                 state.view, state.summarized = view, None
-    state.context = [str(text) for text in event.get("context") or () if text]
+    state.told.context = [str(text) for text in event.get("context") or () if text]
     config = event.get("config")
     if not isinstance(config, dict):
         return
     try:
-        state.limits = msgspec.convert(
-            {name: config.get(f"max_{name}", getattr(state.limits, name)) for name in LIMIT_NAMES},
+        state.request.limits = msgspec.convert(
+            {name: config.get(f"max_{name}", getattr(state.request.limits, name)) for name in LIMIT_NAMES},
             TurnLimits,
         )
     except ValueError as error:
         log.warning("agent:start left limits that are none (%s); the agent's own hold", error)
     if config.get("model") not in (None, state.agent.model.name):
-        state.model_name = str(config["model"])
+        state.request.model_name = str(config["model"])
     known = {"model", *(f"max_{name}" for name in LIMIT_NAMES)}
-    state.options = {name: value for name, value in config.items() if name not in known}
+    state.request.options = {name: value for name, value in config.items() if name not in known}
 
 
 async def _answer(state: TurnState, message: Entry | None) -> None:
@@ -178,26 +176,26 @@ async def _answer(state: TurnState, message: Entry | None) -> None:
     try:
         if message is not None:
             await state.add(message)
-        with anyio.move_on_after(state.limits.seconds or None) as clock:
+        with anyio.move_on_after(state.request.limits.seconds or None) as clock:
             if message is not None:
                 state.entries[-1] = await describe_pictures(state, state.entries[-1])
             await run_loop(state, (*make_skill_tools(state), *make_agent_tools(state, run_subagent)))
         if clock.cancelled_caught:
-            state.exit_deadline = None
-            text = TOO_SLOW.format(state.limits.seconds)
-            state.finish = TurnEnding(f"{state.partial}\n\n{text}".strip(), "failed", "seconds")
+            state.ending.exit_deadline = None
+            text = TOO_SLOW.format(state.request.limits.seconds)
+            state.ending.finish = TurnEnding(f"{state.request.partial}\n\n{text}".strip(), "failed", "seconds")
     except Exception as error:
         is_known = isinstance(error, GatewayError)  # it says what happened; of any other the way there is needed
         log.warning("the turn of agent %s failed: %s", state.agent.name, error, exc_info=not is_known)
         # What the person has read the beginning of stays, and is marked as what it is.
-        begun = f"{state.partial}{BROKE_OFF}" if state.partial.strip() else ""
-        state.finish = TurnEnding(f"{begun}{apologise(error)}", "failed", "failed")
+        begun = f"{state.request.partial}{BROKE_OFF}" if state.request.partial.strip() else ""
+        state.ending.finish = TurnEnding(f"{begun}{apologise(error)}", "failed", "failed")
         await _add_last_word(state)
         raise
     except (Pause, StepNotRecorded):
         raise
     except BaseException:
-        state.finish = TurnEnding(state.partial, "interrupted", "interrupted")
+        state.ending.finish = TurnEnding(state.request.partial, "interrupted", "interrupted")
         await _close_interrupted(state)
         raise
     await _add_last_word(state)
@@ -206,13 +204,13 @@ async def _answer(state: TurnState, message: Entry | None) -> None:
 async def _answer_instead(state: TurnState, message: Entry | None, result: OperationResult) -> None:
     """The reply when hooks of `agent:start` gave one, or allowed none."""
     if isinstance(result.outcome, Deny):
-        state.finish = TurnEnding(result.outcome.text, "denied", "denied")
+        state.ending.finish = TurnEnding(result.outcome.text, "denied", "denied")
     elif isinstance(result.outcome, End):
         state.end(result.outcome, "agent:start")
     elif result.error is not None:
-        state.finish = TurnEnding(apologise(result.error), "failed", "failed")
+        state.ending.finish = TurnEnding(apologise(result.error), "failed", "failed")
     else:
-        state.finish = TurnEnding(str(result.value), stop="result")
+        state.ending.finish = TurnEnding(str(result.value), stop="result")
     if message is not None:
         await state.add(message)
     await _add_last_word(state)
@@ -221,15 +219,15 @@ async def _answer_instead(state: TurnState, message: Entry | None, result: Opera
 async def _add_last_word(state: TurnState) -> None:
     for result in _make_missing_results(state):
         await state.add(result)
-    finish = state.finish
+    finish = state.ending.finish
     if finish is not None and not finish.is_in_transcript and finish.reply:
         added = await state.add(Entry("assistant", finish.reply))
-        state.finish = msgspec.structs.replace(finish, reply=added.content, is_in_transcript=True)
+        state.ending.finish = msgspec.structs.replace(finish, reply=added.content, is_in_transcript=True)
 
 
 async def _close_interrupted(state: TurnState) -> None:
     """Close the transcript of an interrupted run, so that the model sees it at the next turn."""
-    last = Entry("assistant", f"{state.partial}\n\n{INTERRUPTED}".strip())
+    last = Entry("assistant", f"{state.request.partial}\n\n{INTERRUPTED}".strip())
     for entry in (*_make_missing_results(state), last):
         with anyio.move_on_after(state.grace(), shield=True), suppress(Exception, Pause):
             await state.add(entry)

@@ -35,12 +35,12 @@ TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it ma
 
 
 async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
-    """Ask the model, run its tools, ask again, until `state.finish` says how the turn ends."""
+    """Ask the model, run its tools, ask again, until `state.ending.finish` says how the turn ends."""
     if paths := state.agent.context_files:
-        state.context_text = await load_context(paths, state.agent.kept_files)
+        state.told.context_text = await load_context(paths, state.agent.kept_files)
     tools = await collect_tools(state, turn_tools)
     first = state.hop
-    while state.finish is None:
+    while state.ending.finish is None:
         await checkpoint_if_cancelled()  # a turn that was stopped asks no model, not even one that answers at once
         last = _last_answer_reason(state, state.hop - first + 1)
         answer = await _next_answer(state, () if last else tools)
@@ -48,17 +48,17 @@ async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
             break
         entry, stop = answer
         if not entry.tool_calls:
-            state.finish = _end_with(state, entry, stop, last if state.hop > first else "")
+            state.ending.finish = _end_with(state, entry, stop, last if state.hop > first else "")
             break
         await _use_tools(state, entry.tool_calls, tools)
-        if state.finish is None:
-            state.finish = _check_limits(state, last)
+        if state.ending.finish is None:
+            state.ending.finish = _check_limits(state, last)
         state.hop += 1
 
 
 async def collect_tools(state: TurnState, turn_tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
     """Those of the agent and of its sources that the person has, and that do something in this conversation."""
-    further, state.missing = await gather_tools(state.agent.sources)
+    further, state.told.missing = await gather_tools(state.agent.sources)
     found, chat = (*state.agent.tools, *further, *turn_tools), state.ports.chat
     fit = [tool for tool in found if tool.sends is None or (chat is not None and chat.can_show(tool.sends))]
     return _grant_tools(state, tuple(fit))
@@ -69,27 +69,27 @@ def _grant_tools(state: TurnState, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     if (grant := state.ports.for_call().grant) is None:
         return tools
     given = [grant(tool) for tool in tools]
-    state.withheld = frozenset(tool.name for tool, left in zip(tools, given, strict=True) if left is None)
-    if state.withheld:
-        state.missing = (*state.missing, NOT_GIVEN)
-    if LOAD in state.withheld:
+    state.results.withheld = frozenset(tool.name for tool, left in zip(tools, given, strict=True) if left is None)
+    if state.results.withheld:
+        state.told.missing = (*state.told.missing, NOT_GIVEN)
+    if LOAD in state.results.withheld:
         state.agent = replace(state.agent, skills=())
     return tuple(tool for tool in given if tool is not None)
 
 
 def _last_answer_reason(state: TurnState, hops: int) -> str:
     """The reason that the next answer is the last one, or nothing."""
-    if 0 < state.limits.hops <= hops:
+    if 0 < state.request.limits.hops <= hops:
         return "hops"
     return "loop" if _is_stuck(state.new_entries) else ""
 
 
 def _check_limits(state: TurnState, last: str) -> TurnEnding | None:
     tokens = state.usage.input_tokens + state.usage.output_tokens
-    if 0 < state.limits.tokens <= tokens:
-        return TurnEnding(TOO_MANY_TOKENS.format(state.limits.tokens), stop="tokens")
+    if 0 < state.request.limits.tokens <= tokens:
+        return TurnEnding(TOO_MANY_TOKENS.format(state.request.limits.tokens), stop="tokens")
     if last:
-        return TurnEnding(NO_FURTHER.format(state.limits.hops) if last == "hops" else STUCK, stop=last)
+        return TurnEnding(NO_FURTHER.format(state.request.limits.hops) if last == "hops" else STUCK, stop=last)
     return None
 
 
@@ -119,30 +119,30 @@ async def _next_answer(state: TurnState, tools: Sequence[Tool]) -> tuple[Entry, 
     before = state.usage
     answer = await run_operation(ModelCall(state, _build_request(state, tools)))
     is_empty = answer.stop in EMPTY_STOPS and not (answer.text.strip() or answer.tool_calls)
-    if state.finish is None and is_empty:
+    if state.ending.finish is None and is_empty:
         answer = await run_operation(ModelCall(state, _build_request(state, tools)))
-    if state.finish is not None:
+    if state.ending.finish is not None:
         return None
     entry = await state.add(Entry("assistant", answer.text, _make_call_ids_unique(state, answer)))
     used = state.usage - before
     hooks = tuple(sorted(state.ports.authors[""]))
     step = LlmStep(turn_id=state.ports.turn_id, hop=state.hop, entry=entry, usage=used, stop=answer.stop, authors=hooks)
     await state.record(step)
-    state.partial = ""
-    state.resumed = False
+    state.request.partial = ""
+    state.origin.resumed = False
     return entry, answer.stop
 
 
 async def _use_tools(state: TurnState, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> None:
     batch = await call_tools(state, calls, tools)
     await add_results(state, batch)
-    other = state.transferred
-    if other is not None and state.finish is None:
+    other = state.ending.transferred
+    if other is not None and state.ending.finish is None:
         state.entries.extend(other.entries)
-        state.finish = TurnEnding(other.reply, other.status, other.stop, other.hook_ended, is_in_transcript=True)
+        state.ending.finish = TurnEnding(other.reply, other.status, other.stop, other.hook_ended, is_in_transcript=True)
     if not state.is_behind:
         _emit_step(state, calls, batch)
-        state.resumed = False
+        state.origin.resumed = False
 
 
 def _emit_step(state: TurnState, calls: tuple[ToolCall, ...], batch: ToolBatch) -> None:
@@ -154,7 +154,7 @@ def _emit_step(state: TurnState, calls: tuple[ToolCall, ...], batch: ToolBatch) 
             "result": entry.content,
             "arguments": msgspec.json.encode(call.args).decode(),
             "error": entry.error,
-            "denied": state.denials.get(call.id),
+            "denied": state.results.denials.get(call.id),
         }
         for call, entry in zip(calls, batch.results, strict=True)
     ]
@@ -182,25 +182,25 @@ def _build_request(state: TurnState, tools: Sequence[Tool]) -> ModelRequest:
     entries = (*state.view, *state.new_entries)
     agent = state.agent
     parts = [
-        *(agent.instructions, state.context_text, render_skills_prompt(agent.skills), state.handoff_note),
-        *state.missing,
+        *(agent.instructions, state.told.context_text, render_skills_prompt(agent.skills), state.told.handoff_note),
+        *state.told.missing,
         *[entry.content for entry in entries if entry.role == "system"],
     ]
     return ModelRequest(
         messages=_add_context(state, tuple([entry for entry in entries if entry.role != "system"])),
         system="\n".join(filter(None, parts)),
         tools=tuple([tool.spec for tool in tools]),
-        name=state.model_name,
-        options=state.options,
+        name=state.request.model_name,
+        options=state.request.options,
     )
 
 
 def _add_context(state: TurnState, messages: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """Put the texts of hooks behind the person's message, for the model alone: the prompt before it stays cached."""
     place = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), None)
-    if place is None or not state.context:
+    if place is None or not state.told.context:
         return messages
-    text = "\n\n".join([messages[place].content, *state.context])
+    text = "\n\n".join([messages[place].content, *state.told.context])
     return (*messages[:place], replace(messages[place], content=text), *messages[place + 1 :])
 
 
@@ -209,9 +209,9 @@ def _make_call_ids_unique(state: TurnState, answer: Chunk) -> tuple[ToolCall, ..
     used = {call.id for entry in state.entries for call in entry.tool_calls}
     calls: list[ToolCall] = []
     for number, call in enumerate(answer.tool_calls):
-        id_ = f"{state.prefix}{call.id}"
+        id_ = f"{state.origin.prefix}{call.id}"
         if not call.id or id_ in used:
-            id_ = f"{state.prefix}call_{state.hop}_{number}"
+            id_ = f"{state.origin.prefix}call_{state.hop}_{number}"
         used.add(id_)
         calls.append(ToolCall(id_, call.name, call.args))
     return tuple(calls)

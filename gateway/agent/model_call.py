@@ -39,7 +39,7 @@ class ModelCall(Operation[Chunk]):
     node_type = "call_llm"
 
     def begin(self) -> None:
-        self.state.partial = ""
+        self.state.request.partial = ""
 
     def before_fields(self) -> dict[str, Any]:
         request, reads = self.request, self.state.ports.reads
@@ -61,12 +61,12 @@ class ModelCall(Operation[Chunk]):
         if event is not None:
             request = _request_from(request, event, state.agent.model.name)
         # A tool that the hooks took from the request cannot be called, even if the model names it all the same.
-        state.offered = frozenset([spec.name for spec in request.tools])
+        state.request.offered = frozenset([spec.name for spec in request.tools])
         try:
             return await _stream(state, await fit_request(state, request))
         except BudgetRefusal as refusal:
             said = next((entry.content for entry in reversed(state.new_entries) if entry.role == "assistant"), "")
-            state.finish = TurnEnding(f"{said}\n\n{refusal}".strip(), stop="budget")
+            state.ending.finish = TurnEnding(f"{said}\n\n{refusal}".strip(), stop="budget")
             return Chunk(stop="budget")
 
     def after_fields(self, result: OperationResult) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class ModelCall(Operation[Chunk]):
         self.state.end(result.after_outcome, self.after, fallback=response.text)
         self.response = response
         if result.error is not None:
-            self.state.partial = response.text  # in the words that the hooks left
+            self.state.request.partial = response.text  # in the words that the hooks left
 
     async def prepare_retry(self, retry: Retry) -> None:
         self.state.ports.discard()
@@ -114,8 +114,8 @@ class ModelCall(Operation[Chunk]):
 
     def denied(self, text: str) -> Chunk:
         """A denied call ends the turn: there is no answer that it could go on with."""
-        if self.state.finish is None:
-            self.state.finish = TurnEnding(text, "denied", "denied")
+        if self.state.ending.finish is None:
+            self.state.ending.finish = TurnEnding(text, "denied", "denied")
         return Chunk(text, stop="denied")
 
     def _response_of(self, result: OperationResult) -> Chunk:
@@ -126,7 +126,7 @@ class ModelCall(Operation[Chunk]):
             return result.value
         if isinstance(result.outcome, Deny):
             return Chunk(result.outcome.text, stop="denied")
-        return Chunk(result.outcome.reply if isinstance(result.outcome, End) else self.state.partial)
+        return Chunk(result.outcome.reply if isinstance(result.outcome, End) else self.state.request.partial)
 
 
 def _apply_rewrite(response: Chunk, after: Fields) -> Chunk:
@@ -180,21 +180,21 @@ async def _stream(state: TurnState, request: ModelRequest) -> Chunk:
         async for chunk in chunks:
             if chunk.text:
                 text = await _filter_chunk(state, chunk.text, index)
-                state.partial += text
-                if text and state.streams:
+                state.request.partial += text
+                if text and state.origin.streams:
                     state.ports.delta(text)
                 index += 1
-            if state.finish is not None:  # a hook of `llm:chunk` ended the turn: closing the stream stops the model
+            if state.ending.finish is not None:  # a hook of `llm:chunk` ended the turn: the stream is closed
                 break
             calls += chunk.tool_calls
             stop = chunk.stop or stop
-    return Chunk(state.partial, tuple(calls), state.usage - before, stop)
+    return Chunk(state.request.partial, tuple(calls), state.usage - before, stop)
 
 
 async def _filter_chunk(state: TurnState, text: str, index: int) -> str:
     if not state.ports.wants("llm:chunk"):
         return text
-    fields = {"chunk": text, "text": state.partial, "index": index, "hop": state.hop}
+    fields = {"chunk": text, "text": state.request.partial, "index": index, "hop": state.hop}
     event, outcome = await state.fire("llm:chunk", fields)
     if outcome is not None:
         state.end(outcome, "llm:chunk")
@@ -271,7 +271,7 @@ async def _sum_up(state: TurnState, before: str, messages: Sequence[Entry]) -> s
     text = f"{before}\n{lines[-state.agent.context_window * 3 :]}".strip()
     parts: list[str] = []
     try:
-        asked = ModelRequest((Entry("user", text),), SUMMARY_PROMPT, name=state.model_name)
+        asked = ModelRequest((Entry("user", text),), SUMMARY_PROMPT, name=state.request.model_name)
         async with aclosing(_call_own_model(state, asked)) as chunks:
             parts += [chunk.text async for chunk in chunks]
     except ModelError as error:

@@ -218,7 +218,7 @@ async def _run_tries(operation: Operation[Value]) -> Value:
         result = await _run_between_events(operation)
         operation.take(result)
         retry = result.after_outcome
-        if not isinstance(retry, Retry) or (operation.ends_with_turn and operation.state.finish is not None):
+        if not isinstance(retry, Retry) or (operation.ends_with_turn and operation.state.ending.finish is not None):
             break
         if attempt == RETRIES:
             log.warning("%s asked for another try %d times in a row; the last one counts", operation.after, RETRIES)

@@ -90,7 +90,7 @@ class ToolBatchRun(Operation[ToolBatch]):
         return ToolBatch(tuple(make_result(call, text or ENDED_TEXT, error=True) for call in self.calls))
 
     def _offered(self) -> tuple[Tool, ...]:
-        offered = self.state.offered
+        offered = self.state.request.offered
         return tuple(tool for tool in self.tools if offered is None or tool.name in offered)
 
     def _batch_of(self, result: OperationResult) -> ToolBatch:
@@ -139,7 +139,7 @@ class ToolBatchRun(Operation[ToolBatch]):
         known = self.state.replay.finished.get(call.id)
         if known and call.name != TRANSFER:  # what follows from a transfer is in the target's own records
             return known.entry, ""
-        if self.state.finish is not None:
+        if self.state.ending.finish is not None:
             return make_result(call, ENDED_TEXT, error=True), ""
         return await call_tool(self.state, call, tools, gate)
 
@@ -188,7 +188,7 @@ async def add_results(state: TurnState, batch: ToolBatch) -> None:
         return
     for result in batch.results:
         added = state.entries[-1] = await describe_pictures(state, await state.add(result))
-        if state.recorded_results.get(result.call_id) != added:
+        if state.results.recorded_results.get(result.call_id) != added:
             await state.record(ToolFinished(turn_id=state.ports.turn_id, call_id=added.call_id, entry=added))
     for message in batch.messages:
         await state.add(Entry("user", message))

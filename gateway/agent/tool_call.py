@@ -75,7 +75,7 @@ class ToolCallRun(Operation[Entry]):
 
     async def act(self, event: Fields | None) -> Any:
         state = self.state
-        if state.finish is not None:  # another call of the batch ended the turn while the hooks of this one were asked
+        if state.ending.finish is not None:  # another call of the batch ended the turn meanwhile
             raise AgentError(ENDED_TEXT)
         chosen: Any = self.tool
         if event is not None:
@@ -111,7 +111,7 @@ class ToolCallRun(Operation[Entry]):
         self.state.end(result.after_outcome, self.after, "Stopped by hook.")
         left = result.left("result")
         if denied := _denial_text_of(result):
-            self.state.denials[self.asked.id] = "person" if result.error else "hook"
+            self.state.results.denials[self.asked.id] = "person" if result.error else "hook"
         if isinstance(result.after_outcome, Deny) and not denied:
             return make_result(self.asked, f"{WITHHELD_TEXT}{result.after_outcome.text}".strip(), error=True)
         if left is not None:
@@ -159,7 +159,7 @@ def _resolve_tool(call: ToolCallRun, chosen: Any) -> Tool:
         return chosen
     if callable(chosen):
         return Tool(call.name, "", {}, _as_tool(chosen))
-    if call.name in call.state.withheld:
+    if call.name in call.state.results.withheld:
         raise AgentError(f"{call.name} is not given to the person you work for; `access.tools` in config.yaml gives it")
     names = sorted(tool.name for tool in call.tools)
     near = get_close_matches(call.name, names, 1)

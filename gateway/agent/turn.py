@@ -44,7 +44,7 @@ from gateway.agent.pictures import limit_pictures
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.tool_call import call_tool
 from gateway.agent.tools import choose_sources, find_tool
-from gateway.agent.turn_state import Fields, Replay, StepNotRecorded, TurnState, build_replay
+from gateway.agent.turn_state import Fields, Replay, RunOrigin, StepNotRecorded, TurnState, build_replay
 from gateway.agent.turn_tools import make_skill_tools
 from gateway.events import Deny, Pause, Question, is_yes
 from gateway.messages.steps import Step
@@ -60,7 +60,7 @@ async def run_turn(agent: Agent, history: Sequence[Entry], message: Entry, ports
         return await _run_rounds(agent, tuple(history), message, ports, states)
     # `ports.stop` was cancelled: what there is so far is the result.
     state = states[-1] if states else TurnState(agent, ports, (), Replay())
-    reply = state.finish.reply if state.finish else ""
+    reply = state.ending.finish.reply if state.ending.finish else ""
     entries = tuple(state.entries) or (message,)
     return TurnResult(reply, entries, state.usage, "interrupted", stop="interrupted", sends_files=state.sends_files)
 
@@ -81,7 +81,7 @@ async def _run_rounds(
         inner = structs.replace(ports, record=record, steps=tuple(steps), open_questions=set())
         view, summarized = apply_summary(history, ports.session)
         view = limit_pictures(view, 0 if agent.vision else agent.picture_turns)
-        state = TurnState(agent, inner, view, known, summarized=summarized, resumed=resumed or round_ > 0)
+        state = TurnState(agent, inner, view, known, RunOrigin(resumed or round_ > 0), summarized)
         states.append(state)
         try:
             if round_ == 0:

@@ -71,6 +71,63 @@ class TurnEnding(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
+class ModelNotes:
+    """What the model is told beside the transcript.
+
+    The `handoff_note` stands behind the instructions of a sub-agent. `missing`: why some tools cannot be had.
+    """
+
+    handoff_note: str = ""
+    context_text: str = ""  # what the context files say
+    missing: tuple[str, ...] = ()
+    context: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RequestState:
+    """The settings of the agent's requests, and what is known of the present one.
+
+    `partial` is the streamed text of the answer; `offered` are the tools that the last request named.
+    """
+
+    limits: TurnLimits = field(default_factory=TurnLimits)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    model_name: str = ""
+    partial: str = ""
+    offered: frozenset[str] | None = None
+
+
+@dataclass(slots=True)
+class ToolResults:
+    """By call id: whether a hook or a person denied it, and results as they were recorded.
+
+    `withheld` are the names of tools that the person does not have.
+    """
+
+    denials: dict[str, str] = field(default_factory=dict)
+    recorded_results: dict[str, Entry] = field(default_factory=dict)
+    withheld: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class ExitState:
+    """How the run ends. `transferred` is the result of the agent to which the conversation was handed."""
+
+    transferred: TurnResult | None = None
+    finish: TurnEnding | None = None
+    exit_deadline: float | None = None
+
+
+@dataclass(slots=True)
+class RunOrigin:
+    """Whether this run resumes an earlier one, and streams its text; the `prefix` names the call of a sub-agent."""
+
+    resumed: bool = False
+    streams: bool = True
+    prefix: str = ""
+
+
+@dataclass(slots=True)
 class TurnState:
     """The mutable state of one agent's part in a turn, for the functions of this package."""
 
@@ -78,30 +135,17 @@ class TurnState:
     ports: Ports
     view: tuple[Entry, ...]  # what the model is shown of the time before this invocation
     replay: Replay
-    handoff_note: str = ""  # stands behind the instructions of a sub-agent
-    context_text: str = ""  # what the context files say
-    missing: tuple[str, ...] = ()  # why some tools cannot be had, for the model
-    withheld: frozenset[str] = frozenset()  # the names of those that are not given to the person
-    resumed: bool = False
-    streams: bool = True
-    prefix: str = ""
+    origin: RunOrigin = field(default_factory=RunOrigin)
     summarized: int | None = None  # so much of the history a summary stands for; None: hooks changed it
     entries: list[Entry] = field(default_factory=list)
     base: int = 0  # so many of the entries are part of the view: an invocation before this one made them
-    context: list[str] = field(default_factory=list)
     node_state: dict[str, Any] = field(default_factory=dict)  # the bag that the hooks of nodes share
     usage: Usage = field(default_factory=Usage)
     hop: int = 0
-    limits: TurnLimits = field(default_factory=TurnLimits)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    model_name: str = ""
-    partial: str = ""  # what was streamed of the present answer
-    offered: frozenset[str] | None = None  # the tools that the last request named
-    denials: dict[str, str] = field(default_factory=dict)  # by call id: whether a hook or a person denied it
-    recorded_results: dict[str, Entry] = field(default_factory=dict)  # by call id, as they were handed over as steps
-    transferred: TurnResult | None = None  # what the agent made of it to whom the conversation was handed
-    finish: TurnEnding | None = None
-    exit_deadline: float | None = None
+    told: ModelNotes = field(default_factory=ModelNotes)
+    request: RequestState = field(default_factory=RequestState)
+    results: ToolResults = field(default_factory=ToolResults)
+    ending: ExitState = field(default_factory=ExitState)
 
     @property
     def is_behind(self) -> bool:
@@ -116,8 +160,8 @@ class TurnState:
     @property
     def sends_files(self) -> bool:
         """May lines of the answer name files to go with it? If whoever wrote it has the tool for that."""
-        if self.transferred is not None:
-            return self.transferred.sends_files
+        if self.ending.transferred is not None:
+            return self.ending.transferred.sends_files
         tool, grant = find_tool(self.agent.tools, SEND_FILE), self.ports.grant
         return tool is not None and (grant is None or grant(tool) is not None)
 
@@ -128,7 +172,7 @@ class TurnState:
         """The event as its hooks leave it; where none may change it, the same fields."""
         if not self.ports.wants(name):
             return fields, None
-        if self.resumed:
+        if self.origin.resumed:
             fields["resumed"] = True
         if not self.ports.decides(name):
             self.ports.emit(name, agent=self.agent.name, **fields)
@@ -150,15 +194,15 @@ class TurnState:
     def grace(self) -> float:
         """Seconds that are left for hooks to hear of a turn that is being left."""
         now = anyio.current_time()
-        if self.exit_deadline is None:
-            self.exit_deadline = now + EXIT_GRACE
-        return max(self.exit_deadline - now, 0.01)
+        if self.ending.exit_deadline is None:
+            self.ending.exit_deadline = now + EXIT_GRACE
+        return max(self.ending.exit_deadline - now, 0.01)
 
     def end(self, outcome: Outcome | None, point: str, fallback: str = "") -> bool:
         """Does the outcome end the run? The first one that does decides how."""
-        if isinstance(outcome, End) and self.finish is None:
+        if isinstance(outcome, End) and self.ending.finish is None:
             reason = outcome.reason or f"ended at {point}"
-            self.finish = TurnEnding(outcome.reply or fallback, "ended", "ended", reason)
+            self.ending.finish = TurnEnding(outcome.reply or fallback, "ended", "ended", reason)
         return isinstance(outcome, End)
 
     async def add(self, entry: Entry) -> Entry:
@@ -178,7 +222,7 @@ class TurnState:
     async def record(self, step: Step) -> None:
         """Write down what is done. Whoever cannot, no longer owns the turn and must not act on it."""
         if isinstance(step, ToolFinished) and step.judged:
-            self.recorded_results[step.call_id] = step.entry
+            self.results.recorded_results[step.call_id] = step.entry
         try:
             await self.ports.record(step)
         except Exception as error:

@@ -157,7 +157,7 @@ class Handoff(Operation[str]):
             result = await self.run_subagent(state, target, self.call_id, Entry("user", text), "")
         else:
             note = f"The agent {state.agent.name} handed this conversation to you. {text}".strip()
-            result = state.transferred = await self.run_subagent(state, target, self.call_id, None, note)
+            result = state.ending.transferred = await self.run_subagent(state, target, self.call_id, None, note)
         state.usage += result.usage
         if result.status == "failed":
             raise AgentError(f"the agent {name} failed: {result.error or result.reply}")
