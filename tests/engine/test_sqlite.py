@@ -315,7 +315,7 @@ class TestLoop:
             with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
                 appending = asyncio.ensure_future(engine.append(NewRecord("a.x", b"")))
-                await until(lambda: engine._writer.busy_since is not None)
+                await until(lambda: engine._writer.facts.busy_since is not None)
                 await time_of_day.pass_by(30)
                 health = await engine.health()
                 assert not health.ok

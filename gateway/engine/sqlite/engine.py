@@ -74,7 +74,7 @@ class SqliteEngine(LiveMessages):
     async def start(self) -> None:
         await self._writing.start()
         await self._reading.start()
-        self._token = self._writer.epoch * TOKENS_PER_EPOCH
+        self._token = self._writer.facts.epoch * TOKENS_PER_EPOCH
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         self._wakeups.keep_sometimes()
@@ -157,16 +157,23 @@ class SqliteEngine(LiveMessages):
         self._check_open()
         size = await self._measure()
         slow = self._delay
-        words = [self._condition.fault, self._writer.note, self._writer.loss and "its newest records are missing"]
+        words = [
+            self._condition.fault,
+            self._writer.facts.note,
+            self._writer.facts.loss and "its newest records are missing",
+        ]
         if slow > SLOW_DISK_SECONDS:
             words.append(f"the disk has not answered for {slow:.0f} s")
         is_ok = not self._condition.fault and slow <= SLOW_DISK_SECONDS
-        building = self._writer.building
+        building = self._writer.facts.building
         progress = "" if building is None else f"the index of subjects is being built: {building} are in it"
-        warnings = (*filter(None, [self._condition.warning, self._writer.loss]), *self._condition.damaged.values())
+        warnings = (
+            *filter(None, [self._condition.warning, self._writer.facts.loss]),
+            *self._condition.damaged.values(),
+        )
         detail = "; ".join(filter(None, words)) or "well"
-        commits = (self._writer.commits, self._writer.commit_seconds)
-        return EngineHealth(is_ok, detail, self._writer.records, size, self._bound, warnings, progress, *commits)
+        commits = (self._writer.facts.commits, self._writer.facts.commit_seconds)
+        return EngineHealth(is_ok, detail, self._writer.facts.records, size, self._bound, warnings, progress, *commits)
 
     def failure(self) -> str:
         condition, delay = self._condition, self._delay
@@ -187,7 +194,7 @@ class SqliteEngine(LiveMessages):
     @property
     def _delay(self) -> float:
         """The seconds that the current write has taken so far."""
-        since = self._writer.busy_since
+        since = self._writer.facts.busy_since
         return 0.0 if since is None else self._clock.steady() - since
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ caller learns of success after COMMIT returned, never before.
 
 Two rules follow for every operation. It may run twice, so it must be repeatable. And it may run in vain, so it changes
 nothing but the database and the Transaction: changes to memory go into `tx.committed`, which is called after COMMIT.
-The writer keeps this rule too: `records` and `_next_expiry` change only after COMMIT.
+The writer keeps this rule too: `records` and the next expiry change only after COMMIT.
 
 Each transaction first removes expired records, so that their message ids are free for the operations that follow, but
 only for a slice of some milliseconds, so that no caller waits behind a large removal. The rest goes with the next
@@ -28,6 +28,7 @@ import math
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,30 @@ PROBE_SECONDS = 1.0
 MIN_FREE_BYTES = 1 << 20
 
 
+@dataclass(slots=True)
+class WriterFacts:
+    """What may be looked at from the loop. `building`: subjects of an older journal that are in the index by now."""
+
+    busy_since: float | None = None
+    commits: int = 0
+    commit_seconds: float = 0.0
+    note: str = ""
+    loss: str = ""
+    records: int = 0
+    building: int | None = None
+    epoch: int = 0
+
+
+@dataclass(slots=True)
+class WriterTimes:
+    """When the next record expires, when to sweep and to probe; and when the journal's clock was last written."""
+
+    expiry: float = math.inf
+    sweep: float = 0.0
+    probe: float = 0.0
+    clock: float = -math.inf
+
+
 class JournalWriter:
     """The handler of the writing thread. The loop may read the public attributes."""
 
@@ -73,22 +98,18 @@ class JournalWriter:
         self._max_bytes = max_bytes
         self._announce = announce
         self._closing = ExitStack()
-        self.busy_since: float | None = None
-        self.commits, self.commit_seconds = 0, 0.0
-        self.note, self.loss = "", ""
-        self.records = 0
+        self.facts = WriterFacts()
+        self._due = WriterTimes()
         self._subjects = SubjectMemory()
-        self.building: int | None = None  # subjects of an older journal that are indexed so far
-        self.epoch = 0
 
     def open(self) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with ExitStack() as stack:
                 stack.enter_context(closing(journal_file.FileLock(self._path)))
-                self._db, self.note = journal_file.open_writer(self._path, self._max_bytes, stack)
+                self._db, self.facts.note = journal_file.open_writer(self._path, self._max_bytes, stack)
                 self._end = stack.enter_context(closing(JournalEnd(self._path)))
-                self.loss = read_fault(self._path)
+                self.facts.loss = read_fault(self._path)
                 self._begin_epoch()
                 self._closing = stack.pop_all()
         except sqlite3.Error as error:
@@ -102,23 +123,23 @@ class JournalWriter:
         self._db.execute("UPDATE pending SET due = 0")
         self._db.execute("UPDATE counter SET value = value + 1 WHERE name = 'epoch'")
         self._db.execute("COMMIT")
-        (self.epoch,) = self._db.execute("SELECT value FROM counter WHERE name = 'epoch'").fetchone()
-        self._next_expiry = log_table.read_next_expiry(self._db)
-        (self.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
+        (self.facts.epoch,) = self._db.execute("SELECT value FROM counter WHERE name = 'epoch'").fetchone()
+        self._due.expiry = log_table.read_next_expiry(self._db)
+        (self.facts.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
         self.backlog = Backlog(self._db, self._condition.note_damage)
-        self.building = subject_index.read_progress(self._db)
+        self.facts.building = subject_index.read_progress(self._db)
         self._files = JournalFiles(self._path)
         self._is_shrinking = False
         self._clock.resume(*read_clock(self._db))
-        self._clock_kept_at = -math.inf
-        self._sweep_at = self._probe_at = self._steady()
+        self._due.clock = -math.inf
+        self._due.sweep = self._due.probe = self._steady()
 
     def serve(self, jobs: list[ThreadJob[Transaction, Any]]) -> Callable[[], None]:
-        self.busy_since = self._steady()
+        self.facts.busy_since = self._steady()
         done = self._commit(jobs)
-        self.commits += len(done)
-        self.commit_seconds += self._steady() - self.busy_since
-        self.busy_since = None
+        self.facts.commits += len(done)
+        self.facts.commit_seconds += self._steady() - self.facts.busy_since
+        self.facts.busy_since = None
         return partial(self._announce, done)
 
     def _commit(self, jobs: list[ThreadJob[Transaction, Any]]) -> list[Transaction]:
@@ -134,13 +155,13 @@ class JournalWriter:
             self._fail(jobs, error if isinstance(error, sqlite3.Error) else make_disk_error(error))
             return []
         try:
-            if tx.wall >= self._next_expiry and not self._clock.is_held:
+            if tx.wall >= self._due.expiry and not self._clock.is_held:
                 log_table.expire(tx)
             for job in jobs:
                 self._attempt(job, tx)
             if tx.depths_wanted:
                 self.backlog.count_depths(tx)
-            next_expiry = min([self._next_expiry, *tx.expiries.values()])
+            next_expiry = min([self._due.expiry, *tx.expiries.values()])
             if tx.removed:
                 next_expiry = log_table.read_next_expiry(self._db)
             self._db.execute("COMMIT")
@@ -156,10 +177,10 @@ class JournalWriter:
                 return [tx for job in jobs for tx in self._commit([job])]
             self._fail(jobs, error)
             return []
-        self._next_expiry = next_expiry
+        self._due.expiry = next_expiry
         if tx.removed:
-            self._sweep_at = min(self._sweep_at, tx.steady + SHRINK_AFTER)
-        self.records += len(tx.appended) - len(tx.removed)
+            self._due.sweep = min(self._due.sweep, tx.steady + SHRINK_AFTER)
+        self.facts.records += len(tx.appended) - len(tx.removed)
         self.backlog.apply_commit(tx)
         return [tx]
 
@@ -196,19 +217,19 @@ class JournalWriter:
         if self._condition.is_damaged:
             return SWEEP_SECONDS
         if self._condition.fault:
-            if now >= self._probe_at:
-                self._probe_at = now + PROBE_SECONDS
+            if now >= self._due.probe:
+                self._due.probe = now + PROBE_SECONDS
                 self._probe()
             return PROBE_SECONDS
-        if self.building is not None:
+        if self.facts.building is not None:
             self._alone(self._build)
             return 0.0
-        if now >= self._sweep_at:
+        if now >= self._due.sweep:
             has_more = self._alone(self._tidy) or self._shrink()
             self._end.move_log(self._db)
-            self.loss = self.loss and read_fault(self._path)
-            self._sweep_at = now if has_more else now + SWEEP_SECONDS
-        return max(0.0, self._sweep_at - now)
+            self.facts.loss = self.facts.loss and read_fault(self._path)
+            self._due.sweep = now if has_more else now + SWEEP_SECONDS
+        return max(0.0, self._due.sweep - now)
 
     def _probe(self) -> None:
         """Recover if there is room again and a write succeeds."""
@@ -249,16 +270,16 @@ class JournalWriter:
         """Save the consumers' progress and the clock; return True if more records have expired."""
         self.backlog.write_floors(tx)
         self._clock.look()
-        if self._clock.is_changed or tx.steady >= self._clock_kept_at + CLOCK_SECONDS:
+        if self._clock.is_changed or tx.steady >= self._due.clock + CLOCK_SECONDS:
             write_clock(tx.db, self._clock.get_state())
-            tx.committed.append(lambda: setattr(self, "_clock_kept_at", tx.steady))
+            tx.committed.append(lambda: setattr(self._due, "clock", tx.steady))
         return tx.wall >= log_table.read_next_expiry(tx.db) and not self._clock.is_held
 
     def _build(self, tx: Transaction) -> bool:
         """Index a slice of an older journal; return True if there is more."""
         has_more = subject_index.build_piece(tx.db, log_table.SLICE_SECONDS)
         done = subject_index.read_progress(tx.db)
-        tx.committed.append(lambda: setattr(self, "building", done))
+        tx.committed.append(lambda: setattr(self.facts, "building", done))
         return has_more
 
     def _alone(self, work: Callable[[Transaction], bool]) -> bool | None:
@@ -268,7 +289,7 @@ class JournalWriter:
         return job.value if job.error is None else None
 
     def close(self) -> None:
-        self._clock_kept_at = -math.inf
+        self._due.clock = -math.inf
         self._alone(self._tidy)
         self._closing.close()
 
