@@ -72,9 +72,9 @@ class TurnEnding(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class ModelNotes:
-    """What the model is told beside the transcript.
+    """Notes for the model beside the transcript.
 
-    The `handoff_note` stands behind the instructions of a sub-agent. `missing`: why some tools cannot be had.
+    The `handoff_note` follows the instructions of a sub-agent. `missing`: why some tools cannot be had.
     """
 
     handoff_note: str = ""
@@ -120,7 +120,7 @@ class ExitState:
 
 @dataclass(slots=True)
 class RunOrigin:
-    """Whether this run resumes an earlier one, and streams its text; the `prefix` names the call of a sub-agent."""
+    """The way a run began: it may resume an earlier one, or stream its text. The `prefix` names a sub-agent's call."""
 
     resumed: bool = False
     streams: bool = True

@@ -21,7 +21,6 @@ from gateway.daemon.platform_verbs import PLATFORM_VERBS
 from gateway.daemon.port_verbs import PORT_VERBS
 from gateway.daemon.question_verbs import QUESTION_VERBS
 from gateway.daemon.session_verbs import SESSION_VERBS
-from gateway.daemon.status import build_status
 from gateway.daemon.usage_verbs import USAGE_VERBS
 from gateway.daemon.verb_activity import write_verb
 from gateway.daemon.verb_rights import restrict_verb
@@ -102,7 +101,7 @@ async def _answer_long(name: str, answer: AnswerLong, gateway: Gateway, params: 
 
 
 async def _status(gateway: Gateway, _params: NoParams) -> Any:
-    return await build_status(gateway.bind)
+    return await gateway.status.build()
 
 
 async def _list_commands(gateway: Gateway, _params: NoParams) -> Any:

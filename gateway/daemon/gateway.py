@@ -17,6 +17,7 @@ from gateway.daemon.groups.turns import Turns, build_turns
 from gateway.daemon.groups.work import Work, build_work
 from gateway.daemon.notices import list_all_notices
 from gateway.daemon.platforms import PlatformPart
+from gateway.daemon.status import StatusReport
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.sessions.repository import SessionRepository
 
@@ -69,7 +70,7 @@ class Gateway:
     platforms: list[PlatformPart]
 
     def __init__(self, groups: GatewayGroups) -> None:
-        self.groups = groups
+        self.groups, self.status = groups, StatusReport(groups.bind)
 
     def __getattr__(self, name: str) -> Any:
         groups = self.groups

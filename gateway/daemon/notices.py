@@ -105,7 +105,7 @@ def list_notices(
 
 
 def list_all_notices(base: Base, run: Run, storage: Storage, people: People, work: Work) -> list[str]:
-    """What somebody may want to know though nothing is wrong."""
+    """List the notices of all groups."""
     known = list_notices(people.access, base.current.configuration, run.is_new, work.voice_programs.has_network)
     held = [*map(work.context_files.describe, work.context_files.list_held())]
     folders = [*storage.folders.left_out.values(), *storage.folders.absent.values()]

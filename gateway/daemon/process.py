@@ -27,7 +27,7 @@ from gateway.daemon.own_process import (
 from gateway.daemon.reload import ConfigurationReloader, LoadConfiguration, answer_signal
 from gateway.daemon.shutdown import Shutdown, handle_signals
 from gateway.daemon.startup import bind_reload, open_gateway
-from gateway.daemon.status import build_status, format_status_line
+from gateway.daemon.status import StatusReport, format_status_line
 from gateway.errors import ExitCode
 from gateway.notify import Notifier
 from gateway.threads import prepare_threads
@@ -86,7 +86,7 @@ async def run_daemon(
             notifier.ready(describe())
             log.info("hermes-gateway %s serves %s", __version__, home.root)
             write_waiting(home.lock, "")
-            await announce(home, await build_status(groups.bind))
+            await announce(home, await StatusReport(groups.bind).build())
             gc.set_threshold(*COLLECTED_AFTER)
             gc.collect()
             gc.freeze()  # the collector's walks through what is there from the start would hold the loop up

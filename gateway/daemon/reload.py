@@ -74,7 +74,7 @@ class ConfigurationReloader:
     async def reload(
         self, base: Base, run: Run, storage: Storage, apply: ApplyConfiguration, describe: Callable[[], str]
     ) -> Changes:
-        """Returns what has changed. `describe` is asked for the supervisor's line.
+        """Returns what has changed. `describe` returns the supervisor's line.
 
         Raises:
             GatewayError: what is there now cannot be used; the configuration before goes on.
@@ -112,7 +112,7 @@ async def _report(run: Run, storage: Storage, changes: Changes) -> None:
 
 
 async def answer_signal(reload: ReloadConfiguration) -> None:
-    """Whoever sent SIGHUP waits for no answer: the log and `status` have it."""
+    """The sender of SIGHUP waits for no answer: the log and `status` have it."""
     CALLER.set(Caller("owner", "SIGHUP", "owner"))
     with suppress(GatewayError):
         await reload()
@@ -124,7 +124,7 @@ def list_restart_needed(before: Settings, after: Settings) -> list[str]:
 
 
 def is_reloadable(name: str) -> bool:
-    """Whether a change of this setting counts at once: it, or all of its section."""
+    """Tell if a change of this setting, or of its section, counts at once."""
     return any(fnmatchcase(name, known) or name.startswith(f"{known}.") for known in RELOADABLE)
 
 

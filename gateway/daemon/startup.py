@@ -165,7 +165,7 @@ def bind_reload(gateway: GatewayGroups, reloader: ConfigurationReloader) -> Relo
 
 
 async def find_owners(base: Base, run: Run, people: People, work: Work) -> None:
-    """Who owns this home, from the journal and the rules, and what its people lost by an upgrade: both are said."""
+    """Find the owners of this home in the journal and the rules, and log what its people lost by an upgrade."""
     access, configuration = people.access, base.current.configuration
     is_empty = await is_new_journal(base.engine)
     run.is_new = await is_new_home(base.engine, is_empty)
@@ -218,7 +218,7 @@ def has_port(base: Base, presence: NodePresence) -> bool:
 
 
 def begin_platforms(base: Base, run: Run, presence: NodePresence, networks: Networks) -> None:
-    """Those that other nodes alone serve are shown, and not begun."""
+    """Show the networks that other nodes alone serve, without starting them."""
     for platform in networks.platforms:
         if "ingress" in presence.nodes.roles:
             with bind_context(platform=platform.name):
@@ -229,7 +229,7 @@ def begin_platforms(base: Base, run: Run, presence: NodePresence, networks: Netw
 
 
 async def stop_turns(base: Base, run: Run, turns: Turns) -> None:
-    """What has begun may go on a while: first the turns, then what is owed to people."""
+    """Give a while to what has begun: first to the turns, then to pending replies."""
     limit = base.shutdown.limit
     run.state = "stopping"
     base.registry.emit("gateway:shutdown", reason=base.shutdown.reason)
@@ -278,7 +278,7 @@ async def put_received_files(files: SharedFiles, home: Home) -> None:
 
 
 def list_copies(gateway: GatewayGroups) -> Iterator[RecordCopy]:
-    """What is known of the journal in memory, and follows it."""
+    """The copies of the journal in memory that follow it."""
     people, folder_hooks = gateway.people, gateway.hooks.folder_hooks
     yield from (people.access.pairings.last, people.chats.kept, people.keys.last, people.logins.last)
     if folder_hooks.shared_switches:

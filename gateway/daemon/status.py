@@ -63,7 +63,7 @@ T = TypeVar("T")
 
 
 class StatusFacts(NamedTuple):
-    """What is asked first, and once, for all sections of a status."""
+    """The facts that all sections of a status share."""
 
     health: EngineHealth
     hooks: list[HookStatus]
@@ -71,30 +71,37 @@ class StatusFacts(NamedTuple):
 
 
 async def gather_facts(base: Base, run: Run, hooks: Hooks, turns: Turns) -> StatusFacts:
-    """The journal first: it notices what has become of the disk. What comes after it does not ask for long either."""
+    """Ask the journal first: it notices a bad disk. The other questions do not take long either."""
     health = await ask_journal(base.engine.health(), UNHEARD, HEALTH_PATIENCE)
     return StatusFacts(health, await list_hooks(hooks), list_gateway_webhooks(base, run, hooks, turns))
 
 
-async def build_status(bind: BindGroups) -> dict[str, Any]:
+class StatusReport:
     """All that `status` shows; documented in docs/cli.md. `bind` gives each section the groups that it names."""
-    unread = await bind(describe_disk)()
-    look: StatusFacts = await bind(gather_facts)()
-    known = {**bind(describe_process)(), **describe_facts(look), **await bind(describe_work)(look)}
-    return {
-        **known,
-        "attention": [line for section in ATTENTION for line in bind(section)(look)],
-        "notices": [
-            *bind(list_all_notices)(),
-            *bind(list_unused_skill_hooks)(),
-            *unread,
-            *(f"webhook {one.name}: {one.remark}" for one in look.webhooks if one.remark),
-        ],
-    }
+
+    def __init__(self, bind: BindGroups) -> None:
+        self._disk, self._gather = bind(describe_disk), bind(gather_facts)
+        self._process, self._work = bind(describe_process), bind(describe_work)
+        self._attention = tuple(map(bind, ATTENTION))
+        self._notices = bind(list_all_notices), bind(list_unused_skill_hooks)
+
+    async def build(self) -> dict[str, Any]:
+        unread = await self._disk()
+        facts: StatusFacts = await self._gather()
+        attention = [line for section in self._attention for line in section(facts)]
+        remarks = [f"webhook {one.name}: {one.remark}" for one in facts.webhooks if one.remark]
+        notices = [line for section in self._notices for line in section()]
+        return {
+            **self._process(),
+            **describe_facts(facts),
+            **await self._work(facts),
+            "attention": attention,
+            "notices": [*notices, *unread, *remarks],
+        }
 
 
 async def describe_disk(run: Run) -> list[str]:
-    """What of the files of the configuration is not in force."""
+    """List the files of the configuration that are not in force."""
     said = await run.disk.describe() if run.disk else ""
     return [said] if said else []
 
@@ -285,7 +292,7 @@ ATTENTION: tuple[Callable[..., list[str]], ...] = (
     list_work_problems,
     list_node_problems,
 )
-"""What somebody should look at, in this order."""
+"""The problems to look at, in this order."""
 
 
 def check_agent_hooks(settings: Settings, is_known: Callable[[str], bool]) -> list[str]:
@@ -299,7 +306,7 @@ def check_agent_hooks(settings: Settings, is_known: Callable[[str], bool]) -> li
 
 
 def list_gateway_webhooks(base: Base, run: Run, hooks: Hooks, turns: Turns) -> list[WebhookStatus]:
-    """What can be called from outside, and what became of it."""
+    """List the webhooks that can be called from outside, with their counts."""
     known = list_webhooks(base.current.configuration, hooks.folder_hooks)
     webhooks = {name: check_answer_place(base, turns, one) for name, one in known.items()}
     if run.web is None:

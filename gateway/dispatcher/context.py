@@ -90,7 +90,7 @@ class GatewayReports(msgspec.Struct, frozen=True):
 
 
 class ChatPlaces(msgspec.Struct, frozen=True):
-    """The chats that are meant when nobody names one. `about` tells how the gateway is set up now."""
+    """The chats for messages without an address. `about` returns the present setup of the gateway."""
 
     about: Callable[[], GatewayFacts]
     access: AccessControl
@@ -176,17 +176,17 @@ class TurnFiles(msgspec.Struct, frozen=True):
 
 
 class SpokenWords(msgspec.Struct, frozen=True):
-    """What makes words of audio, and what says words."""
+    """The transcriber of audio, and the speaker of answers."""
 
     transcriber: Transcriber | None = None
     speaker: AnswerSpeaker | None = None
 
 
 class DispatcherSettings(msgspec.Struct, frozen=True):
-    """What holds for all turns of this process.
+    """The settings for all turns of this process.
 
-    `keys` say what is one session. The next process has another `run_id`. Somebody must have been asked for an approval
-    within `reach` seconds; where nobody waits for it, its answer is waited for as long as `unattended` says. A message
+    `keys` say what is one session. The next process has another `run_id`. The gateway must reach an approver
+    within `reach` seconds; if no person waits, it waits for the answer as long as `unattended` returns. A message
     that waited for more than `too_old` seconds is not answered any more. `redact` takes secrets out of an error.
     """
 

@@ -39,7 +39,7 @@ class RepeatFilter:
 
 
 class HookTraits(NamedTuple):
-    """What is known of a hook beside its registration.
+    """The traits of a hook beside its registration.
 
     `guards`: events that its failure denies, whatever `on_error` says. `rewords`: it may change text for people.
     `left_out`: fields that it does not read. `remedy`: the advice when its failure denies something. `note` gets

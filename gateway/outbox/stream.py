@@ -36,7 +36,7 @@ MAX_FAILURES = 3
 
 @dataclass(slots=True)
 class SentParts:
-    """What the network has of a reply that grows."""
+    """The part of a growing reply that the network has."""
 
     ids: MessageIds | None = None
     is_drafted: bool = False

@@ -13,7 +13,6 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.loading import load_configuration, read_configuration
 from gateway.config.platform_settings import list_accounts
 from gateway.daemon.platforms import steer_platform
-from gateway.daemon.status import build_status
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed, variables_of
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
@@ -46,7 +45,7 @@ async def test_a_bot_with_a_name_is_called_by_it(work: House) -> None:
     assert received["session_key"] == f"agent:main:{name}:dm:{shown_chat(work)}"
     (sent,) = await work.hears("message:sent")
     assert (sent["account"], sent["message_ids"]) == ("work", [shown.id])
-    status = await build_status(work.gateway.bind)
+    status = await work.gateway.status.build()
     assert status["platforms"][name]["up"]
     assert wire.network in status["platforms_off"]
 

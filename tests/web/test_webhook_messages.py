@@ -10,7 +10,6 @@ import anyio.to_thread
 import pytest
 from msgspec.structs import replace
 
-from gateway.daemon.status import build_status
 from gateway.testing import gateway_in
 from gateway.testing.live_gateway import LiveGateway, RecordingHook
 from gateway.testing.memory_engine import MemoryEngine
@@ -150,7 +149,7 @@ async def test_the_configuration_alone_gives_it_a_users_rights_and_a_place(live:
 
 
 async def test_that_answers_reach_nobody_is_said_before_anybody_calls(live: LiveGateway) -> None:
-    told = {one["name"]: one["remark"] for one in (await build_status(live.gateway.bind))["webhooks"]}
+    told = {one["name"]: one["remark"] for one in (await live.gateway.status.build())["webhooks"]}
     assert told.pop("stays").startswith(
         "the agent's answers stay here: 'nowhere' is not served here: there is no such network"
     )

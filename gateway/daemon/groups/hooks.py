@@ -57,7 +57,7 @@ def build_hooks(base: Base, presence: NodePresence, storage: Storage) -> Hooks:
 
 
 def list_all_sources(base: Base, hooks: Hooks) -> tuple[Source, ...]:
-    """Where hooks lie. Those of skills come first: any other of the same name stands in for one of theirs."""
+    """The places of hooks. Skills come first: any other hook of the same name replaces one of theirs."""
     others = hooks.folder_hooks.others
     return (*hooks.skill_hooks.sources, *list_sources(base.home, base.current.configuration, others))
 

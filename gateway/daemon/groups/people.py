@@ -52,7 +52,7 @@ def build_people(base: Base) -> People:
 
 
 def find_program_role(current: CurrentConfiguration, keys: ProgramKeys, user_id: str) -> Role | None:
-    """What a person of the platform `api` may: as their key, as long as the agent that it names is there."""
+    """Return the role of a person of the platform `api`: that of their key, if the agent of the key exists."""
     key = keys.find_speaker(user_id)
     return key.role if key and key.agent in list_agent_names(current) else None
 
@@ -63,5 +63,5 @@ def list_agent_names(current: CurrentConfiguration) -> frozenset[str]:
 
 
 def find_time(clock: JournalClock) -> float:
-    """The wall clock's, less what somebody has set it by lately."""
+    """Return the time of the wall clock, without its latest adjustments."""
     return time.time() - clock.calculate_difference()

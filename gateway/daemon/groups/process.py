@@ -1,4 +1,4 @@
-"""The process itself, which all other groups stand on, the little that changes while it runs, and its place among
+"""The process itself, which all other groups use, the little that changes while it runs, and its place among
 other gateways."""
 
 import time
@@ -63,7 +63,7 @@ class Base(msgspec.Struct, frozen=True):
 
 
 class OwnPort(Protocol):
-    """What is open to programs and people over HTTP; see `GatewayWeb`."""
+    """The port for programs and people over HTTP; see `GatewayWeb`."""
 
     port: WebPort
 
@@ -77,7 +77,7 @@ class Run(msgspec.Struct):
     """The state of this run: startup and reload write it, status reads it.
 
     `disk` is there if the configuration was read from one; `web` from the start on, if the settings want a port.
-    `is_new`: nothing was done in this home before tools were given by role. `parts` were started, in that order.
+    `is_new`: this home is younger than the tools by role. `parts` were started, in that order.
     """
 
     state: GatewayState = "starting"
@@ -89,7 +89,7 @@ class Run(msgspec.Struct):
     parts: list[Part] = msgspec.field(default_factory=list)
 
     def start(self, part: Part, tasks: anyio.abc.TaskGroup) -> None:
-        """Nobody waits for it here: what it needs may be far away."""
+        """Start it without waiting: its servers may be far away."""
         self.parts.append(part)
         tasks.start_soon(part.run, name=part.name)
 

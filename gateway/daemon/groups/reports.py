@@ -1,4 +1,4 @@
-"""What the gateway says of itself in a chat, and what people steer from there."""
+"""The reports of the gateway in a chat, and the functions that people call from there."""
 
 from functools import partial
 

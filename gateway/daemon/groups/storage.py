@@ -1,4 +1,4 @@
-"""What is kept: conversations and their index, files, what people had remembered, and who did what."""
+"""The storage: conversations and their index, files, notes that people asked for, and the activity."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,7 @@ from gateway.turn_marks import TurnMarks
 
 
 class Storage(msgspec.Struct, frozen=True):
-    """`files` and `folders` lie in the home, and other gateways have them too; `marks` tell which turn was at work."""
+    """`files` and `folders` are in the home, and other gateways have them too; `marks` tell which turn was at work."""
 
     sessions: SessionRepository
     search: SessionSearch
@@ -32,7 +32,7 @@ class Storage(msgspec.Struct, frozen=True):
     marks: TurnMarks
 
     async def find_files(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of an event with the files that they name, where those lie here."""
+        """Return the fields of an event with the paths of its files in this home."""
         return await find_event_files(self.files, fields)
 
 

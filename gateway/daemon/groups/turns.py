@@ -53,7 +53,7 @@ REACH = 30.0  # seconds in which somebody must have been asked for an approval
 
 
 class Turns(msgspec.Struct, frozen=True):
-    """`hook_requests` answers what hooks ask of the gateway; `signs` show that somebody is at work."""
+    """`hook_requests` answers what hooks ask of the gateway; `signs` show that a turn runs."""
 
     outbox: Outbox
     context: DispatcherContext
@@ -112,7 +112,7 @@ def build_turns(
 
 
 def build_turn_files(base: Base, storage: Storage, work: Work) -> TurnFiles:
-    """Where there is no other gateway, no folder of a turn is shared."""
+    """A lone gateway shares no folder of a turn."""
     is_shared = storage.folders.is_shared
     return TurnFiles(
         base.home.files,
@@ -142,7 +142,7 @@ def build_lane_ports(base: Base, people: People, context: DispatcherContext, sig
 
 
 def build_reply_hooks(base: Base, storage: Storage, dispatcher: Dispatcher, find_files: FindHookFiles) -> ReplyHooks:
-    """What is asked before a reply goes out."""
+    """The callbacks of the outbox, before and after a reply."""
     return ReplyHooks(
         base.registry,
         ReplyFiles(storage.files, find_files),

@@ -57,7 +57,7 @@ MIN_FREE_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class WriterFacts:
-    """What may be looked at from the loop. `building`: subjects of an older journal that are in the index by now."""
+    """The facts that the loop may read. `building`: subjects of an older journal that are in the index by now."""
 
     busy_since: float | None = None
     commits: int = 0
