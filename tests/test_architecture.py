@@ -64,6 +64,8 @@ CROWDED = {
 # Files (or folders of files) that are short, and why they stand by themselves.
 SHORT = {
     "gateway/adapters/slack/emoji.py": "a table",
+    "gateway/*/answers.py": "a room's answers to verbs are found by this name",
+    "gateway/*/verbs.py": "a room's verbs are found by this name",
     "gateway/adapters/*/setup.py": "its network's row of `setup`",
     "gateway/adapters/shared/buttons.py": "two networks have it, the third has buttons of another kind",
     "gateway/adapters/shared/markdown_table.py": "two networks have it, the third shows tables by itself",

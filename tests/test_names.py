@@ -68,8 +68,11 @@ def names_in(path: str, source: str) -> Iterator[Name]:
 
 
 def is_sentence(path: str, function: str) -> bool:
-    """Private, or a test for others to run, whose name is a sentence; or what pytest calls by a name of its own."""
-    return function.startswith("_") or path in SENTENCES
+    """Private, or a test for others to run, whose name is a sentence; or what is called by a name of its own.
+
+    So pytest calls its own, and an answer has the name of its verb (tests/daemon/test_verbs.py).
+    """
+    return function.startswith("_") or path in SENTENCES or "/answers" in path
 
 
 def classes_in(path: str, source: str) -> Iterator[Name]:

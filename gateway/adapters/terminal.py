@@ -5,9 +5,8 @@ in the session. So a terminal is never out of reach, and closing one loses nothi
 """
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
 from unicodedata import combining, east_asian_width
 
 import anyio
@@ -15,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.adapters.shared.adapter import ReceiveMessage
+from gateway.adapters.verbs import SayRequest, ShowRequest
 from gateway.cluster.files import SharedFiles, find_reply_files
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher.attachments import display_name_of
@@ -27,33 +27,11 @@ from gateway.lanes.turn import reply_id_of
 from gateway.messages.message import Address, Message, Receipt, Reply
 from gateway.records import records, subjects
 from gateway.sessions.keys import session_key_of
+from gateway.verbs import Notify
 
 PLATFORM = "terminal"
 OWNER = "owner"
 ROW_WIDTH = 76  # columns of a literal text; a terminal has 80
-
-Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
-
-
-class SayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One message typed by a person. Under the same `id` it is one message, however often it is said.
-
-    So a program that lost its connection says it again, and gets the one answer. `shown` are the ids of what was shown
-    beside it: a question that is not among them is shown first, and the message waits; without it every text counts.
-    `is_single`: nothing else is said by this process, and what one before it has shown may be answered.
-    """
-
-    text: str
-    session: str = "main"
-    id: str = ""
-    shown: tuple[str, ...] | None = None
-    is_single: bool = False
-
-
-class ShowRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody sits down before this session."""
-
-    session: str = "main"
 
 
 class SayResult(msgspec.Struct, frozen=True):

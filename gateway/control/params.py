@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 from msgspec import inspect
 
 KINDS = {
@@ -15,16 +14,6 @@ KINDS = {
     inspect.VarTupleType: "a list",
     inspect.ListType: "a list",
 }
-
-
-class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a verb that takes none."""
-
-
-class NameParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The hook, the network or the key of this name."""
-
-    name: str
 
 
 def describe_params(params: Any) -> str:

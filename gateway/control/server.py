@@ -23,7 +23,7 @@ from gateway.control.listener import CallerListener
 from gateway.control.params import describe_params
 from gateway.errors import ExitCode, GatewayError
 from gateway.records.activity import CALLER, Caller
-from gateway.roles import Role
+from gateway.verbs import Notify, Verb
 from gateway.worker.json_decoder import JsonDecoder
 
 log = logging.getLogger(__name__)
@@ -38,18 +38,14 @@ TOO_LONG = f"a request has {LINE_LIMIT >> 20} MB at the most"
 Judge: TypeAlias = Callable[[str], str]
 """Why this verb is refused; "": it is not."""
 JudgeCaller: TypeAlias = Callable[[socket.socket], tuple[Caller, Judge]]
-Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
+AnswerVerb: TypeAlias = Callable[[Any, Notify], Awaitable[Any]]
 
 
-class Verb(msgspec.Struct, frozen=True):
-    """What a caller may ask: the type of its parameters, who answers, and the lowest role that may ask.
+class VerbAnswer(msgspec.Struct, frozen=True):
+    """A verb, and who answers it; other parameters than its own are refused before anybody answers."""
 
-    Other parameters are refused before anybody answers.
-    """
-
-    params: Any
-    answer: Callable[[Any, Notify], Awaitable[Any]]
-    role: Role = "owner"
+    verb: Verb
+    answer: AnswerVerb
 
 
 class ControlRequest(msgspec.Struct):
@@ -78,7 +74,7 @@ class ControlServer(msgspec.Struct, eq=False):
     """
 
     path: Path
-    verbs: Mapping[str, Verb]
+    verbs: Mapping[str, VerbAnswer]
     redact: Callable[[str], str] = str
     judge: JudgeCaller | None = None
     write_refusal: Callable[[str], Awaitable[None]] | None = None
@@ -150,19 +146,19 @@ class ControlServer(msgspec.Struct, eq=False):
                     await self.write_refusal(request.method)
                 await caller.fail(request.id, REFUSED, refusal)
                 return
-            verb = self.verbs.get(request.method)
-            if verb is None:
+            found = self.verbs.get(request.method)
+            if found is None:
                 await caller.fail(
                     request.id, UNKNOWN_VERB, f"this gateway knows no `{request.method}`; is it of another version?"
                 )
                 return
             try:
-                params = msgspec.convert(request.params, verb.params)
+                params = msgspec.convert(request.params, found.verb.params)
             except (msgspec.ValidationError, OverflowError) as error:
-                expected = describe_params(verb.params)
+                expected = describe_params(found.verb.params)
                 await caller.fail(request.id, INVALID_PARAMS, self.redact(f"{request.method}: {error}; {expected}"))
                 return
-            result = await verb.answer(params, partial(caller.notify, request.id))
+            result = await found.answer(params, partial(caller.notify, request.id))
             await caller.say({"id": request.id, "result": result})
         except GatewayError as error:
             await caller.fail(request.id, int(error.exit), self.redact(str(error)))

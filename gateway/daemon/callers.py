@@ -7,27 +7,14 @@ daemon (`own_process.py`), and so is never taken for the person.
 
 import os
 import socket
-from collections.abc import Mapping
 from functools import partial
 
 from gateway.control.callers import find_ancestors, find_user
 from gateway.control.server import Judge, JudgeCaller
+from gateway.daemon.verb_table import VERBS
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import HookVersion
 from gateway.records.activity import HOOK_PLACE, Caller
-
-FOR_EVERYBODY = frozenset({"status"})
-# What a hook that was placed by hand may ask. All else approves, answers or speaks for a person, lets people in, makes
-# keys, switches hooks, stops or restarts, or changes rights; what is not in this list is refused.
-FOR_PLACED_HOOKS = FOR_EVERYBODY | {
-    *("platform.list", "chat.send", "events.tail", "events.replay", "pairing.list"),
-    *("hooks.list", "hooks.info", "hooks.reload", "hooks.reset", "hooks.test", "hooks.fire"),
-    *("hooks.dead_letters", "hooks.dead_retry", "hooks.dead_prune"),
-    *("sessions.list", "sessions.show", "sessions.search", "sessions.export", "sessions.stop", "sessions.delete"),
-    *("sessions.rebuild", "sessions.statistics"),
-}
-# What `uses` gives on the socket too, to those that have nothing else there.
-BY_USES: Mapping[str, str] = {"send": "chat.send"}
 
 
 def build_caller_check(hooks: FolderHooks) -> JudgeCaller:
@@ -37,7 +24,7 @@ def build_caller_check(hooks: FolderHooks) -> JudgeCaller:
 def find_caller(hooks: FolderHooks, daemon: int, connection: socket.socket) -> tuple[Caller, Judge]:
     """Who it is, and what tells why a verb is refused to them ("": it is not). CallerEnded: nobody can say.
 
-    Whoever reaches the socket has the owner's role; what a hook may ask with it is in the lists above.
+    Whoever reaches the socket has the owner's role; what a hook may ask with it stands in the verb's row (`authors`).
     """
     ancestors = find_ancestors(connection)
     if daemon not in ancestors[1:]:
@@ -56,13 +43,13 @@ def refuse_nothing(_verb: str) -> str:
 
 def refuse_verb(hook: HookVersion | None, verb: str) -> str:
     """Why a process of this hook, or of a tool (None), may not ask that."""
-    allowed, who, helps = FOR_EVERYBODY, describe_caller(hook), ""
+    allowed, who, helps = {"all"}, describe_caller(hook), ""
     if hook is not None and hook.manifest is not None:
         if hook.source.is_placed and hook.reach is None:
-            allowed = FOR_PLACED_HOOKS
+            allowed |= {"send", "placed"}
         else:
-            allowed = FOR_EVERYBODY | {BY_USES[right] for right in hook.manifest.uses if right in BY_USES}
+            allowed |= {"send"}.intersection(hook.manifest.uses)
             helps = "; `uses` in its manifest says what the gateway does for it"
-    if verb in allowed:
+    if verb in VERBS and VERBS[verb].authors in allowed:
         return ""
     return f"{who} may not ask for `{verb}`: that is for a person, at a terminal of their own{helps}"

@@ -1,88 +1,115 @@
-"""What the running gateway answers on its control socket."""
+"""All verbs of the running gateway: their rows, and how each is answered to whoever asks on the socket or the page.
 
-import math
+Whoever asks has a role (`gateway.records.activity.CALLER`), and a verb has the lowest that may ask. Admins and owners
+see an answer as it is. Operators see what the row shows of it, so that whatever people and models have said, what tools
+were given and what they gave stays out of it, and so does what somebody adds to an answer tomorrow.
+"""
+
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from inspect import iscoroutinefunction, signature
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import anyio
 import msgspec
 
-from gateway.adapters.terminal import SayRequest, ShowRequest
-from gateway.cluster.event_relay import ForwardedEvent
-from gateway.control.params import NoParams
-from gateway.control.server import Notify, Verb
-from gateway.daemon.gateway import Gateway, GatewayVerb
-from gateway.daemon.groups.reports import check_start, restart_gateway
-from gateway.daemon.home_verbs import HOME_VERBS
-from gateway.daemon.hook_verbs import HOOK_VERBS, ReplayParams, replay_events
-from gateway.daemon.people_verbs import PEOPLE_VERBS, PersonParams, export_person
-from gateway.daemon.platform_verbs import PLATFORM_VERBS
-from gateway.daemon.port_verbs import PORT_VERBS
-from gateway.daemon.question_verbs import QUESTION_VERBS
-from gateway.daemon.session_verbs import SESSION_VERBS
-from gateway.daemon.usage_verbs import USAGE_VERBS
-from gateway.daemon.verb_activity import write_verb
-from gateway.daemon.verb_rights import restrict_verb
-from gateway.errors import GatewayError
-from gateway.events.catalogue import remove_live_fields
-from gateway.records.activity import CALLER
-from gateway.records.records import ActivityRecord
+from gateway.adapters import answers as terminal
+from gateway.control.server import AnswerVerb, VerbAnswer
+from gateway.daemon.answers import gateway as own
+from gateway.daemon.answers import home, hooks, networks, people, port, questions, sessions, usage
+from gateway.daemon.answers.gateway import ReloadConfiguration
+from gateway.daemon.gateway import Gateway
+from gateway.daemon.verb_activity import write_refusal, write_verb
+from gateway.daemon.verb_table import VERBS
+from gateway.errors import AccessError, GatewayError, RoleRefused
+from gateway.records.activity import CALLER, OWNER, Activity
+from gateway.roles import is_admin, rank_of
+from gateway.verbs import Notify, Verb, cut_answer
 
-ReloadConfiguration: TypeAlias = Callable[[Gateway], Awaitable[tuple[list[str], list[str]]]]
-"""Returns which settings have changed, and which of these count only from the next start on."""
-AnswerLong: TypeAlias = Callable[[Gateway, Any, Notify], Awaitable[Any]]
-MAX_EVENTS_BEHIND = 1000  # events that a slow watcher may be behind before the oldest are dropped
+GIVEN = ("params", "notify")  # what an answer takes when it is asked; before these stand parts of the gateway
+
+Answer: TypeAlias = Callable[..., Awaitable[Any]]
+FindPart: TypeAlias = Callable[[str], Any]
+Clean: TypeAlias = Callable[[Any], Any]
+
+ANSWERS: Mapping[str, Answer] = MappingProxyType(
+    {
+        name.replace("_", ".", 1): answer
+        for module in (terminal, own, home, hooks, networks, people, port, questions, sessions, usage)
+        for name, answer in vars(module).items()
+        if iscoroutinefunction(answer) and answer.__module__ == module.__name__ and not name.startswith("_")
+    }
+)
+"""By the names of their verbs, which the functions bear."""
 
 
-def build_verbs(gateway: Gateway, reload: ReloadConfiguration | None = None) -> Mapping[str, Verb]:
+def build_verbs(gateway: Gateway, reload: ReloadConfiguration | None = None) -> Mapping[str, VerbAnswer]:
     """By name, each a function of its parameters and of how to notify its caller.
 
     `reload` reads the configuration again, where somebody has one to read.
     """
-    own: dict[str, GatewayVerb[Any]] = {
-        "status": GatewayVerb(NoParams, _status),
-        "stop": GatewayVerb(NoParams, _stop),
-        "restart": GatewayVerb(NoParams, _restart),
-        "chat.commands": GatewayVerb(NoParams, _list_commands),
+    more = {**msgspec.structs.asdict(gateway.groups), "gateway": gateway, "reload_configuration": reload}
+
+    def find_part(name: str) -> Any:
+        return more[name] if name in more else getattr(gateway, name)
+
+    def clean(said: Any) -> Any:
+        return gateway.configuration.redactor.clean_all(msgspec.to_builtins(said, enc_hook=str))
+
+    wanted = (verb for verb in VERBS.values() if reload or verb.name != "reload")
+    return {
+        verb.name: serve_verb(verb, bind_answer(ANSWERS[verb.name], find_part), gateway.activity, clean)
+        for verb in wanted
     }
-    if reload:
-        own["reload"] = GatewayVerb(NoParams, partial(_reload, reload))
-    shown = {**own, **HOME_VERBS, **HOOK_VERBS, **PLATFORM_VERBS}
-    plain: dict[str, GatewayVerb[Any]] = {
-        **SESSION_VERBS,
-        **QUESTION_VERBS,
-        **PEOPLE_VERBS,
-        **PORT_VERBS,
-        **USAGE_VERBS,
-    }
-    answers: dict[str, tuple[Any, Callable[[Any, Notify], Awaitable[Any]]]] = {
-        **{one: (verb.params, partial(_answer_without_secrets, gateway, one, verb)) for one, verb in shown.items()},
-        **{one: (verb.params, partial(_answer, gateway, one, verb)) for one, verb in plain.items()},
-        "events.tail": (TailParams, partial(_answer_long, "events.tail", tail_events, gateway)),
-        "events.replay": (ReplayParams, partial(_answer_long, "events.replay", replay_events, gateway)),
-        "people.export": (PersonParams, partial(export_person, gateway)),
-        "chat.say": (SayRequest, gateway.terminal.say),
-        "chat.show": (ShowRequest, gateway.terminal.show),
-    }
-    return {name: restrict_verb(name, *answer, gateway.activity) for name, answer in answers.items()}
 
 
-async def _answer(gateway: Gateway, name: str, verb: GatewayVerb[Any], params: Any, _notify: Notify) -> Any:
-    """As it is: people's own texts, and a key for whoever made it. What was done is recorded, whoever asked."""
-    said = await verb.answer(gateway, params)
-    await write_verb(gateway.activity, name, params, said)
-    return said
+def bind_answer(answer: Answer, find_part: FindPart) -> AnswerVerb:
+    """Return the answer with its parts, as a function of the two that come with each request."""
+    names = list(signature(answer).parameters)
+    bound = partial(answer, *(find_part(name) for name in names if name not in GIVEN))
+    count = sum(name in GIVEN for name in names)
+    return bound if count == len(GIVEN) else lambda *given: bound(*given[:count])
 
 
-async def _answer_without_secrets(
-    gateway: Gateway, name: str, verb: GatewayVerb[Any], params: Any, notify: Notify
-) -> Any:
-    said = msgspec.to_builtins(await _answer(gateway, name, verb, params, notify), enc_hook=str)
-    return gateway.configuration.redactor.clean_all(said)
+def serve_verb(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean) -> VerbAnswer:
+    """The verb, as it answers whoever asks: it refuses those whose role is too low, and tells operators what they see.
+
+    Raises, when it is asked:
+        RoleRefused: the caller's role is too low; that is recorded.
+    """
+    rank = rank_of(verb.role)
+    act = answer if verb.raw and verb.on is None else partial(_act, verb, answer, activity, clean)
+
+    async def answer_by_role(params: Any, notify: Notify) -> Any:
+        role = CALLER.get(OWNER).role
+        if rank_of(role) < rank:
+            await write_refusal(activity, verb.name)
+            raise RoleRefused(f"`{verb.name}` is for a person with the role {verb.role}; yours is {role}")
+        if is_admin(role):
+            return await act(params, notify)
+
+        async def tell(kind: str, told: Any) -> None:
+            await notify(kind, cut_answer(told, verb.shown))
+
+        try:
+            return cut_answer(await act(params, tell), verb.shown)
+        except GatewayError:  # its words may be those of a hook, a tool or a person
+            raise AccessError(f"`{verb.name}` failed; an admin can see why") from None
+
+    return VerbAnswer(verb, answer_by_role)
 
 
-async def _answer_long(name: str, answer: AnswerLong, gateway: Gateway, params: Any, notify: Notify) -> Any:
+async def _act(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean, params: Any, notify: Notify) -> Any:
+    """Answer, and record it, whoever asked."""
+    if verb.lasts:
+        return await _answer_long(verb, answer, activity, params, notify)
+    said = await answer(params, notify)
+    await write_verb(activity, verb, params, said)
+    return said if verb.raw else clean(said)
+
+
+async def _answer_long(verb: Verb, answer: AnswerVerb, activity: Activity, params: Any, notify: Notify) -> Any:
     """What goes on for long is recorded when it begins, unless the gateway asks for it itself, to feed its page.
 
     It does not wait for the record: events are watched when a journal is ill, too.
@@ -90,74 +117,11 @@ async def _answer_long(name: str, answer: AnswerLong, gateway: Gateway, params: 
     said, error = None, None
     async with anyio.create_task_group() as tasks:
         if CALLER.get(None):
-            tasks.start_soon(write_verb, gateway.activity, name, params, None)
+            tasks.start_soon(write_verb, activity, verb, params, None)
         try:
-            said = await answer(gateway, params, notify)
+            said = await answer(params, notify)
         except GatewayError as refusal:  # out of the group it would come as one of several
             error = refusal
     if error:
         raise error
     return said
-
-
-async def _status(gateway: Gateway, _params: NoParams) -> Any:
-    return await gateway.status.build()
-
-
-async def _list_commands(gateway: Gateway, _params: NoParams) -> Any:
-    """What may be typed in a chat here, by whom all is allowed."""
-    shown = (one for one in gateway.context.commands.values() if not one.hidden)
-    return {"commands": [{"name": one.name, "usage": one.usage, "summary": one.summary} for one in shown]}
-
-
-async def _stop(gateway: Gateway, _params: NoParams) -> Any:
-    await gateway.activity.write(ActivityRecord(what="stop"))  # before: nobody waits for it afterwards
-    gateway.shutdown.request("asked on the control socket")
-    return {}
-
-
-async def _restart(gateway: Gateway, _params: NoParams) -> Any:
-    await check_start(gateway.groups.run)
-    await gateway.activity.write(ActivityRecord(what="restart"))  # before, as of a stop
-    await restart_gateway(gateway.groups.base, gateway.groups.run)
-    return {}
-
-
-async def _reload(reload: ReloadConfiguration, gateway: Gateway, _params: NoParams) -> Any:
-    changed, later = await reload(gateway)
-    return {"changed": changed, "restart": later}
-
-
-class TailParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Events of these names, which may be patterns; without any, all."""
-
-    names: tuple[str, ...] | None = None
-
-
-async def tail_events(gateway: Gateway, params: TailParams, notify: Notify) -> None:
-    """Every event as it happens, on any node, until the caller leaves; a caller that is too slow loses some, never
-    the gateway. Of an event of another node that one's name is told.
-    """
-    send, receive = anyio.create_memory_object_stream[dict[str, Any]](math.inf)
-    names, lost = params.names or ("*",), 0
-
-    def put(event_type: str, fields: dict[str, Any], **where: str) -> None:
-        nonlocal lost
-        if send.statistics().current_buffer_used >= MAX_EVENTS_BEHIND:
-            lost += 1
-            return
-        send.send_nowait({"event": event_type, "lost": lost, "fields": fields, **where})
-
-    def note(event_type: str, context: dict[str, Any]) -> None:
-        put(event_type, remove_live_fields(event_type, context))
-
-    def note_told(told: ForwardedEvent) -> None:
-        put(told.event, told.fields, node=told.node)
-
-    remove = gateway.registry.watch(names, note)
-    try:
-        with send, receive, gateway.event_relay.watching(names, note_told):
-            async for event in receive:
-                await notify("event", event)
-    finally:
-        remove()

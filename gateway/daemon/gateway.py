@@ -1,10 +1,10 @@
 """The one place where the parts meet: all groups of parts, each built from those before it. Nothing runs yet."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import signature
 from itertools import takewhile
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,7 +21,6 @@ from gateway.daemon.status import StatusReport
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.sessions.repository import SessionRepository
 
-ParamsT = TypeVar("ParamsT")
 T = TypeVar("T")
 
 
@@ -53,13 +52,6 @@ def build_gateway(base: Base) -> GatewayGroups:
     turns = build_turns(base, run, presence, storage, people, hooks, work)
     networks = build_networks(base, presence, storage, people, turns)
     return GatewayGroups(base, run, presence, storage, people, hooks, work, turns, networks)
-
-
-class GatewayVerb(msgspec.Struct, Generic[ParamsT], frozen=True):
-    """A verb of the control socket that answers once, from parameters of this type."""
-
-    params: type[ParamsT]
-    answer: Callable[["Gateway", ParamsT], Awaitable[Any]]
 
 
 class Gateway:

@@ -20,7 +20,7 @@ from gateway.cluster.node_files import find_files
 from gateway.cluster.nodes import SCHEDULE, TENDING
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.control.server import ControlServer, JudgeCaller, Verb
+from gateway.control.server import ControlServer, JudgeCaller, VerbAnswer
 from gateway.daemon.gateway import Gateway, GatewayGroups, build_gateway
 from gateway.daemon.groups.hooks import Hooks, list_all_sources, reload_places
 from gateway.daemon.groups.networks import Networks
@@ -74,7 +74,7 @@ log = logging.getLogger(__name__)
 
 OUTBOX_DRAIN_SECONDS = 3.0  # for what is owed, after the turns have had their time
 
-BuildVerbs: TypeAlias = Callable[[Gateway], Mapping[str, Verb]]
+BuildVerbs: TypeAlias = Callable[[Gateway], Mapping[str, VerbAnswer]]
 BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
 
 

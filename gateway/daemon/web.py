@@ -5,12 +5,11 @@ from functools import partial
 
 import anyio
 import anyio.abc
-import msgspec
 
 from gateway.adapters.page.chat import PageChat
 from gateway.adapters.page.stream import ChatStream
 from gateway.config.loading import Configuration
-from gateway.control.server import Notify, Verb
+from gateway.control.server import VerbAnswer
 from gateway.daemon.groups.hooks import Hooks
 from gateway.daemon.groups.networks import Networks
 from gateway.daemon.groups.people import People, list_agent_names
@@ -18,8 +17,9 @@ from gateway.daemon.groups.process import Base, BindGroups, NodePresence, Run
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.turns import Turns
 from gateway.daemon.metrics import PortMetrics, collect_metrics
-from gateway.daemon.verb_rights import cut_event
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_statuses, list_webhooks
+from gateway.events.verbs import TailParams, cut_event
+from gateway.verbs import Notify
 from gateway.web.chat import ChatRoom
 from gateway.web.event_stream import EventRoom, EventStream
 from gateway.web.host_rules import HostRules, build_host_rules
@@ -49,14 +49,14 @@ class GatewayPage:
         turns: Turns,
         networks: Networks,
         rules: HostRules,
-        verbs: Mapping[str, Verb],
+        verbs: Mapping[str, VerbAnswer],
     ) -> None:
         redactor, logins = base.redactor, people.logins
         feed = EventStream(partial(tail_events, verbs), redactor.clean_all, cut_event)
         stream = ChatStream(base.engine, turns.lanes, storage.search)
         streams, chats = LiveStreams(logins), PageChat(networks.adapter_context)
         chat = ChatRoom(chats, stream, streams, PROTECTED, redactor.clean)
-        events = EventRoom(feed, streams, PROTECTED, verbs["events.tail"].role, storage.activity, chats.find_role)
+        events = EventRoom(feed, streams, PROTECTED, verbs["events.tail"].verb.role, storage.activity, chats.find_role)
         rooms = {"chat": chat.answer, "live": events.answer}
         visitors = Visitors(rules, logins, chats.find_role, base.settings.web.identity)
         self.answer = Page(rules, logins, visitors, verbs, redactor.clean, storage.activity, rooms).answer
@@ -87,7 +87,7 @@ def build_programs(base: Base, people: People, keys: KeyCheck, calls: ProgramCal
 class GatewayWeb:
     """The port, and what is counted for it; both while the part runs. `bind` gives each of its rooms their groups."""
 
-    def __init__(self, base: Base, presence: NodePresence, bind: BindGroups, verbs: Mapping[str, Verb]) -> None:
+    def __init__(self, base: Base, presence: NodePresence, bind: BindGroups, verbs: Mapping[str, VerbAnswer]) -> None:
         web = base.settings.web
         rules = build_host_rules(web)
         self._engine = base.engine
@@ -138,10 +138,9 @@ def find_bad_certificate(configuration: Configuration) -> Iterator[Finding]:
         yield Finding(configuration.origins["web.tls.cert"], what, remedy, "warning")
 
 
-async def tail_events(verbs: Mapping[str, Verb], notify: Notify) -> None:
+async def tail_events(verbs: Mapping[str, VerbAnswer], notify: Notify) -> None:
     """As `events tail` does."""
-    verb = verbs["events.tail"]
-    await verb.answer(msgspec.convert({}, verb.params), notify)
+    await verbs["events.tail"].answer(TailParams(), notify)
 
 
 async def list_reasons(base: Base, run: Run, networks: Networks) -> list[Reason]:

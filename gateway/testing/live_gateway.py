@@ -12,7 +12,7 @@ import anyio.to_thread
 import msgspec
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.adapters.terminal import SayRequest
+from gateway.adapters.verbs import SayRequest
 from gateway.config.loading import load_configuration
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.gateway import Gateway

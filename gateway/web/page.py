@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import msgspec
 
 from gateway.adapters.page.places import OWNER, PLATFORM
-from gateway.control.server import Verb
+from gateway.control.server import VerbAnswer
 from gateway.records.activity import CALLER, Activity, Caller
 from gateway.records.records import ActivityRecord, Login
 from gateway.web.chat import read_json
@@ -78,7 +78,7 @@ class Page:
         rules: HostRules,
         logins: Logins,
         visitors: Visitors,
-        verbs: Mapping[str, Verb],
+        verbs: Mapping[str, VerbAnswer],
         redact: Callable[[str], str],
         activity: Activity,
         rooms: Mapping[str, AnswerVisitor],

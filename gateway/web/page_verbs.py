@@ -1,6 +1,6 @@
-"""What the page may ask of the verbs of the control socket, in two lists: those that only read, and those that do.
+"""The verbs that the page looks with and acts with, by the column `page` of their rows.
 
-What is in neither is nobody's at the page. No verb here writes a hook's folder, the configuration or a file, and where
+A verb without that column is nobody's at the page. No verb here writes a hook's folder, the configuration or a file, and where
 one could name a path or a program, the parameter that does is left out. Who may ask for which verb is said where the
 verbs are.
 """
@@ -8,50 +8,22 @@ verbs are.
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs
 
 import msgspec
 
 from gateway.control.params import describe_params
-from gateway.control.server import Verb, encode_message
+from gateway.control.server import VerbAnswer, encode_message
 from gateway.errors import GatewayError, RoleRefused
 from gateway.records.activity import CALLER
 from gateway.roles import Role, rank_of
+from gateway.verbs import Page
 from gateway.web.http_request import HttpRequest
 from gateway.web.request_body import WebRefusal
 from gateway.web.shared_answers import SharedAnswers
 from gateway.worker.json_decoder import JsonDecoder
 
-# Each takes its parameters from the address, as the command line gives them.
-SHOWN_VERBS = frozenset(
-    {
-        *("status", "hooks.list", "hooks.info", "hooks.logs", "hooks.dead_letters", "platform.list"),
-        *("sessions.list", "sessions.show", "sessions.search", "pairing.list", "approvals.list"),
-        *("logs.read", "config.show", "activity.list", "usage", "people.list", "keys.list"),
-    }
-)
-# Those of them that every page asks for whenever something has happened.
-SHARED_VERBS = frozenset({"status", "hooks.list", "platform.list", "pairing.list", "approvals.list"})
-PERSONAL_VERBS = frozenset({"approvals.list"})  # they say who asks what they may themself
-# Each takes its parameters from a body of JSON; of those that it has, these alone are the page's.
-DONE_VERBS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "pairing.approve": ("code", "role"),
-        "approvals.answer": ("id", "allowed", "lasts", "digest"),
-        "questions.answer": ("id", "text", "digest"),
-        **dict.fromkeys(("hooks.enable", "hooks.disable", "hooks.reload", "hooks.reset"), ("name",)),
-        **dict.fromkeys(("hooks.dead_retry", "hooks.dead_prune"), ("name", "id")),
-        "hooks.fire": ("name", "event"),
-        "events.replay": ("name", "names", "since"),
-        "platform.steer": ("verb", "name"),
-        "platform.probe": ("name",),
-        "chat.send": ("to", "text", "wait"),
-        **dict.fromkeys(("sessions.stop", "sessions.delete"), ("session",)),
-        "sessions.export": ("session", "format"),
-    }
-)
 JSON = "application/json"
 MAX_BODY = 256 << 10
 
@@ -61,29 +33,30 @@ _decode_body = JsonDecoder[dict[str, Any]](dict[str, Any]).decode
 class PageVerbs:
     """Asks them for the page, in the name of whoever is set as the caller."""
 
-    def __init__(self, verbs: Mapping[str, Verb], redact: Callable[[str], str]) -> None:
+    def __init__(self, verbs: Mapping[str, VerbAnswer], redact: Callable[[str], str]) -> None:
         self._verbs = verbs
         self._redact = redact
         self._shared = SharedAnswers()
 
     def list_allowed(self, role: Role) -> list[str]:
         """Those of the page that somebody with this role may ask for."""
-        names = sorted(SHOWN_VERBS | DONE_VERBS.keys())
-        return [name for name in names if rank_of(role) >= rank_of(self._verbs[name].role)]
+        rows = [found.verb for found in self._verbs.values()]
+        return sorted(verb.name for verb in rows if verb.page and rank_of(role) >= rank_of(verb.role))
 
     async def look(self, name: str, request: HttpRequest) -> bytes:
         """The answer of a verb that only reads, as JSON. Raises WebRefusal."""
-        if name not in SHOWN_VERBS:
+        page = self._find_page(name)
+        if not isinstance(page, str) or not page:
             raise WebRefusal(HTTPStatus.NOT_FOUND, "the page asks for nothing of that name")
         try:
             fields = parse_qs(request.query, keep_blank_values=True, max_num_fields=20)
         except ValueError as error:
             raise WebRefusal(HTTPStatus.BAD_REQUEST, f"{name}: {error}") from None
         find = partial(self._ask, name, {key: values[-1] for key, values in fields.items()}, is_text=True)
-        if name not in SHARED_VERBS:
+        if page == "look":
             return await find()
         caller = CALLER.get()
-        who = caller.name if name in PERSONAL_VERBS else ""
+        who = caller.name if page == "personal" else ""
         return await self._shared.get((name, request.query, caller.role, who), find)
 
     async def act(self, name: str, request: HttpRequest) -> bytes:
@@ -92,7 +65,8 @@ class PageVerbs:
         Raises:
             WebRefusal: it is none of the page's, is not asked for as it should be, or cannot be done now.
         """
-        if name not in DONE_VERBS:
+        page = self._find_page(name)
+        if not isinstance(page, tuple):
             raise WebRefusal(HTTPStatus.NOT_FOUND, "the page does nothing of that name")
         if request.query:
             raise WebRefusal(HTTPStatus.BAD_REQUEST, f"{name}: what is wanted stands in the body, not in the address")
@@ -105,20 +79,23 @@ class PageVerbs:
             raise WebRefusal(
                 HTTPStatus.BAD_REQUEST, self._redact(f"{name}: this is no object of JSON: {error}")
             ) from None
-        if others := given.keys() - set(DONE_VERBS[name]):
+        if others := given.keys() - set(page):
             what = f"{name}: the page gives it no {', '.join(sorted(others))[:200]}"
             raise WebRefusal(HTTPStatus.BAD_REQUEST, self._redact(what))
         return await self._ask(name, given, is_text=False)
 
+    def _find_page(self, name: str) -> Page:
+        return self._verbs[name].verb.page if name in self._verbs else ""
+
     async def _ask(self, name: str, given: Mapping[str, Any], *, is_text: bool) -> bytes:
-        verb = self._verbs[name]
+        found = self._verbs[name]
         try:
-            params = msgspec.convert(given, verb.params, strict=not is_text)
+            params = msgspec.convert(given, found.verb.params, strict=not is_text)
         except (msgspec.ValidationError, OverflowError, ValueError) as error:
-            what = self._redact(f"{name}: {error}; {describe_params(verb.params)}")
+            what = self._redact(f"{name}: {error}; {describe_params(found.verb.params)}")
             raise WebRefusal(HTTPStatus.BAD_REQUEST, what) from None
         try:
-            return encode_message(await verb.answer(params, _ignore))
+            return encode_message(await found.answer(params, _ignore))
         except RoleRefused as error:
             raise WebRefusal(HTTPStatus.FORBIDDEN, str(error)) from None
         except GatewayError as error:

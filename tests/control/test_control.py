@@ -15,8 +15,9 @@ import pytest
 from gateway.control import LINE_LIMIT
 from gateway.control.client import ControlClient, ControlError
 from gateway.control.listener import MAX_CALLERS
-from gateway.control.server import MAX_OPEN_REQUESTS, ControlServer, Notify, Verb
+from gateway.control.server import MAX_OPEN_REQUESTS, ControlServer, VerbAnswer
 from gateway.errors import ConfigError, ExitCode, GatewayError, NotRunning
+from gateway.verbs import Notify, Verb
 
 
 async def echo(params: dict[str, Any], notify: Notify) -> Any:
@@ -37,7 +38,8 @@ async def crash(params: dict[str, Any], notify: Notify) -> Any:
 async def serving(path: Path, **verbs: Any) -> AsyncIterator[None]:
     async with anyio.create_task_group() as tasks:
         served = {"echo": echo, "refuse": refuse, "crash": crash} | verbs
-        await tasks.start(ControlServer(path, {name: Verb(dict, verb) for name, verb in served.items()}).serve)
+        answers = {name: VerbAnswer(Verb(name, "", dict, "owner"), answer) for name, answer in served.items()}
+        await tasks.start(ControlServer(path, answers).serve)
         yield
         await anyio.sleep(0.01)  # who has hung up is seen before the end: both at once are too much for a stream
         tasks.cancel_scope.cancel()

@@ -1,6 +1,6 @@
 """Every command, verb of the socket and of the page, and request of a hook, against each author: one table, walked.
 
-What is not in a table here fails: whoever adds a command or a verb says whose words may bring it about.
+Whoever adds a command says here whose words may bring it about, and of a verb in its row (`authors`, `role`).
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -20,7 +20,7 @@ from gateway.agent import Agent, ToolContext, tool
 from gateway.agent.models.script import script
 from gateway.daemon.callers import refuse_verb
 from gateway.daemon.groups.turns import find_hook_files
-from gateway.daemon.verb_rights import VERB_RIGHTS
+from gateway.daemon.verb_table import VERBS
 from gateway.dispatcher.chat_commands import BUILT_IN, CommandCall
 from gateway.dispatcher.commands import Command, CommandResult, CommandTable
 from gateway.dispatcher.hook_requests import HookRequests
@@ -40,8 +40,7 @@ from gateway.messages.message import Address, Message, Reply
 from gateway.records import records, subjects
 from gateway.roles import ROLES, Role, rank_of
 from gateway.testing.live_gateway import gateway_in
-from gateway.web.page_verbs import DONE_VERBS, SHOWN_VERBS
-from tests.daemon.test_doors import build_verbs_of_nobody
+from gateway.verbs import Authors
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 from tests.spine import until
 from tests.web.visits import send
@@ -56,34 +55,8 @@ COMMANDS: Mapping[str, str] = {
 }
 # What a program's key of an operator commands besides, as an operator does: a key is made by the owner alone.
 OPERATORS = {"letters", "platform"}
-# Who is answered on the socket: everything that the gateway started, hooks that are placed, those that `send`, people.
-SOCKET: Mapping[str, str] = {
-    "status": "all",
-    "chat.send": "send",
-    **dict.fromkeys(("platform.list", "events.tail", "events.replay", "pairing.list"), "placed"),
-    **{f"hooks.{one}": "placed" for one in ("list", "info", "reload", "reset", "test", "fire")},
-    **{f"hooks.dead_{one}": "placed" for one in ("letters", "retry", "prune")},
-    **{f"sessions.{one}": "placed" for one in ("list", "show", "search", "export", "stop", "delete", "rebuild")},
-    "sessions.statistics": "placed",
-    **{f"hooks.{one}": PEOPLE for one in ("enable", "disable", "trust", "forget", "logs")},
-    **{f"pairing.{one}": PEOPLE for one in ("approve", "invite", "revoke", "uninvite")},
-    **{f"people.{one}": PEOPLE for one in ("list", "show", "export", "forget")},
-    **{f"keys.{one}": PEOPLE for one in ("create", "list", "revoke")},
-    **dict.fromkeys(("approvals.answer", "approvals.list", "questions.answer", "activity.list", "config.show"), PEOPLE),
-    **dict.fromkeys(("chat.say", "chat.show", "chat.commands", "logs.read", "usage", "web.open", "web.end"), PEOPLE),
-    **dict.fromkeys(("platform.probe", "platform.steer", "stop", "restart"), PEOPLE),
-}
-# The lowest role that has a verb of the page.
-PAGE: Mapping[str, str] = {
-    **dict.fromkeys(("status", "hooks.list", "hooks.info", "hooks.dead_letters", "hooks.dead_retry"), "operator"),
-    **dict.fromkeys(("platform.list", "platform.probe", "platform.steer", "logs.read", "usage"), "operator"),
-    "sessions.list": "operator",
-    **{f"sessions.{one}": "admin" for one in ("show", "search", "export", "stop", "delete")},
-    **{f"hooks.{one}": "admin" for one in ("logs", "enable", "disable", "reload", "reset", "fire", "dead_prune")},
-    **dict.fromkeys(("pairing.list", "pairing.approve", "approvals.list", "approvals.answer"), "admin"),
-    **dict.fromkeys(("questions.answer", "config.show", "activity.list", "people.list", "keys.list"), "admin"),
-    **dict.fromkeys(("events.replay", "chat.send"), "admin"),
-}
+SOCKET: Mapping[str, Authors] = {name: verb.authors for name, verb in VERBS.items()}
+PAGE: Mapping[str, Role] = {name: verb.role for name, verb in VERBS.items() if verb.page}
 # The word of `uses` that a request needs; none of them approves, answers, pairs, switches or restarts.
 REQUESTS: Mapping[str, str] = {
     **{name: name for name in ("send", "submit", "emit", "llm", "tool", "session")},  # the last three are plugins'
@@ -99,9 +72,6 @@ MOST_TURNS = 20  # that one command is tried with
 def test_the_tables_have_a_line_for_everything() -> None:
     assert COMMANDS.keys() == {command.name for command in BUILT_IN}
     assert {one.name for one in BUILT_IN if one.is_for("operator") and not one.is_for("user")} == OPERATORS
-    assert SOCKET.keys() == build_verbs_of_nobody().keys()
-    assert PAGE.keys() == SHOWN_VERBS | DONE_VERBS.keys()
-    assert {name: VERB_RIGHTS[name].role for name in PAGE} == PAGE
 
 
 def message_of(author: str, text: str, number: int) -> Message:
@@ -279,7 +249,7 @@ async def test_a_verb_of_the_page_is_for_logins_of_its_role(tmp_path: Path) -> N
         assert live.gateway.web
         url, key = live.gateway.web.port.local_url, await live.gateway.keys.create("program", "operator", "")
         for role in ROLES:
-            found = [verb for verb in PAGE if rank_of(role) >= rank_of(PAGE[verb])]  # type: ignore[arg-type]
+            found = [verb for verb in PAGE if rank_of(role) >= rank_of(PAGE[verb])]
             token = await live.gateway.logins.redeem(await live.gateway.logins.open_link(role))
             me = await to_thread.run_sync(partial(send, url, "/api/me", "GET", b"", X_Token=token))
             assert all((f'"{verb}"'.encode() in me.body) == (verb in found) for verb in PAGE), role

@@ -239,7 +239,7 @@ async def test_an_event_that_a_hook_fires_is_nobody_s(tmp_path: Path, event: str
         asked = {"name": "again", "event": event, "payload": fields}
         CALLER.set(Caller("the hook firer", HOOK_PLACE, "owner"))
         verb: Any = build_verbs(house.gateway)["hooks.fire"]
-        trial = await verb.answer(msgspec.convert(asked, verb.params), None)
+        trial = await verb.answer(msgspec.convert(asked, verb.verb.params), None)
         assert trial["ok"]
         await submitted(house)
         (ended,) = [told for name, told in house.events if name == "agent:end"]

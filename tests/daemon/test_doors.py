@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,7 +13,7 @@ import pytest
 
 from gateway.control.callers import NO_FILES
 from gateway.control.client import ControlClient, ControlError
-from gateway.daemon.control_verbs import build_verbs
+from gateway.daemon.verb_table import VERBS
 from gateway.errors import NotRunning
 from gateway.testing import GatewayProcess
 
@@ -38,13 +37,12 @@ def wrong_params(verb: str, params: type[msgspec.Struct]) -> Iterator[dict[str, 
 
 @pytest.mark.process
 def test_no_verb_fails_inside_the_gateway_whatever_it_is_given(tmp_path: Path) -> None:
-    verbs = build_verbs_of_nobody()
     with GatewayProcess(tmp_path / "home") as gateway:
         gateway.start()
         told: dict[str, str] = {}
         with ControlClient(gateway.home.socket, 60) as client:
-            for name, params in verbs.items():
-                for given in wrong_params(name, params):
+            for name, verb in VERBS.items():
+                for given in wrong_params(name, verb.params):
                     try:
                         client.call(name, given)
                     except ControlError as error:
@@ -52,17 +50,10 @@ def test_no_verb_fails_inside_the_gateway_whatever_it_is_given(tmp_path: Path) -
         _, _, logged = gateway.stop()
     assert {asked: said for asked, said in told.items() if "failed inside" in said} == {}
     assert "Traceback" not in logged
-    assert len(told) > 5 * len(verbs)
+    assert len(told) > 5 * len(VERBS)
     assert "it takes name (text)" in told["hooks.info {'name': -7}"]
     assert "it takes no parameters" in told["status {'no-such-parameter': 1}"]
     assert "`$.limit`" in told["sessions.list {'limit': 1.5}"]
-
-
-def build_verbs_of_nobody() -> dict[str, Any]:
-    """What each verb takes; none is asked."""
-
-    nobody = SimpleNamespace(terminal=SimpleNamespace(say=None, show=None), activity=None)
-    return {name: verb.params for name, verb in build_verbs(nobody).items()}  # type: ignore[arg-type]
 
 
 def list_open_files(pid: int) -> list[int]:

@@ -12,17 +12,18 @@ import anyio.to_thread
 import pytest
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.adapters.terminal import SayRequest
+from gateway.adapters.verbs import SayRequest
 from gateway.agent.skills import Skill, read_skill
 from gateway.cluster.folder_journal import STORED
 from gateway.cluster.nats.engine import open_nats
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
-from gateway.daemon.control_verbs import TailParams, build_verbs, tail_events
+from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway_on
 from gateway.errors import GatewayError
+from gateway.events.verbs import TailParams
 from gateway.hooks.folders.stats import HookInfo
 from gateway.records.subjects import EVENT_SUBJECTS
 from gateway.sessions.removal import forget_sessions
@@ -260,15 +261,16 @@ async def test_each_does_what_its_roles_say(pair: Pair) -> None:
 async def test_a_terminal_and_whoever_watches_see_what_happens_elsewhere(pair: Pair) -> None:
     seen, pieces = list[dict[str, Any]](), list[dict[str, Any]]()
 
-    async def note(_kind: str, event: dict[str, Any]) -> None:
+    async def note(_kind: str, event: Any) -> None:
         seen.append(event)
 
     async def hear(kind: str, said: dict[str, Any]) -> None:
         if kind == "delta":
             pieces.append(said)
 
+    tail = build_verbs(pair.network)["events.tail"].answer
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(tail_events, pair.network, TailParams(("agent:end",)), note)
+        tasks.start_soon(partial(tail, TailParams(("agent:end",)), note))
         said = await pair.network.terminal.say(SayRequest("slow"), hear)
         assert "word19" in said.reply
         assert len(pieces) > 3

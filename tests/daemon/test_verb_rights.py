@@ -13,19 +13,19 @@ import msgspec
 import pytest
 from anyio import to_thread
 
-from gateway.control.params import NoParams
-from gateway.control.server import Verb
-from gateway.daemon.control_verbs import build_verbs
-from gateway.daemon.verb_rights import LONGEST_SHOWN, VERB_RIGHTS, cut_answer, restrict_verb
+from gateway.control.server import AnswerVerb, VerbAnswer
+from gateway.daemon.control_verbs import build_verbs, serve_verb
+from gateway.daemon.verb_table import VERBS
 from gateway.engine.interface import NewRecord
 from gateway.errors import AccessError, HookError, RoleRefused
+from gateway.events.verbs import TailParams
 from gateway.hooks.folders.dead_letters import make_dead_letter_put, subject_token_of
 from gateway.records import records, subjects
 from gateway.records.activity import CALLER, Activity, Caller
 from gateway.roles import ROLES, Role
 from gateway.testing.live_gateway import LiveGateway, gateway_in
 from gateway.testing.memory_engine import MemoryEngine
-from gateway.web.page_verbs import SHOWN_VERBS
+from gateway.verbs import LONGEST_SHOWN, NoParams, Verb, cut_answer
 from tests.spine import until
 from tests.web.logged_in import read_login, redeem
 from tests.web.visits import connect, visit
@@ -90,7 +90,7 @@ async def live(tmp_path: Path) -> AsyncIterator[LiveGateway]:
         yield live
 
 
-async def ask(verb: Verb, role: Role, params: Mapping[str, Any] = MappingProxyType({})) -> Any:
+async def ask(verb: VerbAnswer, role: Role, params: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """As somebody of this role; what was notified comes along."""
     CALLER.set(Caller("somebody", "elsewhere", role))
     notified: list[Any] = []
@@ -98,7 +98,7 @@ async def ask(verb: Verb, role: Role, params: Mapping[str, Any] = MappingProxyTy
     async def note(_kind: str, told: Any) -> None:
         notified.append(told)
 
-    said = await verb.answer(msgspec.convert(dict(params), verb.params), note)
+    said = await verb.answer(msgspec.convert(dict(params), verb.verb.params), note)
     return [said, notified]
 
 
@@ -120,7 +120,7 @@ async def test_no_verb_tells_an_operator_a_word(live: LiveGateway) -> None:
         except AccessError as error:
             told[name] = str(error)
     assert [name for name, text in told.items() if WORD in text.lower()] == []
-    assert refused == {name for name, right in VERB_RIGHTS.items() if right.role != "operator"}
+    assert refused == {name for name, row in VERBS.items() if row.role != "operator"}
     found = (await ask(verbs["activity.list"], "owner"))[0]["activity"]
     assert {one["what"] for one in found if (one["who"], one["outcome"]) == ("somebody", "refused")} == refused
 
@@ -161,7 +161,7 @@ async def test_events_are_told_an_operator_without_words(live: LiveGateway) -> N
 
     async def tail() -> None:
         CALLER.set(Caller("somebody", "elsewhere", "operator"))
-        await verb.answer(msgspec.convert({}, verb.params), note)
+        await verb.answer(TailParams(), note)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tail)
@@ -182,10 +182,10 @@ async def test_the_page_of_an_operator_tells_no_word(live: LiveGateway) -> None:
     url = live.gateway.web.port.local_url
     link = f"{url}/open?code={await live.gateway.logins.open_link('operator')}"
     token = read_login(await to_thread.run_sync(redeem, link))
-    for name in sorted(SHOWN_VERBS):
+    for name in sorted(name for name, row in VERBS.items() if isinstance(row.page, str) and row.page):
         query = urlencode(PARAMS.get(name, {}))
         answer = await to_thread.run_sync(partial(visit, url, f"/api/{name}?{query}", X_Token=token))
-        is_open = VERB_RIGHTS[name].role == "operator"
+        is_open = VERBS[name].role == "operator"
         assert (answer.status, WORD.encode() in answer.body) == (200 if is_open else 403, False), name
     with connect(url) as line:
         at = url.partition("//")[2]
@@ -197,18 +197,18 @@ async def test_the_page_of_an_operator_tells_no_word(live: LiveGateway) -> None:
     assert (b'"tool:after"' in told, WORD.encode() in told.lower()) == (True, False)
 
 
-def test_a_verb_without_a_row_is_the_owner_s() -> None:
-    verb = restrict_verb("something.new", NoParams, _answer, Activity(MemoryEngine()))
-    assert verb.role == "owner"
+async def _answer(_params: Any, _notify: Any) -> dict[str, str]:
+    return {"text": WORD}
+
+
+def serve_as_it_is(verb: Verb, answer: AnswerVerb = _answer) -> VerbAnswer:
+    return serve_verb(verb, answer, Activity(MemoryEngine()), lambda said: said)
 
 
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_verb_answers_its_role_and_those_above(role: Role) -> None:
     for needed in ROLES:
-        name = {right.role: name for name, right in VERB_RIGHTS.items()}.get(needed)
-        if name is None:
-            continue
-        verb = restrict_verb(name, NoParams, _answer, Activity(MemoryEngine()))
+        verb = serve_as_it_is(Verb("a.song", "Sing.", NoParams, needed))
         if ROLES.index(role) <= ROLES.index(needed):
             await ask(verb, role)
         else:
@@ -220,15 +220,11 @@ async def test_why_a_verb_failed_is_not_told_an_operator() -> None:
     async def fail(_params: Any, _notify: Any) -> None:
         raise HookError(WORD)
 
-    verb = restrict_verb("hooks.info", NoParams, fail, Activity(MemoryEngine()))
+    verb = serve_as_it_is(VERBS["hooks.info"], fail)
     with pytest.raises(AccessError, match=r"^`hooks\.info` failed; an admin can see why$"):
-        await ask(verb, "operator")
+        await ask(verb, "operator", HOOK)
     with pytest.raises(HookError, match=WORD):
-        await ask(verb, "admin")
-
-
-async def _answer(_params: Any, _notify: Any) -> dict[str, str]:
-    return {"text": WORD}
+        await ask(verb, "admin", HOOK)
 
 
 @pytest.mark.parametrize(

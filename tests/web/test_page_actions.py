@@ -11,8 +11,8 @@ import pytest
 from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
 
-from gateway.daemon.question_verbs import find_persons
-from gateway.daemon.verb_rights import VERB_RIGHTS
+from gateway.daemon.answers.questions import find_persons
+from gateway.daemon.verb_table import VERBS
 from gateway.engine.interface import NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.hooks.folders.dead_letters import dead_letter_subject_of
@@ -22,7 +22,7 @@ from gateway.roles import ROLES, Role, rank_of
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import gateway_in
 from gateway.testing.networks.wire import STRANGER
-from gateway.web.page_verbs import DONE_VERBS, MAX_BODY
+from gateway.web.page_verbs import MAX_BODY
 from tests.adapters.telegram_wire import TelegramWire
 from tests.spine import until
 from tests.web.logged_in import Browser, log_in
@@ -30,6 +30,7 @@ from tests.web.visits import Visit, send
 
 pytestmark = pytest.mark.process
 
+ACTS = {name: verb.page for name, verb in VERBS.items() if isinstance(verb.page, tuple)}
 SECRET = "sesame-open-8823-canary"
 COMMAND = "echo 'it ran'; echo '<script>alert(1)</script> \u202eback'"
 RUN = {"tool_calls": [{"name": "shell", "args": {"command": COMMAND}}]}
@@ -85,7 +86,7 @@ def acted(gateway: GatewayProcess, what: str) -> list[tuple[str, str]]:
 
 @pytest.mark.row("T4")
 @pytest.mark.row("T15")
-@pytest.mark.parametrize("verb", sorted(DONE_VERBS))
+@pytest.mark.parametrize("verb", sorted(ACTS))
 def test_nothing_is_done_without_token_and_json_from_here(gateway: GatewayProcess, browser: Browser, verb: str) -> None:
     path, body = f"/api/{verb}", json.dumps({"name": "watches"})
     token = {"X_Token": browser.token}
@@ -127,13 +128,13 @@ GIVEN: dict[str, dict[str, Any]] = {
 @pytest.mark.row("T10")
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_verb_is_done_for_its_role_and_those_above(tmp_path: Path, role: Role) -> None:
-    assert GIVEN.keys() == DONE_VERBS.keys()
+    assert GIVEN.keys() == ACTS.keys()
     async with gateway_in(tmp_path / "home") as live:
         assert live.gateway.web
         link = f"{live.gateway.web.port.local_url}/open?code={await live.gateway.logins.open_link(role)}"
         browser = await to_thread.run_sync(Browser, link)
         for verb, given in GIVEN.items():
-            is_refused = rank_of(role) < rank_of(VERB_RIGHTS[verb].role)
+            is_refused = rank_of(role) < rank_of(VERBS[verb].role)
             answer = await to_thread.run_sync(partial(browser.do, verb, **given))
             assert (answer.status == 403) == is_refused, verb
             assert is_refused or answer.status in (200, 409), verb
@@ -166,7 +167,7 @@ def test_a_name_is_a_name_and_no_path(browser: Browser, name: str) -> None:
 @pytest.mark.row("T11")
 def test_no_verb_of_the_page_names_a_path_a_program_or_the_configuration() -> None:
     """What a verb takes beside these is refused, whatever it comes to take."""
-    given = {name for names in DONE_VERBS.values() for name in names}
+    given = {name for names in ACTS.values() for name in names}
     answers = {"code", "role", "id", "allowed", "lasts", "digest", "text"}
     assert given == answers | {"name", "names", "event", "since", "verb", "to", "wait", "session", "format"}
 

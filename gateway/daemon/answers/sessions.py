@@ -1,78 +1,36 @@
 """What the control socket answers about sessions: lists, contents, search, export and removal."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.control.params import NoParams
-from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.daemon.gateway import Gateway
 from gateway.errors import SessionError
 from gateway.sessions.export import as_fields, as_json, as_markdown
 from gateway.sessions.removal import forget_sessions
 from gateway.sessions.search import SearchHit, SessionInfo
 from gateway.sessions.session import Session
+from gateway.sessions.verbs import (
+    SessionExportParams,
+    SessionListParams,
+    SessionParams,
+    SessionSearchParams,
+    SessionShowParams,
+    StatisticsParams,
+)
 
-RowCount: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)]
-"""At most so many; -1: all."""
 Mark = TypeVar("Mark")
 
 
-class SessionListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of one platform, or of all."""
-
-    platform: str = ""
-    limit: RowCount = 50
-    after: str = ""
-
-
-class SessionShowParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session, as `SessionParams` names it; of its entries the last ones, before the one of this number.
-
-    `longest`: of each text at the most so many characters. -1: all.
-    """
-
-    session: str
-    before: RowCount = -1
-    limit: RowCount = -1
-    longest: RowCount = -1
-
-
-class SessionParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session's id, how one begins, or a session key."""
-
-    session: str
-
-
-class SessionSearchParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words that are looked for."""
-
-    query: str
-    limit: RowCount = 20
-    after: str = ""
-
-
-class SessionExportParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session, and as what it is wanted."""
-
-    session: str
-    format: Literal["markdown", "json"] = "markdown"
-
-
-class StatisticsParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The last days."""
-
-    days: RowCount = 30
-
-
-async def _list(gateway: Gateway, params: SessionListParams) -> Any:
+async def sessions_list(gateway: Gateway, params: SessionListParams) -> Any:
     after = parse_cursor(params.after, str)
     rows = await gateway.search.list_sessions(platform=params.platform, limit=params.limit, after=after)
     return {"sessions": [msgspec.to_builtins(row) for row in rows], "next": make_cursor(rows, params.limit)}
 
 
-async def _show(gateway: Gateway, params: SessionShowParams) -> Any:
-    session = await find_session(gateway, params.session)
+async def sessions_show(gateway: Gateway, params: SessionShowParams) -> Any:
+    session = await _find_session(gateway, params.session)
     count = len(session.entries)
     end = count if params.before < 0 else min(params.before, count)
     first = 0 if params.limit < 0 else max(0, end - params.limit)
@@ -85,43 +43,43 @@ async def _show(gateway: Gateway, params: SessionShowParams) -> Any:
     return {**said, "first_words": session.first_words, "first": first, "count": count}
 
 
-async def _search(gateway: Gateway, params: SessionSearchParams) -> Any:
+async def sessions_search(gateway: Gateway, params: SessionSearchParams) -> Any:
     after = parse_cursor(params.after, int)
     hits = await gateway.search.find(params.query, limit=params.limit, after=after)
     return {"hits": [msgspec.to_builtins(hit) for hit in hits], "next": make_cursor(hits, params.limit)}
 
 
-async def _export(gateway: Gateway, params: SessionExportParams) -> Any:
-    session = await find_session(gateway, params.session)
+async def sessions_export(gateway: Gateway, params: SessionExportParams) -> Any:
+    session = await _find_session(gateway, params.session)
     return {"text": as_json(session) if params.format == "json" else as_markdown(session)}
 
 
-async def _delete(gateway: Gateway, params: SessionParams) -> Any:
+async def sessions_delete(gateway: Gateway, params: SessionParams) -> Any:
     name = params.session
     if name.startswith("agent:"):
         gone = await forget_sessions(gateway.engine, gateway.sessions, name)
     else:
-        session = await find_session(gateway, name)
+        session = await _find_session(gateway, name)
         gone = await forget_sessions(gateway.engine, gateway.sessions, session.key, session.session_id)
     if not gone:
         raise SessionError(f"there is no session {name}")
     return {"deleted": name}
 
 
-async def _stop(gateway: Gateway, params: SessionParams) -> Any:
-    session = await find_session(gateway, params.session)
+async def sessions_stop(gateway: Gateway, params: SessionParams) -> Any:
+    session = await _find_session(gateway, params.session)
     return {"stopped": await gateway.lanes.interrupt(session.key)}
 
 
-async def _rebuild(gateway: Gateway, _params: NoParams) -> Any:
+async def sessions_rebuild(gateway: Gateway) -> Any:
     return {"records": await gateway.search.rebuild()}
 
 
-async def _statistics(gateway: Gateway, params: StatisticsParams) -> Any:
+async def sessions_statistics(gateway: Gateway, params: StatisticsParams) -> Any:
     return msgspec.to_builtins(await gateway.search.statistics(params.days))
 
 
-async def find_session(gateway: Gateway, name: str) -> Session:
+async def _find_session(gateway: Gateway, name: str) -> Session:
     """The session of this id, or of an id that begins so, or the current one of a key."""
     if name.startswith("agent:"):
         session = await gateway.sessions.open(name)
@@ -169,15 +127,3 @@ def cut_args(args: Any, longest: int) -> Any:
     """Arguments, or where they are longer the beginning of how they are written."""
     written = msgspec.json.encode(args).decode()
     return args if len(written) <= longest else f"{written[:longest]}…"
-
-
-SESSION_VERBS: Mapping[str, GatewayVerb[Any]] = {
-    "sessions.list": GatewayVerb(SessionListParams, _list),
-    "sessions.show": GatewayVerb(SessionShowParams, _show),
-    "sessions.search": GatewayVerb(SessionSearchParams, _search),
-    "sessions.export": GatewayVerb(SessionExportParams, _export),
-    "sessions.stop": GatewayVerb(SessionParams, _stop),
-    "sessions.delete": GatewayVerb(SessionParams, _delete),
-    "sessions.rebuild": GatewayVerb(NoParams, _rebuild),
-    "sessions.statistics": GatewayVerb(StatisticsParams, _statistics),
-}

@@ -1,67 +1,32 @@
 """What the control socket answers about the home: its log, its configuration, and who did what. It changes nothing."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Annotated, Any, Literal
-
-import msgspec
+from typing import Any
 
 from gateway.chats.rules import KEPT_ORIGIN
 from gateway.config.home import get_process_environment
 from gateway.config.loading import Configuration, read_configuration
 from gateway.config.merge import COMMAND_LINE
 from gateway.config.reference import list_differences, list_values, values_of
-from gateway.control.params import NoParams
-from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.daemon.gateway import Gateway
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.unknown_names import find_unknown_hooks
 from gateway.errors import AccessError
 from gateway.logs.lines import LEVELS, LogLine, from_json
 from gateway.logs.log_files import LineFilter, LogFollower, LogPlace, read_last_lines
+from gateway.logs.verbs import MOST_LINES, LogParams
 from gateway.records.activity import CALLER, OWNER
+from gateway.records.verbs import NEWEST, ActivityParams
 from gateway.roles import is_admin
 from gateway.threads import run_in_thread
 from gateway.yaml_source.tree import Finding
 
-MOST_LINES = 1000
 FURTHEST = 50_000  # lines that are looked through for those that are wanted
-NEWEST = (1 << 63) - 1
-
-LineCount = Annotated[int, msgspec.Meta(ge=0, le=MOST_LINES)]
 
 
-class LogParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The last lines that are wanted; or, after a place that an answer named, all that came since then."""
-
-    lines: LineCount = 50
-    level: Literal["", "debug", "info", "warning", "error", "critical"] = ""
-    hook: str = ""
-    session: str = ""
-    since: float = 0.0
-    text: str = ""
-    after: Annotated[str, msgspec.Meta(pattern=r"^([0-9]{1,20}-[0-9]{1,18})?\Z")] = ""
-
-
-class ActivityParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The next ones after this sequence (0: from the first), of those since then.
-
-    With `last`, the last so many instead; before the sequence `before`, where it is not 0. Of these, those whose `who`
-    and `what` are like these patterns, such as `telegram:*` and `hooks.*`.
-    """
-
-    after: Annotated[int, msgspec.Meta(ge=0, le=NEWEST)] = 0
-    since: float = 0.0
-    last: LineCount = 0
-    before: Annotated[int, msgspec.Meta(ge=0, le=NEWEST)] = 0
-    who: str = "*"
-    what: str = "*"
-
-    def select(self, found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [one for one in found if fnmatchcase(one["who"], self.who) and fnmatchcase(one["what"], self.what)]
-
-
-async def _read_logs(gateway: Gateway, params: LogParams) -> Any:
+async def logs_read(gateway: Gateway, params: LogParams) -> Any:
     if params.text and not is_admin(CALLER.get(OWNER).role):
         raise AccessError("whoever is not shown what the lines say cannot look for it")
     return await run_in_thread(partial(read_log, gateway, params))
@@ -87,7 +52,7 @@ def _line_to_json(raw: str) -> dict[str, Any]:
     return {**line._asdict(), "context": dict(line.context)}
 
 
-async def _show_configuration(gateway: Gateway, _params: NoParams) -> Any:
+async def config_show(gateway: Gateway) -> Any:
     configuration = gateway.configuration
     findings, differences = await run_in_thread(_compare_with_disk, gateway, configuration)
     return {
@@ -115,16 +80,13 @@ def _compare_with_disk(gateway: Gateway, configuration: Configuration) -> tuple[
     return findings, [name for name in differences if name not in chosen]
 
 
-async def _list_activity(gateway: Gateway, params: ActivityParams) -> Any:
+def _select(params: ActivityParams, found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in found if fnmatchcase(one["who"], params.who) and fnmatchcase(one["what"], params.what)]
+
+
+async def activity_list(gateway: Gateway, params: ActivityParams) -> Any:
     if params.last:
         found, before = await gateway.activity.read_last(params.before or NEWEST, params.last, params.since)
-        return {"activity": params.select(found), "next": 0, "before": before}
+        return {"activity": _select(params, found), "next": 0, "before": before}
     found, upto = await gateway.activity.read(params.after, params.since)
-    return {"activity": params.select(found), "next": upto}
-
-
-HOME_VERBS: Mapping[str, GatewayVerb[Any]] = {
-    "logs.read": GatewayVerb(LogParams, _read_logs),
-    "config.show": GatewayVerb(NoParams, _show_configuration),
-    "activity.list": GatewayVerb(ActivityParams, _list_activity),
-}
+    return {"activity": _select(params, found), "next": upto}

@@ -1,44 +1,29 @@
 """What the control socket answers about people: who there is, what is held of one, as an archive, or gone."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
 
 from gateway.access.access_control import API
 from gateway.adapters.page.places import PLATFORM
-from gateway.control.server import Notify
-from gateway.daemon.gateway import Gateway, GatewayVerb
-from gateway.daemon.session_verbs import RowCount
-from gateway.daemon.verb_activity import write_verb
+from gateway.daemon.gateway import Gateway
 from gateway.errors import AccessError
 from gateway.people.leftovers import list_leftovers
 from gateway.people.person import Person, parse_person
 from gateway.people.removal import PersonRemoval
 from gateway.people.traces import PersonTraces, pick_turns
+from gateway.people.verbs import PeopleListParams, PersonParams
 from gateway.records.activity import CALLER, OWNER
 from gateway.roles import rank_of
 from gateway.sessions.export import as_json
 from gateway.sessions.session import Session
 from gateway.threads import run_in_thread
+from gateway.verbs import Notify
 
 PIECE = 200_000  # characters of an archive that are told at once
-
-
-class PersonParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody by network and id, as `telegram:1002`."""
-
-    person: str
-
-
-class PeopleListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """At most so many from the one at `first` on: by name, or those first who spoke last."""
-
-    limit: RowCount = -1
-    first: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] = 0
-    by: Literal["name", "latest"] = "name"
 
 
 def _traces_of(gateway: Gateway) -> PersonTraces:
@@ -46,7 +31,7 @@ def _traces_of(gateway: Gateway) -> PersonTraces:
     return PersonTraces(gateway.engine, gateway.sessions, gateway.search, gateway.memory, files, folders)
 
 
-async def _list(gateway: Gateway, params: PeopleListParams) -> Any:
+async def people_list(gateway: Gateway, params: PeopleListParams) -> Any:
     speakers = await _traces_of(gateway).list_speakers()
     named = {Person(one.platform, one.user_id): one.user_name for one in gateway.access.pairings.people}
     rules = gateway.access.rules
@@ -71,7 +56,7 @@ def _role_of(gateway: Gateway, person: Person) -> str:
     return gateway.access.find_highest_role(*person) or ""
 
 
-async def _show(gateway: Gateway, params: PersonParams) -> Any:
+async def people_show(gateway: Gateway, params: PersonParams) -> Any:
     person, traces = parse_person(params.person), _traces_of(gateway)
     await gateway.heard.flush()
     found = await traces.find_conversations(person)
@@ -93,7 +78,7 @@ async def _show(gateway: Gateway, params: PersonParams) -> Any:
     }
 
 
-async def _forget(gateway: Gateway, params: PersonParams) -> Any:
+async def people_forget(gateway: Gateway, params: PersonParams) -> Any:
     person = parse_person(params.person)
     role = gateway.access.find_highest_role(*person)
     if role and rank_of(role) > rank_of(CALLER.get(OWNER).role):
@@ -119,7 +104,7 @@ async def _forget(gateway: Gateway, params: PersonParams) -> Any:
     return {**msgspec.structs.asdict(gone), "left": left}
 
 
-async def export_person(gateway: Gateway, params: PersonParams, notify: Notify) -> Any:
+async def people_export(gateway: Gateway, params: PersonParams, notify: Notify) -> Any:
     """The archive piece by piece: texts as they are, and of files where they lie, for whoever puts it together."""
     person, traces = parse_person(params.person), _traces_of(gateway)
     count = 0
@@ -131,13 +116,11 @@ async def export_person(gateway: Gateway, params: PersonParams, notify: Notify) 
         count += 1
         name = f"files/{archive_name_of(path, traces.find_folders(person))}"
         await notify("file", {"name": name, "path": str(path)})
-    said = {"person": str(person), "parts": count}
-    await write_verb(gateway.activity, "people.export", params, said)
-    return said
+    return {"person": str(person), "parts": count}
 
 
 async def _write_archive(gateway: Gateway, traces: PersonTraces, person: Person) -> AsyncIterator[tuple[str, str]]:
-    facts = await _show(gateway, PersonParams(str(person)))
+    facts = await people_show(gateway, PersonParams(str(person)))
     yield "person.json", json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
     for key in (*facts["conversations"], *facts["shared"]):
         for session in await traces.read_sessions(key):
@@ -161,10 +144,3 @@ def archive_name_of(path: Path, folders: Sequence[Path]) -> str:
 def _without_others(session: Session, person: Person) -> Session:
     """In a conversation that somebody else began, their id is nothing of this person's."""
     return session if person.user_id == session.user_id else msgspec.structs.replace(session, user_id="")
-
-
-PEOPLE_VERBS: Mapping[str, GatewayVerb[Any]] = {
-    "people.list": GatewayVerb(PeopleListParams, _list),
-    "people.show": GatewayVerb(PersonParams, _show),
-    "people.forget": GatewayVerb(PersonParams, _forget),
-}

@@ -4,40 +4,17 @@ Whoever reaches the socket is the owner, so their yes counts for everybody's cal
 may approve what others want (`tools.approvers`).
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
-
-import msgspec
+from typing import Any
 
 from gateway.adapters import terminal
 from gateway.adapters.page import places
-from gateway.control.params import NoParams
-from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.daemon.gateway import Gateway
 from gateway.dispatcher.open_questions import Persons
+from gateway.dispatcher.verbs import ApprovalAnswerParams, QuestionAnswerParams
 from gateway.errors import RoleRefused, SessionError
 from gateway.records import activity
 
-TEXT_LIMIT = 100_000
 OWNERS = ((terminal.PLATFORM, terminal.OWNER), (places.PLATFORM, places.OWNER))
-
-Answer: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_LIMIT)]
-
-
-class ApprovalAnswerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether the approval of this id is given, and for how long; `digest` says what was shown of it."""
-
-    id: str
-    allowed: bool
-    lasts: Literal["once", "session", "always"] = "once"
-    digest: str = ""
-
-
-class QuestionAnswerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said to the question of this id; `digest` says what was shown of it."""
-
-    id: str
-    text: Answer
-    digest: str = ""
 
 
 def find_persons() -> Persons:
@@ -49,12 +26,12 @@ def find_persons() -> Persons:
     return (*(((network, user),) if colon else ()), (platform, name))
 
 
-async def _list(gateway: Gateway, _params: NoParams) -> Any:
+async def approvals_list(gateway: Gateway) -> Any:
     questions = gateway.dispatcher.questions
     return {"approvals": await questions.list_approvals(find_persons()), "questions": await questions.list_questions()}
 
 
-async def _answer_approval(gateway: Gateway, params: ApprovalAnswerParams) -> Any:
+async def approvals_answer(gateway: Gateway, params: ApprovalAnswerParams) -> Any:
     role = activity.CALLER.get(activity.OWNER).role
     if not gateway.access.can_approve(role, is_own=False):
         raise RoleRefused(f"the role {role} approves nothing here: tools.approvers in config.yaml says who does")
@@ -63,17 +40,10 @@ async def _answer_approval(gateway: Gateway, params: ApprovalAnswerParams) -> An
     return {"id": params.id, "allowed": params.allowed}
 
 
-async def _answer_question(gateway: Gateway, params: QuestionAnswerParams) -> Any:
+async def questions_answer(gateway: Gateway, params: QuestionAnswerParams) -> Any:
     if not params.text.strip():
         raise SessionError("there is no answer in this")
     session_key = await gateway.dispatcher.questions.answer_question(
         params.id, params.text, find_persons(), params.digest
     )
     return {"id": params.id, "session_key": session_key}
-
-
-QUESTION_VERBS: Mapping[str, GatewayVerb[Any]] = {
-    "approvals.list": GatewayVerb(NoParams, _list),
-    "approvals.answer": GatewayVerb(ApprovalAnswerParams, _answer_approval),
-    "questions.answer": GatewayVerb(QuestionAnswerParams, _answer_question),
-}

@@ -2,18 +2,15 @@
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 
 from gateway.agent.models.prices import PRICES_DATE
-from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.daemon.gateway import Gateway
 from gateway.messages.transcript import Usage
 from gateway.records.records import DayUsage, UsageRow
-
-DayCount: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=36_600)]
-UsageKey: TypeAlias = Literal["person", "model", "day", "hook", "session"]
-"""What usage can be summed by."""
+from gateway.usage.verbs import UsageKey, UsageParams
 
 NAMES: Mapping[UsageKey, Callable[[DayUsage, UsageRow], str]] = {
     "person": lambda _day, row: row.person,
@@ -24,15 +21,7 @@ NAMES: Mapping[UsageKey, Callable[[DayUsage, UsageRow], str]] = {
 }
 
 
-class UsageParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The last days with today; of one person, or of all."""
-
-    by: UsageKey = "person"
-    days: DayCount = 30
-    person: str = ""
-
-
-async def _show_usage(gateway: Gateway, params: UsageParams) -> Any:
+async def usage(gateway: Gateway, params: UsageParams) -> Any:
     today = gateway.usage.totals.today()
     since = (today - datetime.timedelta(days=params.days - 1)).isoformat()
     days = [day async for day in gateway.usage.read_days(since)]
@@ -68,6 +57,3 @@ def as_fields(used: Usage) -> dict[str, Any]:
     del fields["model"]
     is_unknown = used.unpriced == used.calls and used.calls > 0
     return fields | {"tokens": used.tokens, "cost": None if is_unknown else round(used.cost, 10)}
-
-
-USAGE_VERBS: Mapping[str, GatewayVerb[Any]] = {"usage": GatewayVerb(UsageParams, _show_usage)}

@@ -3,29 +3,18 @@
 A key is told once, to whoever made it; a link is the owner's, since whoever reaches the socket is the owner.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from gateway.control.params import NameParams, NoParams
-from gateway.daemon.gateway import Gateway, GatewayVerb
+from gateway.daemon.gateway import Gateway
 from gateway.errors import AccessError
 from gateway.records.records import ProgramKey
+from gateway.verbs import NameParams
 from gateway.web.logins import LINK_SECONDS, make_page_link
 from gateway.web.openai.calls import forget_calls
-from gateway.web.program_keys import KeyRole
+from gateway.web.verbs import KeyCreateParams
 
 
-class KeyCreateParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key of this name, for a program that may do what this role may, and speak to this agent, if to any."""
-
-    name: str
-    role: KeyRole
-    agent: str = ""
-
-
-async def _create_key(gateway: Gateway, params: KeyCreateParams) -> Any:
+async def keys_create(gateway: Gateway, params: KeyCreateParams) -> Any:
     if params.agent and params.agent not in gateway.agents.names:
         names = ", ".join(sorted(gateway.agents.names))
         raise AccessError(f"there is no agent {params.agent!r}\nthose that the configuration names: {names}")
@@ -34,11 +23,11 @@ async def _create_key(gateway: Gateway, params: KeyCreateParams) -> Any:
     return {"name": params.name, "key": await gateway.keys.create(params.name, params.role, params.agent)}
 
 
-async def _list_keys(gateway: Gateway, _params: NoParams) -> Any:
+async def keys_list(gateway: Gateway) -> Any:
     return {"keys": [describe_key(one) for one in gateway.keys.keys]}
 
 
-async def _revoke_key(gateway: Gateway, params: NameParams) -> Any:
+async def keys_revoke(gateway: Gateway, params: NameParams) -> Any:
     return describe_key(await gateway.keys.revoke(params.name))
 
 
@@ -47,7 +36,7 @@ def describe_key(key: ProgramKey) -> dict[str, Any]:
     return {"name": key.name, "role": key.role, "agent": key.agent, "at": key.at}
 
 
-async def _open_page(gateway: Gateway, _params: NoParams) -> Any:
+async def web_open(gateway: Gateway) -> Any:
     web, settings = gateway.web, gateway.settings.web
     if web is None or not web.port.url:
         raise AccessError(f"there is no page: {describe_no_port(gateway)}")
@@ -65,14 +54,5 @@ def describe_no_port(gateway: Gateway) -> str:
     return "web.enabled is false"
 
 
-async def _end_logins(gateway: Gateway, _params: NoParams) -> Any:
+async def web_end(gateway: Gateway) -> Any:
     return {"ended": await gateway.logins.end()}
-
-
-PORT_VERBS: Mapping[str, GatewayVerb[Any]] = {
-    "keys.create": GatewayVerb(KeyCreateParams, _create_key),
-    "keys.list": GatewayVerb(NoParams, _list_keys),
-    "keys.revoke": GatewayVerb(NameParams, _revoke_key),
-    "web.open": GatewayVerb(NoParams, _open_page),
-    "web.end": GatewayVerb(NoParams, _end_logins),
-}

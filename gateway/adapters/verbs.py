@@ -1,0 +1,60 @@
+"""The verbs of chat networks, and of the terminal, which is one."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gateway.verbs import NameParams, NoParams, Shown, Verb, show
+
+PLATFORM_SHOWN = show("name", "state", "up", "last_event", "last_send", "last_probe", "unreadable")
+
+
+class SteerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Pause, resume or restart a network."""
+
+    verb: str
+    name: str
+
+
+class SayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One message typed by a person. Under the same `id` it is one message, however often it is said.
+
+    So a program that lost its connection says it again, and gets the one answer. `shown` are the ids of what was shown
+    beside it: a question that is not among them is shown first, and the message waits; without it every text counts.
+    `is_single`: nothing else is said by this process, and what one before it has shown may be answered.
+    """
+
+    text: str
+    session: str = "main"
+    id: str = ""
+    shown: tuple[str, ...] | None = None
+    is_single: bool = False
+
+
+class ShowRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody sits down before this session."""
+
+    session: str = "main"
+
+
+_LISTED: Mapping[str, Shown] = {"platforms": PLATFORM_SHOWN, "off": {"*": True}}
+
+VERBS = (
+    Verb(
+        "platform.list", "List the chat networks.", NoParams, "operator", authors="placed", shown=_LISTED, page="shared"
+    ),
+    Verb(
+        "platform.steer",
+        "Pause, resume or restart a chat network.",
+        SteerParams,
+        "operator",
+        shown=show("did"),
+        on="{verb} {name}",
+        page=("verb", "name"),
+    ),
+    Verb(
+        "platform.probe", "Probe a chat network.", NameParams, "operator", shown=show("name", "seconds"), page=("name",)
+    ),
+    Verb("chat.say", "Say something in a session of the terminal.", SayRequest, "owner", raw=True),
+    Verb("chat.show", "Show what a session of the terminal asks.", ShowRequest, "owner", raw=True),
+)

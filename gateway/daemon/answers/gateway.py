@@ -1,0 +1,77 @@
+"""What the gateway answers about itself: how it is, its end and its start, and its events as they happen."""
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+import anyio
+
+from gateway.cluster.event_relay import ForwardedEvent
+from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.reports import check_start, restart_gateway
+from gateway.daemon.status import build_status
+from gateway.events.catalogue import remove_live_fields
+from gateway.events.verbs import TailParams
+from gateway.records.records import ActivityRecord
+from gateway.verbs import Notify
+
+ReloadConfiguration: TypeAlias = Callable[[Gateway], Awaitable[tuple[list[str], list[str]]]]
+"""Returns which settings have changed, and which of these count only from the next start on."""
+MAX_EVENTS_BEHIND = 1000  # events that a slow watcher may be behind before the oldest are dropped
+
+
+async def status(gateway: Gateway) -> Any:
+    return await build_status(gateway.bind)
+
+
+async def chat_commands(gateway: Gateway) -> Any:
+    """What may be typed in a chat here, by whom all is allowed."""
+    shown = (one for one in gateway.context.commands.values() if not one.hidden)
+    return {"commands": [{"name": one.name, "usage": one.usage, "summary": one.summary} for one in shown]}
+
+
+async def stop(gateway: Gateway) -> Any:
+    await gateway.activity.write(ActivityRecord(what="stop"))  # before: nobody waits for it afterwards
+    gateway.shutdown.request("asked on the control socket")
+    return {}
+
+
+async def restart(gateway: Gateway) -> Any:
+    await check_start(gateway.groups.run)
+    await gateway.activity.write(ActivityRecord(what="restart"))  # before, as of a stop
+    await restart_gateway(gateway.groups.base, gateway.groups.run)
+    return {}
+
+
+async def reload(gateway: Gateway, reload_configuration: ReloadConfiguration) -> Any:
+    changed, later = await reload_configuration(gateway)
+    return {"changed": changed, "restart": later}
+
+
+async def events_tail(gateway: Gateway, params: TailParams, notify: Notify) -> None:
+    """Every event as it happens, on any node, until the caller leaves; a caller that is too slow loses some, never
+    the gateway. Of an event of another node that one's name is told.
+    """
+    send, receive = anyio.create_memory_object_stream[dict[str, Any]](math.inf)
+    names, lost = params.names or ("*",), 0
+
+    def put(event_type: str, fields: dict[str, Any], **where: str) -> None:
+        nonlocal lost
+        if send.statistics().current_buffer_used >= MAX_EVENTS_BEHIND:
+            lost += 1
+            return
+        send.send_nowait({"event": event_type, "lost": lost, "fields": fields, **where})
+
+    def note(event_type: str, context: dict[str, Any]) -> None:
+        put(event_type, remove_live_fields(event_type, context))
+
+    def note_told(told: ForwardedEvent) -> None:
+        put(told.event, told.fields, node=told.node)
+
+    remove = gateway.registry.watch(names, note)
+    try:
+        with send, receive, gateway.event_relay.watching(names, note_told):
+            async for event in receive:
+                await notify("event", event)
+    finally:
+        remove()

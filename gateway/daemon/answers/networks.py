@@ -1,0 +1,124 @@
+"""What the control socket answers about the chat networks and their people: who asks, who is served, one text out."""
+
+import dataclasses
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from gateway.access.verbs import InvitationIdParams, InvitationParams, PairingApproveParams, PairingPersonParams
+from gateway.adapters.verbs import SteerParams
+from gateway.daemon.gateway import Gateway
+from gateway.daemon.status import list_unserved_platforms
+from gateway.dispatcher import pairing_commands
+from gateway.engine.interface import Record
+from gateway.errors import AdapterError, GatewayError
+from gateway.messages.message import Attachment, Reply, attachment_from
+from gateway.outbox.verbs import ChatSendParams
+from gateway.records import records, subjects
+from gateway.records.activity import CALLER, OWNER
+from gateway.roles import Role
+from gateway.verbs import NameParams
+
+
+async def pairing_list(gateway: Gateway) -> Any:
+    return pairing_commands.list_pairings(gateway.context)
+
+
+async def pairing_approve(gateway: Gateway, params: PairingApproveParams) -> Any:
+    """Whoever reaches the control socket is the owner; on the page somebody is by their login, and makes no owner."""
+    by, giver = _find_giver()
+    guest = await pairing_commands.approve_pairing(gateway.context, params.code, params.role, by, giver, is_listed=True)
+    return describe_guest(guest)
+
+
+def _find_giver() -> tuple[str, Role]:
+    caller = CALLER.get(OWNER)
+    return pairing_commands.HOST_OPERATOR if caller.place == OWNER.place else caller.name, caller.role
+
+
+async def pairing_invite(gateway: Gateway, params: InvitationParams) -> Any:
+    asked = (params.role, params.lifetime)
+    _, made, ways = await pairing_commands.make_invitation(gateway.context, *asked, *_find_giver())
+    facts = pairing_commands.describe_invitation(gateway.context, made)
+    return {**facts, "ways": [{"platform": name, "text": text} for name, text in ways]}
+
+
+async def pairing_uninvite(gateway: Gateway, params: InvitationIdParams) -> Any:
+    gone = await gateway.access.pairings.invitations.take_back(params.number)
+    return pairing_commands.describe_invitation(gateway.context, gone)
+
+
+async def pairing_revoke(gateway: Gateway, params: PairingPersonParams) -> Any:
+    giver = CALLER.get(OWNER).role
+    gone = await pairing_commands.remove_pairing(gateway.context, params.platform, str(params.user_id), giver)
+    return describe_guest(gone)
+
+
+def describe_guest(guest: records.PairingUser) -> dict[str, str]:
+    return {
+        "platform": guest.served_as,
+        "user_id": guest.user_id,
+        "user_name": guest.user_name,
+        "role": guest.role,
+    }
+
+
+async def platform_list(gateway: Gateway) -> Any:
+    served = [
+        {"name": one.name, "state": one.state, **msgspec.to_builtins(one.presence.facts)} for one in gateway.platforms
+    ]
+    return {"platforms": served, "off": list_unserved_platforms(gateway.settings)}
+
+
+async def platform_steer(gateway: Gateway, params: SteerParams) -> Any:
+    return {"did": await gateway.steering.steer(params.verb, params.name)}
+
+
+async def platform_probe(gateway: Gateway, params: NameParams) -> Any:
+    return {"name": params.name, "seconds": await gateway.steering.probe(params.name)}
+
+
+async def chat_send(gateway: Gateway, params: ChatSendParams) -> Any:
+    """Owe the text, and wait a while to see it arrive; what is owed goes out even if nobody waits."""
+    if not params.text.strip() and not params.files:
+        raise GatewayError("send: there is nothing to send")
+    address = gateway.context.places.resolve_destination(params.to, list_unserved_platforms(gateway.settings))
+    attachments = tuple(make_attachment(Path(path)) for path in params.files)
+    reply = Reply(uuid.uuid4().hex, address, params.text, attachments=attachments)
+    reply = await gateway.shared_files.share(reply, subjects.place_of(address))
+    tail = await gateway.engine.tail(subjects.send_subject_of(subjects.place_of(address)))
+    await gateway.outbox.post(reply)
+    is_paused = any(one.name == address.served_as and one.part.is_paused for one in gateway.platforms)
+    with anyio.move_on_after(0 if is_paused else params.wait):
+        return {"state": "sent", "message_ids": await _wait_until_sent(tail, reply.id)}
+    return {"state": "owed", "message_ids": []}
+
+
+async def _wait_until_sent(tail: AsyncIterator[Record], reply_id: str) -> list[str]:
+    """The ids of what arrived.
+
+    Raises:
+        AdapterError: it was given up.
+    """
+    async for record in tail:
+        match records.decode_readable(record.data):
+            case records.SendSucceeded(last=True) as sent if sent.reply_id == reply_id:
+                return [one for part in sent.message_ids for one in part]
+            case records.SendFailed(permanent=True) as failed if failed.reply_id == reply_id:
+                raise AdapterError(failed.error)
+    raise AdapterError("the gateway stops; what was to be sent is kept, and goes out when it runs again")
+
+
+def make_attachment(path: Path) -> Attachment:
+    """A file as what its name says it is.
+
+    Raises:
+        AdapterError: there is no such file.
+    """
+    if not path.is_file():
+        raise AdapterError(f"there is no file {path}")
+    return dataclasses.replace(attachment_from(path.resolve()), name=path.name)

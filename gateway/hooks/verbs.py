@@ -1,0 +1,129 @@
+"""The verbs of hooks."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+
+from gateway.hooks.wires.wire import FailureKind
+from gateway.verbs import NameParams, Shown, Verb, show
+
+OUTCOMES = frozenset({"ok", "changed", "end", "deny", "retry", "ask", *get_args(FailureKind)})
+HOOK_SHOWN: Mapping[str, Shown] = {
+    **show("name", "label", "version", "origin", "path", "state", "wire", "events", "intercepts", "order", "on_error"),
+    **show("delivery", "schedule", "hermes", "digest", "loaded_at", "restarts", "last_fired", "calls", "failures"),
+    **show("skipped", "queued", "owed", "behind", "dropped", "dead", "p50", "p95", "breaker", "breaker_opens_in"),
+    **show("pid", "memory", "reads", "writes", "net", "unheld", "webhook"),
+    "last_error": show("at", "event"),
+    "traces": {**show("at", "event", "seconds"), "outcome": OUTCOMES},
+}
+
+
+class HookListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At most so many (-1: all) from the one at `first` on: by name, or those first that somebody should look at.
+
+    `text` stands in their name, the names of what they are told of, or, for who is shown it, in their description.
+    """
+
+    limit: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] = -1
+    first: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] = 0
+    by: Literal["name", "worst"] = "name"
+    text: str = ""
+
+
+class ListedHooksParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The hook of this name, or all where none is named."""
+
+    name: str = ""
+
+
+class HookLogParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The last lines of what the hook of this name has printed."""
+
+    name: str
+    lines: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+
+
+class TrialParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A hook, tried with this event or with all that it subscribes to; with these fields or with samples."""
+
+    name: str
+    event: str = ""
+    payload: dict[str, Any] | None = None
+
+
+class FireParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A hook, told of this event; with these fields or with samples."""
+
+    name: str
+    event: str
+    payload: dict[str, Any] | None = None
+
+
+class LetterParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The dead letter of a hook that has this number, or all of them."""
+
+    name: str
+    id: int | None = None
+
+    @property
+    def number(self) -> int | str:
+        return "" if self.id is None else self.id
+
+
+class ReplayParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A hook, told again of events of these names (all that it subscribes to), since a time."""
+
+    name: str
+    names: tuple[str, ...] | None = None
+    since: float | None = None
+
+    @property
+    def patterns(self) -> str:
+        return " ".join(self.names or ())
+
+
+_placed = partial(Verb, authors="placed")
+
+_LISTED = {**show("count", "calls", "failures"), "hooks": HOOK_SHOWN}
+_LETTERS = {"letters": show("number", "hook", "event", "key", "at", "attempts")}
+
+VERBS = (
+    _placed("hooks.list", "List the hooks.", HookListParams, "operator", shown=_LISTED, page="shared"),
+    _placed("hooks.info", "Show all that is known of a hook.", NameParams, "operator", shown=HOOK_SHOWN, page="look"),
+    Verb("hooks.logs", "Read what a hook printed last.", HookLogParams, "admin", page="look"),
+    Verb("hooks.enable", "Switch a hook on.", NameParams, "admin", on="{name}", page=("name",)),
+    Verb("hooks.disable", "Switch a hook off.", NameParams, "admin", on="{name}", page=("name",)),
+    _placed("hooks.reload", "Start a hook again, or all.", ListedHooksParams, "admin", on="{name}", page=("name",)),
+    _placed("hooks.reset", "Let a stopped hook run again.", NameParams, "admin", on="{name}", page=("name",)),
+    Verb("hooks.trust", "Let a hook run as it is now.", NameParams, "admin", on="{name}"),
+    Verb("hooks.forget", "Stop denying for a guard that is gone.", NameParams, "admin", on="{name}"),
+    _placed("hooks.test", "Try a hook; nothing is kept.", TrialParams, "admin", on="{name} {event}"),
+    _placed(
+        "hooks.fire", "Notify a hook of an event.", FireParams, "admin", on="{name} {event}", page=("name", "event")
+    ),
+    _placed("hooks.dead_letters", "List dead letters.", ListedHooksParams, "operator", shown=_LETTERS, page="look"),
+    _placed(
+        "hooks.dead_retry",
+        "Retry dead letters.",
+        LetterParams,
+        "operator",
+        shown=show("count"),
+        on="{name} {number}",
+        page=("name", "id"),
+    ),
+    _placed(
+        "hooks.dead_prune", "Remove dead letters.", LetterParams, "admin", on="{name} {number}", page=("name", "id")
+    ),
+    _placed(
+        "events.replay",
+        "Notify a hook again of past events.",
+        ReplayParams,
+        "admin",
+        on="{name} {patterns}",
+        lasts=True,
+        page=("name", "names", "since"),
+        raw=True,
+    ),
+)

@@ -1,0 +1,29 @@
+"""The verbs of people: who there is, and what is held of one."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from gateway.verbs import Verb
+
+
+class PersonParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody by network and id, as `telegram:1002`."""
+
+    person: str
+
+
+class PeopleListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At most so many (-1: all) from the one at `first` on: by name, or those first who spoke last."""
+
+    limit: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] = -1
+    first: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] = 0
+    by: Literal["name", "latest"] = "name"
+
+
+VERBS = (
+    Verb("people.list", "List people.", PeopleListParams, "admin", page="look", raw=True),
+    Verb("people.show", "Count what is kept of a person.", PersonParams, "admin", on="{person}", kind="look", raw=True),
+    Verb("people.export", "Collect what is kept of a person.", PersonParams, "admin", on="{person}", raw=True),
+    Verb("people.forget", "Remove what is kept of a person.", PersonParams, "admin", on="{said[pseudonym]}", raw=True),
+)

@@ -1,0 +1,90 @@
+"""The verbs of sessions: lists, contents, search, export and removal."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from gateway.verbs import NoParams, Shown, Verb, show
+
+_placed = partial(Verb, authors="placed", raw=True)
+
+RowCount: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)]
+"""At most so many; -1: all."""
+
+
+class SessionListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of one platform, or of all."""
+
+    platform: str = ""
+    limit: RowCount = 50
+    after: str = ""
+
+
+class SessionShowParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A session, as `SessionParams` names it; of its entries the last ones, before the one of this number.
+
+    `longest`: of each text at the most so many characters. -1: all.
+    """
+
+    session: str
+    before: RowCount = -1
+    limit: RowCount = -1
+    longest: RowCount = -1
+
+
+class SessionParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A session's id, how one begins, or a session key."""
+
+    session: str
+
+
+class SessionSearchParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The words that are looked for."""
+
+    query: str
+    limit: RowCount = 20
+    after: str = ""
+
+
+class SessionExportParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A session, and as what it is wanted."""
+
+    session: str
+    format: Literal["markdown", "json"] = "markdown"
+
+
+class StatisticsParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The last days."""
+
+    days: RowCount = 30
+
+
+_LISTED = show(
+    "session_id", "session_key", "platform", "user_id", "began", "last_active", "is_current", "turns", "entries"
+)
+_TOTALS = show("name", "sessions", "turns", "failed", "input_tokens", "output_tokens", "cost")
+_PAGE: Mapping[str, Shown] = {"sessions": _LISTED, "next": True}
+_STATISTICS = {"total": _TOTALS, "platforms": _TOTALS, "days": _TOTALS}
+
+VERBS = (
+    _placed("sessions.list", "List sessions.", SessionListParams, "operator", shown=_PAGE, page="look"),
+    _placed(
+        "sessions.show", "Show what was said.", SessionShowParams, "admin", on="{session}", kind="look", page="look"
+    ),
+    _placed("sessions.search", "Search what was said.", SessionSearchParams, "admin", on="", kind="look", page="look"),
+    _placed(
+        "sessions.export",
+        "Export a session.",
+        SessionExportParams,
+        "admin",
+        on="{session}",
+        kind="look",
+        page=("session", "format"),
+    ),
+    _placed("sessions.stop", "Interrupt a turn.", SessionParams, "admin", on="{session}", page=("session",)),
+    _placed("sessions.delete", "Delete a session.", SessionParams, "admin", on="{session}", page=("session",)),
+    _placed("sessions.rebuild", "Make the search index again.", NoParams, "admin"),
+    _placed("sessions.statistics", "Count turns and tokens by day.", StatisticsParams, "operator", shown=_STATISTICS),
+)
