@@ -1,8 +1,7 @@
 """The verbs that the page looks with and acts with, by the column `page` of their rows.
 
-A verb without that column is nobody's at the page. No verb here writes a hook's folder, the configuration or a file, and where
-one could name a path or a program, the parameter that does is left out. Who may ask for which verb is said where the
-verbs are.
+A verb without that column is nobody's at the page. No verb here writes a hook's folder, the configuration or a file.
+The parameter that could name a path or a program is left out. The row also says who may ask for the verb.
 """
 
 from collections.abc import Callable, Mapping

@@ -268,9 +268,9 @@ async def test_a_terminal_and_whoever_watches_see_what_happens_elsewhere(pair: P
         if kind == "delta":
             pieces.append(said)
 
-    tail = build_verbs(pair.network)["events.tail"].answer
+    tail: Any = build_verbs(pair.network)["events.tail"].answer
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(tail, TailParams(("agent:end",)), note))
+        tasks.start_soon(tail, TailParams(("agent:end",)), note)
         said = await pair.network.terminal.say(SayRequest("slow"), hear)
         assert "word19" in said.reply
         assert len(pieces) > 3
