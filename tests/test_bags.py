@@ -149,3 +149,14 @@ def test_a_bag_is_seen() -> None:
 def test_no_class_is_a_bag_but_five_that_say_why() -> None:
     assert len(KEPT) <= 5
     assert sorted(house().list_bags()) == sorted(KEPT)
+
+
+def test_all_groups_are_for_the_start_alone() -> None:
+    """Whoever needs some of them names these; `Gateway.bind` and `find` give them."""
+    takers = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "gateway").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.arg) and node.annotation and ast.unparse(node.annotation).strip("\"'") == "Gateway"
+    }
+    assert takers == {"gateway/daemon/startup.py", "gateway/testing/live_gateway.py"}

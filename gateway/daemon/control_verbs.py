@@ -18,8 +18,8 @@ from gateway.adapters import answers as terminal
 from gateway.control.server import AnswerVerb, VerbAnswer
 from gateway.daemon.answers import gateway as own
 from gateway.daemon.answers import home, hooks, networks, people, port, questions, sessions, usage
-from gateway.daemon.answers.gateway import ReloadConfiguration
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.reload import ReloadConfiguration
+from gateway.daemon.status import StatusReport
 from gateway.daemon.verb_activity import write_refusal, write_verb
 from gateway.daemon.verb_table import VERBS
 from gateway.errors import AccessError, GatewayError, RoleRefused
@@ -44,24 +44,22 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
 """By the names of their verbs, which the functions bear."""
 
 
-def build_verbs(gateway: Gateway, reload: ReloadConfiguration | None = None) -> Mapping[str, VerbAnswer]:
-    """By name, each a function of its parameters and of how to notify its caller.
+def build_verbs(find: FindPart, reload: ReloadConfiguration | None = None) -> Mapping[str, VerbAnswer]:
+    """By name, each a function of its parameters and of how to notify its caller. `find` is that of the gateway.
 
-    `reload` reads the configuration again, where somebody has one to read.
+    `reload` reads the configuration again, if there is one to read.
     """
-    more = {**msgspec.structs.asdict(gateway.groups), "gateway": gateway, "reload_configuration": reload}
+    more = {"reload_configuration": reload, "status_report": StatusReport(find("bind"))}
+    activity, redactor = find("activity"), find("redactor")
 
     def find_part(name: str) -> Any:
-        return more[name] if name in more else getattr(gateway, name)
+        return more[name] if name in more else find(name)
 
     def clean(said: Any) -> Any:
-        return gateway.configuration.redactor.clean_all(msgspec.to_builtins(said, enc_hook=str))
+        return redactor.clean_all(msgspec.to_builtins(said, enc_hook=str))
 
     wanted = (verb for verb in VERBS.values() if reload or verb.name != "reload")
-    return {
-        verb.name: serve_verb(verb, bind_answer(ANSWERS[verb.name], find_part), gateway.activity, clean)
-        for verb in wanted
-    }
+    return {verb.name: serve_verb(verb, bind_answer(ANSWERS[verb.name], find_part), activity, clean) for verb in wanted}
 
 
 def bind_answer(answer: Answer, find_part: FindPart) -> AnswerVerb:

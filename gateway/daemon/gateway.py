@@ -1,6 +1,6 @@
 """The one place where the parts meet: all groups of parts, each built from those before it. Nothing runs yet."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from inspect import signature
 from itertools import takewhile
@@ -15,16 +15,11 @@ from gateway.daemon.groups.process import Base, NodePresence, Run, build_presenc
 from gateway.daemon.groups.storage import Storage, build_storage
 from gateway.daemon.groups.turns import Turns, build_turns
 from gateway.daemon.groups.work import Work, build_work
-from gateway.daemon.notices import list_all_notices
-from gateway.daemon.platforms import PlatformPart
-from gateway.daemon.status import StatusReport
-from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.sessions.repository import SessionRepository
 
 T = TypeVar("T")
 
 
-class GatewayGroups(msgspec.Struct, frozen=True):
+class Gateway(msgspec.Struct, frozen=True):
     """All groups, for the start alone; whatever else needs some of them names these."""
 
     base: Base
@@ -43,47 +38,20 @@ class GatewayGroups(msgspec.Struct, frozen=True):
         names = takewhile(groups.__contains__, signature(function).parameters)
         return partial(function, *map(groups.__getitem__, names))
 
+    def find(self, name: str) -> Any:
+        """The group of this name, or the part of it in a group; `bind` is the function above."""
+        groups = {"bind": self.bind, **msgspec.structs.asdict(self)}
+        if name in groups:
+            return groups[name]
+        parts = (getattr(group, name) for group in msgspec.structs.astuple(self) if name in group.__struct_fields__)
+        return next(parts)
 
-def build_gateway(base: Base) -> GatewayGroups:
+
+def build_gateway(base: Base) -> Gateway:
     run, presence = Run(), build_presence(base)
     storage, people = build_storage(base, presence), build_people(base)
     hooks = build_hooks(base, presence, storage)
     work = build_work(base, storage, hooks)
     turns = build_turns(base, run, presence, storage, people, hooks, work)
     networks = build_networks(base, presence, storage, people, turns)
-    return GatewayGroups(base, run, presence, storage, people, hooks, work, turns, networks)
-
-
-class Gateway:
-    """Each part by its name, for verbs that do not name their groups yet."""
-
-    sessions: SessionRepository
-    folder_hooks: FolderHooks
-    platforms: list[PlatformPart]
-
-    def __init__(self, groups: GatewayGroups) -> None:
-        self.groups, self.status = groups, StatusReport(groups.bind)
-
-    def __getattr__(self, name: str) -> Any:
-        groups = self.groups
-        if name in OTHER_NAMES:
-            return OTHER_NAMES[name](groups)
-        return next(getattr(one, name) for one in msgspec.structs.astuple(groups) if name in one.__struct_fields__)
-
-    def bind(self, function: Callable[..., T]) -> Callable[..., T]:
-        return self.groups.bind(function)
-
-    def notices(self) -> list[str]:
-        """What somebody may want to know though nothing is wrong."""
-        found: list[str] = self.groups.bind(list_all_notices)()
-        return found
-
-
-OTHER_NAMES: Mapping[str, Callable[[GatewayGroups], Any]] = {
-    "settings": lambda groups: groups.base.settings,
-    "configuration": lambda groups: groups.base.current.configuration,
-    "agents": lambda groups: groups.work.agents.now,
-    "shared_files": lambda groups: groups.storage.files,
-    "shared_folders": lambda groups: groups.storage.folders,
-    "plugins": lambda groups: groups.hooks.offers,
-}
+    return Gateway(base, run, presence, storage, people, hooks, work, turns, networks)

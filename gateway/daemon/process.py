@@ -13,8 +13,9 @@ import anyio
 from gateway import __version__
 from gateway.backoff import find_pause
 from gateway.config.home import Home
+from gateway.control.server import VerbAnswer
 from gateway.daemon.callers import build_caller_check
-from gateway.daemon.control_verbs import build_verbs
+from gateway.daemon.control_verbs import FindPart, build_verbs
 from gateway.daemon.disk_configuration import DiskConfiguration
 from gateway.daemon.home_lock import lock_home, write_waiting
 from gateway.daemon.own_process import (
@@ -74,19 +75,18 @@ async def run_daemon(
         await kill_orphans(home.lock)
         tasks.start_soon(keep_orphans)
         reloader = ConfigurationReloader(configuration.settings, load, notifier)
-        verbs = partial(build_verbs, reload=lambda gateway: bind_reload(gateway.groups, reloader)())
+        verbs = partial(build_all_verbs, reloader)
         waiting = partial(report_waiting, notifier, home.lock)
         serving = open_gateway(home, configuration, shutdown, verbs, build_caller_check, waiting)
         async with serving as gateway:
-            groups = gateway.groups
-            groups.run.disk = disk
-            await tasks.start(handle_signals, shutdown, partial(answer_signal, bind_reload(groups, reloader)))
-            describe = groups.bind(format_status_line)
+            gateway.run.disk = disk
+            await tasks.start(handle_signals, shutdown, partial(answer_signal, bind_reload(gateway.bind, reloader)))
+            describe = gateway.bind(format_status_line)
             tasks.start_soon(report_status, describe, notifier, watchdog)
             notifier.ready(describe())
             log.info("hermes-gateway %s serves %s", __version__, home.root)
             write_waiting(home.lock, "")
-            await announce(home, await StatusReport(groups.bind).build())
+            await announce(home, await StatusReport(gateway.bind).build())
             gc.set_threshold(*COLLECTED_AFTER)
             gc.collect()
             gc.freeze()  # the collector's walks through what is there from the start would hold the loop up
@@ -117,3 +117,8 @@ async def report_status(describe: Callable[[], str], notifier: Notifier, watchdo
         else:
             log.warning("the event loop was held up for %.1f s", late)
         notifier.status(describe())
+
+
+def build_all_verbs(reloader: ConfigurationReloader, find: FindPart) -> Mapping[str, VerbAnswer]:
+    """The verbs of a daemon, which has a configuration to read again."""
+    return build_verbs(find, bind_reload(find("bind"), reloader))

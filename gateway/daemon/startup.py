@@ -21,11 +21,12 @@ from gateway.cluster.nodes import SCHEDULE, TENDING
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.control.server import ControlServer, JudgeCaller, VerbAnswer
-from gateway.daemon.gateway import Gateway, GatewayGroups, build_gateway
+from gateway.daemon.control_verbs import FindPart
+from gateway.daemon.gateway import Gateway, build_gateway
 from gateway.daemon.groups.hooks import Hooks, list_all_sources, reload_places
 from gateway.daemon.groups.networks import Networks
 from gateway.daemon.groups.people import People
-from gateway.daemon.groups.process import Base, CurrentConfiguration, NodePresence, Run
+from gateway.daemon.groups.process import Base, BindGroups, CurrentConfiguration, NodePresence, Run
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.turns import Turns, find_agent
 from gateway.daemon.groups.work import Work
@@ -74,7 +75,7 @@ log = logging.getLogger(__name__)
 
 OUTBOX_DRAIN_SECONDS = 3.0  # for what is owed, after the turns have had their time
 
-BuildVerbs: TypeAlias = Callable[[Gateway], Mapping[str, VerbAnswer]]
+BuildVerbs: TypeAlias = Callable[[FindPart], Mapping[str, VerbAnswer]]
 BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
 
 
@@ -136,10 +137,9 @@ async def open_gateway_on(
         await groups.bind(load_tool_servers)()
         await open_turns_consumer(engine)
         async with groups.bind(run_hooks)():
-            gateway = Gateway(groups)
             judge = caller_check(groups.hooks.folder_hooks) if caller_check else None
             refused = partial(write_refusal, groups.storage.activity)
-            control = ControlServer(home.socket, build_verbs(gateway), base.redactor.clean, judge, refused)
+            control = ControlServer(home.socket, build_verbs(groups.find), base.redactor.clean, judge, refused)
             run.web = GatewayWeb(base, presence, groups.bind, control.verbs) if has_port(base, presence) else None
             for part in (Part("facts", facts.run), *build_parts(groups, control)):
                 run.start(part, tasks)
@@ -150,7 +150,7 @@ async def open_gateway_on(
                 tasks.start_soon(groups.work.agents.now.warm_models)
             registry.emit("gateway:startup", platforms=[PLATFORM, *(one.name for one in groups.networks.platforms)])
             try:
-                yield gateway
+                yield groups
             finally:
                 with anyio.CancelScope(shield=True):
                     await groups.bind(stop_turns)()
@@ -158,10 +158,9 @@ async def open_gateway_on(
                     await wait_for_parts(base, run)
 
 
-def bind_reload(gateway: GatewayGroups, reloader: ConfigurationReloader) -> ReloadConfiguration:
+def bind_reload(bind: BindGroups, reloader: ConfigurationReloader) -> ReloadConfiguration:
     """Reading the configuration of this gateway again."""
-    apply, describe = gateway.bind(apply_configuration), gateway.bind(format_status_line)
-    return partial(gateway.bind(reloader.reload), apply, describe)
+    return partial(bind(reloader.reload), bind(apply_configuration), bind(format_status_line))
 
 
 async def find_owners(base: Base, run: Run, people: People, work: Work) -> None:
@@ -277,7 +276,7 @@ async def put_received_files(files: SharedFiles, home: Home) -> None:
     await run_in_thread(home.shared_files.touch)
 
 
-def list_copies(gateway: GatewayGroups) -> Iterator[RecordCopy]:
+def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     """The copies of the journal in memory that follow it."""
     people, folder_hooks = gateway.people, gateway.hooks.folder_hooks
     yield from (people.access.pairings.last, people.chats.kept, people.keys.last, people.logins.last)
@@ -289,7 +288,7 @@ def list_copies(gateway: GatewayGroups) -> Iterator[RecordCopy]:
     yield RemovalFollower(gateway.base.engine, gateway.base.home.files)
 
 
-def build_parts(gateway: GatewayGroups, control: ControlServer) -> Iterator[Part]:
+def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     """What runs beside the chat networks, in the order of the start; what the node's roles leave out is not there."""
     base, people, storage, turns = gateway.base, gateway.people, gateway.storage, gateway.turns
     nodes, hooks, networks = gateway.presence.nodes, gateway.hooks, gateway.networks

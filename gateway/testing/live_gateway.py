@@ -11,15 +11,28 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from gateway.access.access_control import AccessControl
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.adapters.verbs import SayRequest
-from gateway.config.loading import load_configuration
+from gateway.config.home import Home
+from gateway.config.loading import Configuration, load_configuration
+from gateway.config.settings import Settings
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.process import OwnPort
+from gateway.daemon.notices import list_all_notices
+from gateway.daemon.platforms import PlatformPart
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway
+from gateway.daemon.status import StatusReport
+from gateway.dispatcher.dispatcher import Dispatcher
+from gateway.engine.interface import Engine
 from gateway.errors import GatewayError
 from gateway.hooks import HookRegistry
+from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.lanes.lanes import Lanes
+from gateway.outbox.outbox import Outbox
+from gateway.sessions.repository import SessionRepository
 from gateway.testing.gateway_process import GatewayProcess
 from gateway.testing.patience import LONGEST, Patience
 
@@ -59,12 +72,56 @@ class RecordingHook:
         self.events.append((name, dict(context)))
 
 
+class GatewayParts:
+    """A gateway by its groups and parts, for tests: `parts.sessions`, `parts.bind`."""
+
+    registry: HookRegistry
+    engine: Engine
+    platforms: list[PlatformPart]
+    outbox: Outbox
+    access: AccessControl
+    sessions: SessionRepository
+    folder_hooks: FolderHooks
+    dispatcher: Dispatcher
+    lanes: Lanes
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.groups, self.find = gateway, gateway.find
+
+    @property
+    def home(self) -> Home:
+        return self.groups.base.home
+
+    @property
+    def web(self) -> OwnPort | None:
+        return self.groups.run.web
+
+    @property
+    def settings(self) -> Settings:
+        return self.groups.base.settings
+
+    @property
+    def configuration(self) -> Configuration:
+        return self.groups.base.current.configuration
+
+    @property
+    def status(self) -> StatusReport:
+        return StatusReport(self.groups.bind)
+
+    def notices(self) -> list[str]:
+        """List the notices of `status`."""
+        return self.groups.bind(list_all_notices)()
+
+    def __getattr__(self, name: str) -> Any:
+        return self.find(name)
+
+
 class LiveGateway:
     """A gateway in this process. `registry` takes hooks that are functions: `registry.on`, `registry.watch`."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self.gateway = gateway
-        self.registry = gateway.registry
+        self.gateway = GatewayParts(gateway)
+        self.registry = gateway.base.registry
 
     async def say(self, text: str, session: str = "main") -> dict[str, Any]:
         """Say something on the terminal: how it was answered (`reply`, `status`, `turn_id`, `error`)."""
@@ -95,7 +152,7 @@ async def gateway_in(
     configuration = await anyio.to_thread.run_sync(load)
     shutdown = Shutdown(configuration.settings.gateway.shutdown_timeout)
     async with open_gateway(files.home, configuration, shutdown, build_verbs) as gateway:
-        await gateway.folder_hooks.settled()
+        await gateway.hooks.folder_hooks.settled()
         yield LiveGateway(gateway)
 
 

@@ -16,7 +16,6 @@ from gateway.adapters.slack import check
 from gateway.adapters.slack.adapter import SlackAdapter, SlackTimings
 from gateway.adapters.slack.history import MOST_PLACES
 from gateway.adapters.slack.manifest import build_manifest
-from gateway.daemon.gateway import Gateway
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import CommandTable
 from gateway.engine.interface import NewRecord
@@ -24,6 +23,7 @@ from gateway.errors import AdapterError, EngineError
 from gateway.messages.message import Address, Attachment, Button, Message, Receipt, Reply
 from gateway.messages.pieces import DELETED
 from gateway.testing import GatewayProcess
+from gateway.testing.live_gateway import GatewayParts
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.slack_web import Refused
@@ -49,7 +49,7 @@ async def home(wire: SlackWire, tmp_path: Path) -> AsyncIterator[House]:
 class FullAtFirst:
     """Fills `Receive`: a journal that takes nothing, and then does."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: GatewayParts) -> None:
         self._gateway = gateway
         self.refused = 0
 

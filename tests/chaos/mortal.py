@@ -14,8 +14,7 @@ import anyio
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.tools import ToolContext
 from gateway.config.loading import load_configuration
-from gateway.daemon.control_verbs import build_verbs
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.control_verbs import FindPart, build_verbs
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway
 from gateway.testing import GatewayProcess
@@ -31,10 +30,10 @@ async def live(root: Path, poison: str) -> None:
         if poison in str(event["args"]):
             event["impl"] = replace(event["impl"], call=die, repeatable=True)
 
-    def build_poisoned(gateway: Gateway) -> Any:
+    def build_poisoned(find: FindPart) -> Any:
         """The last that is made before the lanes take up what was left by the life before."""
-        gateway.registry.on("tool:before", judge)
-        return build_verbs(gateway)
+        find("registry").on("tool:before", judge)
+        return build_verbs(find)
 
     files = GatewayProcess(root)
     files.configure("")

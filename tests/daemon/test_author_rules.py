@@ -271,7 +271,7 @@ async def test_a_request_of_a_hook_needs_its_word_and_decides_nothing(tmp_path: 
             house.sessions,
             house.access.fit_tool,
             house.usage,
-            house.find_limits,
+            house.agents.find_limits,
         )
         assert REQUESTS.keys() == {*requests.verbs, *more.verbs}
         assert {*REQUESTS.values()} == {*PLUGIN_RIGHTS, ""}

@@ -109,7 +109,7 @@ async def pairing_code_of(house: House) -> str:
 
 
 async def list_activity(house: House) -> list[tuple[str, str, str]]:
-    found = (await ask(build_verbs(house.gateway)["activity.list"], "owner"))[0]["activity"]
+    found = (await ask(build_verbs(house.gateway.find)["activity.list"], "owner"))[0]["activity"]
     return [(one["who"], one["what"], one["outcome"]) for one in found]
 
 
@@ -238,7 +238,7 @@ async def test_an_event_that_a_hook_fires_is_nobody_s(tmp_path: Path, event: str
         fields = {"role": "owner", "rights": "owner", "user_id": ANN, "platform": "telegram"}
         asked = {"name": "again", "event": event, "payload": fields}
         CALLER.set(Caller("the hook firer", HOOK_PLACE, "owner"))
-        verb: Any = build_verbs(house.gateway)["hooks.fire"]
+        verb: Any = build_verbs(house.gateway.find)["hooks.fire"]
         trial = await verb.answer(msgspec.convert(asked, verb.verb.params), None)
         assert trial["ok"]
         await submitted(house)

@@ -19,7 +19,6 @@ from gateway.cluster.nats.engine import open_nats
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
 from gateway.daemon.control_verbs import build_verbs
-from gateway.daemon.gateway import Gateway
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway_on
 from gateway.errors import GatewayError
@@ -28,6 +27,7 @@ from gateway.hooks.folders.stats import HookInfo
 from gateway.records.subjects import EVENT_SUBJECTS
 from gateway.sessions.removal import forget_sessions
 from gateway.testing import GatewayProcess
+from gateway.testing.live_gateway import GatewayParts
 from gateway.testing.networks.suite_media import PICTURE
 from gateway.testing.networks.wire import ANN, BEN, Wire
 from tests.adapters.wires import WIRES
@@ -71,7 +71,7 @@ SCRIPT: tuple[dict[str, Any], ...] = (
 class Pair:
     """`network` serves the wire's bot and the port; `turns` runs the turns, and tells durable hooks."""
 
-    def __init__(self, wire: Any, network: Gateway, turns: Gateway, processes: list[GatewayProcess]) -> None:
+    def __init__(self, wire: Any, network: GatewayParts, turns: GatewayParts, processes: list[GatewayProcess]) -> None:
         self.wire, self.network, self.turns = wire, network, turns
         self.processes = processes  # of their homes: how commands reach them
         self.events: list[tuple[str, dict[str, Any]]] = []
@@ -86,7 +86,7 @@ class Pair:
 
 
 @asynccontextmanager
-async def working(started: GatewayProcess, name: str, url: str, wire: Wire) -> AsyncIterator[Gateway]:
+async def working(started: GatewayProcess, name: str, url: str, wire: Wire) -> AsyncIterator[GatewayParts]:
     owners = f"owners: {{{wire.network}: ['{wire.known_as(ANN)}']}}"
     rights = f"access: {{{owners}, tools: {{user: [shell]}}}}\n"
     settings = (
@@ -105,7 +105,7 @@ async def working(started: GatewayProcess, name: str, url: str, wire: Wire) -> A
         await open_nats(url) as engine,
         open_gateway_on(engine, started.home, configuration, Shutdown(2.5), build_verbs) as gateway,
     ):
-        yield gateway
+        yield GatewayParts(gateway)
 
 
 async def test_what_came_before_any_gateway_ran_turns_is_counted_and_answered(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ async def has_hook(gateway: GatewayProcess, name: str) -> bool:
     return name in {hook["name"] for hook in listed["hooks"]}
 
 
-def has_written(gateway: Gateway, node: str, hook: str) -> bool:
+def has_written(gateway: GatewayParts, node: str, hook: str) -> bool:
     """Whether this gateway knows that the node has this hook."""
     known = gateway.folder_hooks.others.find(node) if gateway.folder_hooks.others else None
     return known is not None and hook in known.folders
@@ -226,7 +226,7 @@ async def test_people_see_no_difference(pair: Pair) -> None:
     assert (await info(pair.network)).calls == 0
 
 
-async def info(gateway: Gateway) -> HookInfo:
+async def info(gateway: GatewayParts) -> HookInfo:
     return await gateway.folder_hooks.info("keeps")
 
 
@@ -268,7 +268,7 @@ async def test_a_terminal_and_whoever_watches_see_what_happens_elsewhere(pair: P
         if kind == "delta":
             pieces.append(said)
 
-    tail: Any = build_verbs(pair.network)["events.tail"].answer
+    tail: Any = build_verbs(pair.network.find)["events.tail"].answer
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tail, TailParams(("agent:end",)), note)
         said = await pair.network.terminal.say(SayRequest("slow"), hear)
@@ -303,7 +303,7 @@ async def test_programs_and_webhooks_are_answered_from_elsewhere(pair: Pair) -> 
     assert len(pair.told("agent:end")) == 2
 
 
-def shown_files(pair: Pair, gateway: Gateway) -> list[tuple[Path, bytes]]:
+def shown_files(pair: Pair, gateway: GatewayParts) -> list[tuple[Path, bytes]]:
     """The pictures that a model was last shown, where they lie at the gateway which asked it."""
     messages = pair.told("llm:before")[-1]["messages"]
     paths = [Path(part["path"]) for message in messages for part in message.get("parts", ())]

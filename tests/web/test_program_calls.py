@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from gateway.daemon.gateway import Gateway
 from gateway.engine.interface import NewRecord, Record
 from gateway.records import records, subjects
-from gateway.testing.live_gateway import gateway_in
+from gateway.testing.live_gateway import GatewayParts, gateway_in
 from gateway.web.openai.calls import NewCall, ProgramCalls, ShownText
 
 FINAL = "The answer is 5."
@@ -81,6 +80,6 @@ def replace_call(record: Record, call_id: str) -> NewRecord:
     return NewRecord(subject, records.encode(structs.replace(call, id=call_id)))
 
 
-async def sessions_of(gateway: Gateway) -> list[records.SessionOpened]:
+async def sessions_of(gateway: GatewayParts) -> list[records.SessionOpened]:
     found = records.read_all(gateway.engine, subjects.TURN_SUBJECTS, records.SessionOpened)
     return [one async for _, one in found]

@@ -1,54 +1,54 @@
 """What the gateway answers about itself: how it is, its end and its start, and its events as they happen."""
 
 import math
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import anyio
 
 from gateway.cluster.event_relay import ForwardedEvent
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.process import Base, NodePresence, Run
 from gateway.daemon.groups.reports import check_start, restart_gateway
-from gateway.daemon.status import build_status
+from gateway.daemon.groups.storage import Storage
+from gateway.daemon.groups.turns import Turns
+from gateway.daemon.reload import ReloadConfiguration
+from gateway.daemon.status import StatusReport
 from gateway.events.catalogue import remove_live_fields
 from gateway.events.verbs import TailParams
 from gateway.records.records import ActivityRecord
 from gateway.verbs import Notify
 
-ReloadConfiguration: TypeAlias = Callable[[Gateway], Awaitable[tuple[list[str], list[str]]]]
-"""Returns which settings have changed, and which of these count only from the next start on."""
 MAX_EVENTS_BEHIND = 1000  # events that a slow watcher may be behind before the oldest are dropped
 
 
-async def status(gateway: Gateway) -> Any:
-    return await build_status(gateway.bind)
+async def status(status_report: StatusReport) -> Any:
+    return await status_report.build()
 
 
-async def chat_commands(gateway: Gateway) -> Any:
+async def chat_commands(turns: Turns) -> Any:
     """What may be typed in a chat here, by whom all is allowed."""
-    shown = (one for one in gateway.context.commands.values() if not one.hidden)
+    shown = (one for one in turns.context.commands.values() if not one.hidden)
     return {"commands": [{"name": one.name, "usage": one.usage, "summary": one.summary} for one in shown]}
 
 
-async def stop(gateway: Gateway) -> Any:
-    await gateway.activity.write(ActivityRecord(what="stop"))  # before: nobody waits for it afterwards
-    gateway.shutdown.request("asked on the control socket")
+async def stop(base: Base, storage: Storage) -> Any:
+    await storage.activity.write(ActivityRecord(what="stop"))  # before: nobody waits for it afterwards
+    base.shutdown.request("asked on the control socket")
     return {}
 
 
-async def restart(gateway: Gateway) -> Any:
-    await check_start(gateway.groups.run)
-    await gateway.activity.write(ActivityRecord(what="restart"))  # before, as of a stop
-    await restart_gateway(gateway.groups.base, gateway.groups.run)
+async def restart(base: Base, run: Run, storage: Storage) -> Any:
+    await check_start(run)
+    await storage.activity.write(ActivityRecord(what="restart"))  # before, as of a stop
+    await restart_gateway(base, run)
     return {}
 
 
-async def reload(gateway: Gateway, reload_configuration: ReloadConfiguration) -> Any:
-    changed, later = await reload_configuration(gateway)
+async def reload(reload_configuration: ReloadConfiguration) -> Any:
+    changed, later = await reload_configuration()
     return {"changed": changed, "restart": later}
 
 
-async def events_tail(gateway: Gateway, params: TailParams, notify: Notify) -> None:
+async def events_tail(base: Base, presence: NodePresence, params: TailParams, notify: Notify) -> None:
     """Every event as it happens, on any node, until the caller leaves; a caller that is too slow loses some, never
     the gateway. Of an event of another node that one's name is told.
     """
@@ -68,9 +68,9 @@ async def events_tail(gateway: Gateway, params: TailParams, notify: Notify) -> N
     def note_told(told: ForwardedEvent) -> None:
         put(told.event, told.fields, node=told.node)
 
-    remove = gateway.registry.watch(names, note)
+    remove = base.registry.watch(names, note)
     try:
-        with send, receive, gateway.event_relay.watching(names, note_told):
+        with send, receive, presence.event_relay.watching(names, note_told):
             async for event in receive:
                 await notify("event", event)
     finally:

@@ -10,7 +10,9 @@ from gateway.config.home import get_process_environment
 from gateway.config.loading import Configuration, read_configuration
 from gateway.config.merge import COMMAND_LINE
 from gateway.config.reference import list_differences, list_values, values_of
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.process import Base
+from gateway.daemon.groups.storage import Storage
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.unknown_names import find_unknown_hooks
 from gateway.errors import AccessError
@@ -26,18 +28,18 @@ from gateway.yaml_source.tree import Finding
 FURTHEST = 50_000  # lines that are looked through for those that are wanted
 
 
-async def logs_read(gateway: Gateway, params: LogParams) -> Any:
+async def logs_read(base: Base, params: LogParams) -> Any:
     if params.text and not is_admin(CALLER.get(OWNER).role):
         raise AccessError("whoever is not shown what the lines say cannot look for it")
-    return await run_in_thread(partial(read_log, gateway, params))
+    return await run_in_thread(partial(read_log, base, params))
 
 
-def read_log(gateway: Gateway, params: LogParams) -> dict[str, Any]:
+def read_log(base: Base, params: LogParams) -> dict[str, Any]:
     """The lines, the oldest first, and the place to go on from; whether some between were missed."""
     level = LEVELS.index(params.level or LEVELS[0])
     wanted = LineFilter(level, params.hook or None, params.session or None, params.since, params.text)
     at = LogPlace(*map(int, params.after.split("-"))) if params.after else None
-    path = gateway.home.log
+    path = base.home.log
     with LogFollower(path, at) as follower:
         if at and not follower.is_gap:
             raws = [raw for raw in follower.read() if wanted.takes(from_json(raw))][-MOST_LINES:]
@@ -52,16 +54,16 @@ def _line_to_json(raw: str) -> dict[str, Any]:
     return {**line._asdict(), "context": dict(line.context)}
 
 
-async def config_show(gateway: Gateway) -> Any:
-    configuration = gateway.configuration
-    findings, differences = await run_in_thread(_compare_with_disk, gateway, configuration)
+async def config_show(base: Base, people: People) -> Any:
+    configuration = base.current.configuration
+    findings, differences = await run_in_thread(_compare_with_disk, base, configuration)
     return {
-        "file": str(gateway.home.config),
+        "file": str(base.home.config),
         "settings": [
             *(one._asdict() for one in list_values(configuration, values_of(configuration.settings))),
             *(
                 {"name": f"chats.{chat}.{name}", "value": value, "origin": KEPT_ORIGIN}
-                for chat, name, value in gateway.chats.list_kept()
+                for chat, name, value in people.chats.list_kept()
             ),
         ],
         "differences": differences,
@@ -69,14 +71,14 @@ async def config_show(gateway: Gateway) -> Any:
     }
 
 
-def _compare_with_disk(gateway: Gateway, configuration: Configuration) -> tuple[list[Finding], list[str]]:
+def _compare_with_disk(base: Base, configuration: Configuration) -> tuple[list[Finding], list[str]]:
     """What `config check` finds there now, and the settings that are others there than those in force."""
-    read, findings = read_configuration(configuration.schema, gateway.home, get_process_environment())
+    read, findings = read_configuration(configuration.schema, base.home, get_process_environment())
     if read is None:
         return findings, []
     differences = list_differences(configuration.settings, read.settings)
     chosen = {name for name, place in configuration.origins.items() if place == COMMAND_LINE}
-    findings += find_unknown_hooks(read, list_sources(gateway.home, read))
+    findings += find_unknown_hooks(read, list_sources(base.home, read))
     return findings, [name for name in differences if name not in chosen]
 
 
@@ -84,9 +86,9 @@ def _select(params: ActivityParams, found: Iterable[dict[str, Any]]) -> list[dic
     return [one for one in found if fnmatchcase(one["who"], params.who) and fnmatchcase(one["what"], params.what)]
 
 
-async def activity_list(gateway: Gateway, params: ActivityParams) -> Any:
+async def activity_list(storage: Storage, params: ActivityParams) -> Any:
     if params.last:
-        found, before = await gateway.activity.read_last(params.before or NEWEST, params.last, params.since)
+        found, before = await storage.activity.read_last(params.before or NEWEST, params.last, params.since)
         return {"activity": _select(params, found), "next": 0, "before": before}
-    found, upto = await gateway.activity.read(params.after, params.since)
+    found, upto = await storage.activity.read(params.after, params.since)
     return {"activity": _select(params, found), "next": upto}

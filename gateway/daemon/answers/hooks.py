@@ -10,7 +10,10 @@ from typing import Any
 import msgspec
 
 from gateway.config.settings import PLUGIN_PREFIX
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.hooks import Hooks
+from gateway.daemon.groups.process import Base, Run
+from gateway.daemon.groups.turns import Turns
+from gateway.daemon.groups.work import Work
 from gateway.daemon.hooks import settle_letters
 from gateway.daemon.status import list_gateway_webhooks, list_unused_skill_hooks
 from gateway.daemon.webhooks import describe_webhook
@@ -51,18 +54,18 @@ RANKS: Mapping[HookState, int] = MappingProxyType(
 UNRANKED = 3
 
 
-async def hooks_list(gateway: Gateway, params: HookListParams) -> Any:
+async def hooks_list(base: Base, run: Run, hooks: Hooks, work: Work, turns: Turns, params: HookListParams) -> Any:
     text, is_whole = params.text.strip().casefold(), is_admin(CALLER.get(OWNER).role)
-    known = await gateway.folder_hooks.status()
+    known = await hooks.folder_hooks.status()
     known = [one for one in known if has_text(one, text, is_whole=is_whole)] if text else known
     if params.by == "worst":
         known.sort(key=lambda one: (RANKS.get(one.state, UNRANKED), -one.failures, -one.calls))
     end = len(known) if params.limit < 0 else params.first + params.limit
-    hooks = msgspec.to_builtins(await add_memory(known[params.first : end]))
-    webhooks = gateway.bind(list_gateway_webhooks)()
+    rows = msgspec.to_builtins(await add_memory(known[params.first : end]))
+    webhooks = list_gateway_webhooks(base, run, hooks, turns)
     return {
-        "hooks": [{**hook, "webhook": describe_webhook(webhooks, hook["name"])} for hook in hooks],
-        "unused": gateway.bind(list_unused_skill_hooks)(),
+        "hooks": [{**hook, "webhook": describe_webhook(webhooks, hook["name"])} for hook in rows],
+        "unused": list_unused_skill_hooks(base, work),
         "count": len(known),
         "calls": sum(one.calls for one in known),
         "failures": sum(one.failures for one in known),
@@ -75,16 +78,16 @@ def has_text(hook: HookStatus, text: str, *, is_whole: bool) -> bool:
     return any(text in one.casefold() for one in said)
 
 
-async def hooks_info(gateway: Gateway, params: NameParams) -> Any:
-    return await _describe(gateway, params.name)
+async def hooks_info(base: Base, run: Run, hooks: Hooks, turns: Turns, params: NameParams) -> Any:
+    return await _describe(base, run, hooks, turns, params.name)
 
 
-async def _describe(gateway: Gateway, name: str) -> Any:
-    status = await gateway.folder_hooks.info(name)
-    describe = {STATE_FILE: gateway.state_follower.describe, SESSIONS_FILE: gateway.session_list.describe}
+async def _describe(base: Base, run: Run, hooks: Hooks, turns: Turns, name: str) -> Any:
+    status = await hooks.folder_hooks.info(name)
+    describe = {STATE_FILE: hooks.state_follower.describe, SESSIONS_FILE: hooks.session_list.describe}
     files = [describe[file]() for file in status.files]
-    webhook = describe_webhook(gateway.bind(list_gateway_webhooks)(), status.name)
-    kept = await gateway.folder_hooks.kept(status.name)
+    webhook = describe_webhook(list_gateway_webhooks(base, run, hooks, turns), status.name)
+    kept = await hooks.folder_hooks.kept(status.name)
     told = msgspec.to_builtins(msgspec.structs.replace(status, given=()))
     given = [_given_to_json(one) for one in status.given]
     return {**told, "files": files, "webhook": webhook, "kept": kept, "given": given}
@@ -100,60 +103,64 @@ def _given_to_json(given: CallEvent) -> dict[str, Any]:
     }
 
 
-async def hooks_enable(gateway: Gateway, params: NameParams) -> Any:
-    await gateway.folder_hooks.switch(params.name, enabled=True)
-    return await _describe(gateway, params.name)
+async def hooks_enable(base: Base, run: Run, hooks: Hooks, turns: Turns, params: NameParams) -> Any:
+    await hooks.folder_hooks.switch(params.name, enabled=True)
+    return await _describe(base, run, hooks, turns, params.name)
 
 
-async def hooks_disable(gateway: Gateway, params: NameParams) -> Any:
-    await gateway.folder_hooks.switch(params.name, enabled=False)
-    return await _describe(gateway, params.name)
+async def hooks_disable(base: Base, run: Run, hooks: Hooks, turns: Turns, params: NameParams) -> Any:
+    await hooks.folder_hooks.switch(params.name, enabled=False)
+    return await _describe(base, run, hooks, turns, params.name)
 
 
-async def hooks_reset(gateway: Gateway, params: NameParams) -> Any:
-    await gateway.folder_hooks.reset(params.name)
-    return await _describe(gateway, params.name)
+async def hooks_reset(base: Base, run: Run, hooks: Hooks, turns: Turns, params: NameParams) -> Any:
+    await hooks.folder_hooks.reset(params.name)
+    return await _describe(base, run, hooks, turns, params.name)
 
 
-async def hooks_trust(gateway: Gateway, params: NameParams) -> Any:
-    await gateway.folder_hooks.trust(params.name)
-    return await _describe(gateway, params.name)
+async def hooks_trust(base: Base, run: Run, hooks: Hooks, turns: Turns, params: NameParams) -> Any:
+    await hooks.folder_hooks.trust(params.name)
+    return await _describe(base, run, hooks, turns, params.name)
 
 
-async def hooks_forget(gateway: Gateway, params: NameParams) -> Any:
-    await gateway.folder_hooks.forget(params.name)
+async def hooks_forget(base: Base, run: Run, hooks: Hooks, turns: Turns, params: NameParams) -> Any:
+    await hooks.folder_hooks.forget(params.name)
     try:
-        return await _describe(gateway, params.name)
+        return await _describe(base, run, hooks, turns, params.name)
     except HookError:
         return {"name": params.name, "state": "forgotten", "reason": "nothing is denied for it"}
 
 
-async def hooks_reload(gateway: Gateway, params: ListedHooksParams) -> Any:
+async def hooks_reload(base: Base, run: Run, hooks: Hooks, work: Work, turns: Turns, params: ListedHooksParams) -> Any:
     """One, which is started anew; or all folders are looked at again."""
-    await gateway.folder_hooks.reload(params.name)
-    return await (_describe(gateway, params.name) if params.name else hooks_list(gateway, HookListParams()))
+    await hooks.folder_hooks.reload(params.name)
+    return await (
+        _describe(base, run, hooks, turns, params.name)
+        if params.name
+        else hooks_list(base, run, hooks, work, turns, HookListParams())
+    )
 
 
-async def hooks_test(gateway: Gateway, params: TrialParams) -> Any:
-    trials = await gateway.folder_hooks.test(params.name, params.event, params.payload or None)
+async def hooks_test(hooks: Hooks, params: TrialParams) -> Any:
+    trials = await hooks.folder_hooks.test(params.name, params.event, params.payload or None)
     return {"trials": [_trial_to_json(one) for one in trials]}
 
 
-async def hooks_fire(gateway: Gateway, params: FireParams) -> Any:
+async def hooks_fire(hooks: Hooks, params: FireParams) -> Any:
     fields = params.payload or {}
     if CALLER.get(OWNER).place == HOOK_PLACE:  # a hook may say what it likes, and nobody is behind it
         fields |= {"role": "guest", "scope": scope_of("guest"), "rights": "guest"}
-    return _trial_to_json(await gateway.folder_hooks.fire(params.name, params.event, fields))
+    return _trial_to_json(await hooks.folder_hooks.fire(params.name, params.event, fields))
 
 
 def _trial_to_json(trial: Any) -> dict[str, Any]:
     return {"ok": not trial.error, **msgspec.to_builtins(trial)}
 
 
-async def hooks_logs(gateway: Gateway, params: HookLogParams) -> Any:
+async def hooks_logs(base: Base, hooks: Hooks, params: HookLogParams) -> Any:
     """Of a hook that is there; a plugin's log has its kind before its name."""
-    name = (await gateway.folder_hooks.info(params.name)).name
-    files = [gateway.home.hook_logs / f"{prefix}{name}.log" for prefix in ("", PLUGIN_PREFIX)]
+    name = (await hooks.folder_hooks.info(params.name)).name
+    files = [base.home.hook_logs / f"{prefix}{name}.log" for prefix in ("", PLUGIN_PREFIX)]
     lines = await run_in_thread(read_end, files, LONGEST_LOG)
     return {"name": name, "lines": lines[-params.lines :]}
 
@@ -168,30 +175,30 @@ def read_end(files: Sequence[Path], most: int) -> list[str]:
     return []
 
 
-async def hooks_dead_letters(gateway: Gateway, params: ListedHooksParams) -> Any:
-    return {"letters": msgspec.to_builtins(await gateway.folder_hooks.dead_letters.list(params.name))}
+async def hooks_dead_letters(hooks: Hooks, params: ListedHooksParams) -> Any:
+    return {"letters": msgspec.to_builtins(await hooks.folder_hooks.dead_letters.list(params.name))}
 
 
-async def hooks_dead_retry(gateway: Gateway, params: LetterParams) -> Any:
-    return {"count": await settle_letters(DeadLetters.retry, gateway.folder_hooks, params.name, params.id)}
+async def hooks_dead_retry(hooks: Hooks, params: LetterParams) -> Any:
+    return {"count": await settle_letters(DeadLetters.retry, hooks.folder_hooks, params.name, params.id)}
 
 
-async def hooks_dead_prune(gateway: Gateway, params: LetterParams) -> Any:
-    return {"count": await settle_letters(DeadLetters.prune, gateway.folder_hooks, params.name, params.id)}
+async def hooks_dead_prune(hooks: Hooks, params: LetterParams) -> Any:
+    return {"count": await settle_letters(DeadLetters.prune, hooks.folder_hooks, params.name, params.id)}
 
 
-async def events_replay(gateway: Gateway, params: ReplayParams, notify: Notify) -> dict[str, Any]:
+async def events_replay(base: Base, hooks: Hooks, params: ReplayParams, notify: Notify) -> dict[str, Any]:
     """Tell a hook again of events that the journal keeps, under the ids that they had; each is notified with its trial.
 
     Kept is what a durable hook was owed, as long as the journal keeps such records.
     """
-    hook = await gateway.folder_hooks.info(params.name)
+    hook = await hooks.folder_hooks.info(params.name)
     wanted = EventSelector(params.names or [*hook.intercepts, *hook.events])
     since, until = params.since or 0.0, time.time()
     counts = {"count": 0, "failed": 0}
-    async for record, event in records.read_events(gateway.engine):
+    async for record, event in records.read_events(base.engine):
         if since <= record.ts <= until and event.name in wanted:
-            trial = _trial_to_json(await gateway.folder_hooks.fire(hook.name, event.name, event.fields))
+            trial = _trial_to_json(await hooks.folder_hooks.fire(hook.name, event.name, event.fields))
             counts["count"] += 1
             counts["failed"] += not trial["ok"]
             await notify("trial", {"at": record.ts, "id": event.fields.get("id"), **trial})

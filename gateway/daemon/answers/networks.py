@@ -11,7 +11,11 @@ import msgspec
 
 from gateway.access.verbs import InvitationIdParams, InvitationParams, PairingApproveParams, PairingPersonParams
 from gateway.adapters.verbs import SteerParams
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.networks import Networks
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.process import Base, NodePresence
+from gateway.daemon.groups.storage import Storage
+from gateway.daemon.groups.turns import Turns
 from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
 from gateway.engine.interface import Record
@@ -24,14 +28,14 @@ from gateway.roles import Role
 from gateway.verbs import NameParams
 
 
-async def pairing_list(gateway: Gateway) -> Any:
-    return pairing_commands.list_pairings(gateway.context)
+async def pairing_list(turns: Turns) -> Any:
+    return pairing_commands.list_pairings(turns.context)
 
 
-async def pairing_approve(gateway: Gateway, params: PairingApproveParams) -> Any:
+async def pairing_approve(turns: Turns, params: PairingApproveParams) -> Any:
     """Whoever reaches the control socket is the owner; on the page somebody is by their login, and makes no owner."""
     by, giver = _find_giver()
-    guest = await pairing_commands.approve_pairing(gateway.context, params.code, params.role, by, giver, is_listed=True)
+    guest = await pairing_commands.approve_pairing(turns.context, params.code, params.role, by, giver, is_listed=True)
     return describe_guest(guest)
 
 
@@ -40,21 +44,21 @@ def _find_giver() -> tuple[str, Role]:
     return pairing_commands.HOST_OPERATOR if caller.place == OWNER.place else caller.name, caller.role
 
 
-async def pairing_invite(gateway: Gateway, params: InvitationParams) -> Any:
+async def pairing_invite(turns: Turns, params: InvitationParams) -> Any:
     asked = (params.role, params.lifetime)
-    _, made, ways = await pairing_commands.make_invitation(gateway.context, *asked, *_find_giver())
-    facts = pairing_commands.describe_invitation(gateway.context, made)
+    _, made, ways = await pairing_commands.make_invitation(turns.context, *asked, *_find_giver())
+    facts = pairing_commands.describe_invitation(turns.context, made)
     return {**facts, "ways": [{"platform": name, "text": text} for name, text in ways]}
 
 
-async def pairing_uninvite(gateway: Gateway, params: InvitationIdParams) -> Any:
-    gone = await gateway.access.pairings.invitations.take_back(params.number)
-    return pairing_commands.describe_invitation(gateway.context, gone)
+async def pairing_uninvite(people: People, turns: Turns, params: InvitationIdParams) -> Any:
+    gone = await people.access.pairings.invitations.take_back(params.number)
+    return pairing_commands.describe_invitation(turns.context, gone)
 
 
-async def pairing_revoke(gateway: Gateway, params: PairingPersonParams) -> Any:
+async def pairing_revoke(turns: Turns, params: PairingPersonParams) -> Any:
     giver = CALLER.get(OWNER).role
-    gone = await pairing_commands.remove_pairing(gateway.context, params.platform, str(params.user_id), giver)
+    gone = await pairing_commands.remove_pairing(turns.context, params.platform, str(params.user_id), giver)
     return describe_guest(gone)
 
 
@@ -67,32 +71,32 @@ def describe_guest(guest: records.PairingUser) -> dict[str, str]:
     }
 
 
-async def platform_list(gateway: Gateway) -> Any:
+async def platform_list(base: Base, networks: Networks) -> Any:
     served = [
-        {"name": one.name, "state": one.state, **msgspec.to_builtins(one.presence.facts)} for one in gateway.platforms
+        {"name": one.name, "state": one.state, **msgspec.to_builtins(one.presence.facts)} for one in networks.platforms
     ]
-    return {"platforms": served, "off": list_unserved_platforms(gateway.settings)}
+    return {"platforms": served, "off": list_unserved_platforms(base.settings)}
 
 
-async def platform_steer(gateway: Gateway, params: SteerParams) -> Any:
-    return {"did": await gateway.steering.steer(params.verb, params.name)}
+async def platform_steer(presence: NodePresence, params: SteerParams) -> Any:
+    return {"did": await presence.steering.steer(params.verb, params.name)}
 
 
-async def platform_probe(gateway: Gateway, params: NameParams) -> Any:
-    return {"name": params.name, "seconds": await gateway.steering.probe(params.name)}
+async def platform_probe(presence: NodePresence, params: NameParams) -> Any:
+    return {"name": params.name, "seconds": await presence.steering.probe(params.name)}
 
 
-async def chat_send(gateway: Gateway, params: ChatSendParams) -> Any:
+async def chat_send(base: Base, storage: Storage, turns: Turns, networks: Networks, params: ChatSendParams) -> Any:
     """Owe the text, and wait a while to see it arrive; what is owed goes out even if nobody waits."""
     if not params.text.strip() and not params.files:
         raise GatewayError("send: there is nothing to send")
-    address = gateway.context.places.resolve_destination(params.to, list_unserved_platforms(gateway.settings))
+    address = turns.context.places.resolve_destination(params.to, list_unserved_platforms(base.settings))
     attachments = tuple(make_attachment(Path(path)) for path in params.files)
     reply = Reply(uuid.uuid4().hex, address, params.text, attachments=attachments)
-    reply = await gateway.shared_files.share(reply, subjects.place_of(address))
-    tail = await gateway.engine.tail(subjects.send_subject_of(subjects.place_of(address)))
-    await gateway.outbox.post(reply)
-    is_paused = any(one.name == address.served_as and one.part.is_paused for one in gateway.platforms)
+    reply = await storage.files.share(reply, subjects.place_of(address))
+    tail = await base.engine.tail(subjects.send_subject_of(subjects.place_of(address)))
+    await turns.outbox.post(reply)
+    is_paused = any(one.name == address.served_as and one.part.is_paused for one in networks.platforms)
     with anyio.move_on_after(0 if is_paused else params.wait):
         return {"state": "sent", "message_ids": await _wait_until_sent(tail, reply.id)}
     return {"state": "owed", "message_ids": []}

@@ -9,7 +9,9 @@ import msgspec
 
 from gateway.access.access_control import API
 from gateway.adapters.page.places import PLATFORM
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.process import Base
+from gateway.daemon.groups.storage import Storage
 from gateway.errors import AccessError
 from gateway.people.leftovers import list_leftovers
 from gateway.people.person import Person, parse_person
@@ -26,39 +28,39 @@ from gateway.verbs import Notify
 PIECE = 200_000  # characters of an archive that are told at once
 
 
-def _traces_of(gateway: Gateway) -> PersonTraces:
-    files, folders = gateway.home.files, gateway.shared_folders
-    return PersonTraces(gateway.engine, gateway.sessions, gateway.search, gateway.memory, files, folders)
+def _traces_of(base: Base, storage: Storage) -> PersonTraces:
+    files, folders = base.home.files, storage.folders
+    return PersonTraces(base.engine, storage.sessions, storage.search, storage.memory, files, folders)
 
 
-async def people_list(gateway: Gateway, params: PeopleListParams) -> Any:
-    speakers = await _traces_of(gateway).list_speakers()
-    named = {Person(one.platform, one.user_id): one.user_name for one in gateway.access.pairings.people}
-    rules = gateway.access.rules
+async def people_list(base: Base, storage: Storage, people: People, params: PeopleListParams) -> Any:
+    speakers = await _traces_of(base, storage).list_speakers()
+    named = {Person(one.platform, one.user_id): one.user_name for one in people.access.pairings.people}
+    rules = people.access.rules
     networks = {*rules.owners, *rules.admins, *rules.users, *rules.group_users}
     listed = {Person(platform, user) for platform in networks for user in rules.list_people(platform)}
-    listed |= {parse_person(one) for group in gateway.settings.access.groups.values() for one in group.people}
+    listed |= {parse_person(one) for group in base.settings.access.groups.values() for one in group.people}
     silent = {*named, *listed}.difference(speakers)
     known = [*speakers, *sorted(silent)] if params.by == "latest" else sorted({*speakers, *silent})
     end = len(known) if params.limit < 0 else params.first + params.limit
     rows = []
     for person in known[params.first : end]:
         said = speakers.get(person)
-        facts = {"person": str(person), "name": named.get(person, ""), "role": _role_of(gateway, person)}
+        facts = {"person": str(person), "name": named.get(person, ""), "role": _role_of(people, person)}
         rows.append(
             {**facts, "sessions": said.sessions if said else 0, "last_active": said.last_active if said else 0.0}
         )
     return {"people": rows, "count": len(known)}
 
 
-def _role_of(gateway: Gateway, person: Person) -> str:
+def _role_of(people: People, person: Person) -> str:
     """As what they may speak in a direct chat; "": not at all."""
-    return gateway.access.find_highest_role(*person) or ""
+    return people.access.find_highest_role(*person) or ""
 
 
-async def people_show(gateway: Gateway, params: PersonParams) -> Any:
-    person, traces = parse_person(params.person), _traces_of(gateway)
-    await gateway.heard.flush()
+async def people_show(base: Base, storage: Storage, people: People, params: PersonParams) -> Any:
+    person, traces = parse_person(params.person), _traces_of(base, storage)
+    await people.heard.flush()
     found = await traces.find_conversations(person)
     kinds: dict[str, int] = {}
     async for _, kept in traces.read_records(person):
@@ -67,7 +69,7 @@ async def people_show(gateway: Gateway, params: PersonParams) -> Any:
     paths = await traces.fetch_files(person)
     return {
         "person": str(person),
-        "role": _role_of(gateway, person),
+        "role": _role_of(people, person),
         "conversations": found.own,
         "shared": found.shared,
         "unclear": found.unclear,
@@ -78,37 +80,35 @@ async def people_show(gateway: Gateway, params: PersonParams) -> Any:
     }
 
 
-async def people_forget(gateway: Gateway, params: PersonParams) -> Any:
+async def people_forget(base: Base, storage: Storage, people: People, params: PersonParams) -> Any:
     person = parse_person(params.person)
-    role = gateway.access.find_highest_role(*person)
+    role = people.access.find_highest_role(*person)
     if role and rank_of(role) > rank_of(CALLER.get(OWNER).role):
         raise AccessError(f"{person} is an {role}: nobody forgets whoever may do more than they")
     remover = PersonRemoval(
-        _traces_of(gateway), gateway.access.pairings, gateway.activity, gateway.usage, gateway.home.unreadable
+        _traces_of(base, storage), people.access.pairings, storage.activity, people.usage, base.home.unreadable
     )
-    await gateway.heard.forget(str(person))
+    await people.heard.forget(str(person))
     gone = await remover.forget(person)
-    await gateway.forgotten.tell(gone.pseudonym)
-    await gateway.chats.kept.load()  # what was set in their direct chats is gone
-    for login in gateway.logins.logins:
+    await people.forgotten.tell(gone.pseudonym)
+    await people.chats.kept.load()  # what was set in their direct chats is gone
+    for login in people.logins.logins:
         if login.person == str(person) or person == (PLATFORM, login.person):
-            await gateway.logins.end(login)
-    gateway.registry.emit(
-        "person:forgotten", platform=person.platform, user_id=person.user_id, pseudonym=gone.pseudonym
-    )
-    left = await run_in_thread(list_leftovers, gateway.home, person)
-    if (twin := Person(PLATFORM, str(person))) in await _traces_of(gateway).list_speakers():
+            await people.logins.end(login)
+    base.registry.emit("person:forgotten", platform=person.platform, user_id=person.user_id, pseudonym=gone.pseudonym)
+    left = await run_in_thread(list_leftovers, base.home, person)
+    if (twin := Person(PLATFORM, str(person))) in await _traces_of(base, storage).list_speakers():
         left.append(f"{twin}: who they are on the page, by a link: hermes-gateway people forget {twin}")
-    if person.platform == API and (key := gateway.keys.find_speaker(person.user_id)):
+    if person.platform == API and (key := people.keys.find_speaker(person.user_id)):
         left.append(f"the key {key.name}: its program may speak for them again: hermes-gateway keys revoke {key.name}")
     return {**msgspec.structs.asdict(gone), "left": left}
 
 
-async def people_export(gateway: Gateway, params: PersonParams, notify: Notify) -> Any:
+async def people_export(base: Base, storage: Storage, people: People, params: PersonParams, notify: Notify) -> Any:
     """The archive piece by piece: texts as they are, and of files where they lie, for whoever puts it together."""
-    person, traces = parse_person(params.person), _traces_of(gateway)
+    person, traces = parse_person(params.person), _traces_of(base, storage)
     count = 0
-    async for name, text in _write_archive(gateway, traces, person):
+    async for name, text in _write_archive(base, storage, people, traces, person):
         count += 1
         for at in range(0, max(len(text), 1), PIECE):
             await notify("piece", {"name": name, "text": text[at : at + PIECE]})
@@ -119,8 +119,10 @@ async def people_export(gateway: Gateway, params: PersonParams, notify: Notify) 
     return {"person": str(person), "parts": count}
 
 
-async def _write_archive(gateway: Gateway, traces: PersonTraces, person: Person) -> AsyncIterator[tuple[str, str]]:
-    facts = await people_show(gateway, PersonParams(str(person)))
+async def _write_archive(
+    base: Base, storage: Storage, people: People, traces: PersonTraces, person: Person
+) -> AsyncIterator[tuple[str, str]]:
+    facts = await people_show(base, storage, people, PersonParams(str(person)))
     yield "person.json", json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
     for key in (*facts["conversations"], *facts["shared"]):
         for session in await traces.read_sessions(key):

@@ -5,7 +5,10 @@ A key is told once, to whoever made it; a link is the owner's, since whoever rea
 
 from typing import Any
 
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.process import Base, Run
+from gateway.daemon.groups.storage import Storage
+from gateway.daemon.groups.work import Work
 from gateway.errors import AccessError
 from gateway.records.records import ProgramKey
 from gateway.verbs import NameParams
@@ -14,21 +17,21 @@ from gateway.web.openai.calls import forget_calls
 from gateway.web.verbs import KeyCreateParams
 
 
-async def keys_create(gateway: Gateway, params: KeyCreateParams) -> Any:
-    if params.agent and params.agent not in gateway.agents.names:
-        names = ", ".join(sorted(gateway.agents.names))
+async def keys_create(base: Base, storage: Storage, people: People, work: Work, params: KeyCreateParams) -> Any:
+    if params.agent and params.agent not in work.agents.now.names:
+        names = ", ".join(sorted(work.agents.now.names))
         raise AccessError(f"there is no agent {params.agent!r}\nthose that the configuration names: {names}")
-    if params.name not in {one.name for one in gateway.keys.keys}:
-        await forget_calls(gateway.engine, gateway.sessions, params.name)
-    return {"name": params.name, "key": await gateway.keys.create(params.name, params.role, params.agent)}
+    if params.name not in {one.name for one in people.keys.keys}:
+        await forget_calls(base.engine, storage.sessions, params.name)
+    return {"name": params.name, "key": await people.keys.create(params.name, params.role, params.agent)}
 
 
-async def keys_list(gateway: Gateway) -> Any:
-    return {"keys": [describe_key(one) for one in gateway.keys.keys]}
+async def keys_list(people: People) -> Any:
+    return {"keys": [describe_key(one) for one in people.keys.keys]}
 
 
-async def keys_revoke(gateway: Gateway, params: NameParams) -> Any:
-    return describe_key(await gateway.keys.revoke(params.name))
+async def keys_revoke(people: People, params: NameParams) -> Any:
+    return describe_key(await people.keys.revoke(params.name))
 
 
 def describe_key(key: ProgramKey) -> dict[str, Any]:
@@ -36,23 +39,23 @@ def describe_key(key: ProgramKey) -> dict[str, Any]:
     return {"name": key.name, "role": key.role, "agent": key.agent, "at": key.at}
 
 
-async def web_open(gateway: Gateway) -> Any:
-    web, settings = gateway.web, gateway.settings.web
+async def web_open(base: Base, run: Run, people: People) -> Any:
+    web, settings = run.web, base.settings.web
     if web is None or not web.port.url:
-        raise AccessError(f"there is no page: {describe_no_port(gateway)}")
+        raise AccessError(f"there is no page: {describe_no_port(base, run)}")
     # Where a proxy says who somebody is, no link is good behind it: this one leads past it.
     url = web.port.local_url if settings.identity or not settings.url else settings.url
-    link = make_page_link(url, await gateway.logins.open_link())
+    link = make_page_link(url, await people.logins.open_link())
     return {"url": link, "seconds": LINK_SECONDS}
 
 
-def describe_no_port(gateway: Gateway) -> str:
-    if gateway.web:
-        return gateway.web.port.trouble or "the port is not open: hermes-gateway status"
-    if gateway.settings.web.enabled:
+def describe_no_port(base: Base, run: Run) -> str:
+    if run.web:
+        return run.web.port.trouble or "the port is not open: hermes-gateway status"
+    if base.settings.web.enabled:
         return "this gateway does not do `web`, by `node.roles` or `run --roles`; ask one that does"
     return "web.enabled is false"
 
 
-async def web_end(gateway: Gateway) -> Any:
-    return {"ended": await gateway.logins.end()}
+async def web_end(people: People) -> Any:
+    return {"ended": await people.logins.end()}

@@ -8,7 +8,8 @@ from typing import Any
 
 from gateway.adapters import terminal
 from gateway.adapters.page import places
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.turns import Turns
 from gateway.dispatcher.open_questions import Persons
 from gateway.dispatcher.verbs import ApprovalAnswerParams, QuestionAnswerParams
 from gateway.errors import RoleRefused, SessionError
@@ -26,24 +27,24 @@ def find_persons() -> Persons:
     return (*(((network, user),) if colon else ()), (platform, name))
 
 
-async def approvals_list(gateway: Gateway) -> Any:
-    questions = gateway.dispatcher.questions
+async def approvals_list(turns: Turns) -> Any:
+    questions = turns.dispatcher.questions
     return {"approvals": await questions.list_approvals(find_persons()), "questions": await questions.list_questions()}
 
 
-async def approvals_answer(gateway: Gateway, params: ApprovalAnswerParams) -> Any:
+async def approvals_answer(people: People, turns: Turns, params: ApprovalAnswerParams) -> Any:
     role = activity.CALLER.get(activity.OWNER).role
-    if not gateway.access.can_approve(role, is_own=False):
+    if not people.access.can_approve(role, is_own=False):
         raise RoleRefused(f"the role {role} approves nothing here: tools.approvers in config.yaml says who does")
     answer = "deny" if not params.allowed else "yes" if params.lasts == "once" else params.lasts
-    await gateway.dispatcher.questions.answer_approval(params.id, answer, find_persons(), params.digest)
+    await turns.dispatcher.questions.answer_approval(params.id, answer, find_persons(), params.digest)
     return {"id": params.id, "allowed": params.allowed}
 
 
-async def questions_answer(gateway: Gateway, params: QuestionAnswerParams) -> Any:
+async def questions_answer(turns: Turns, params: QuestionAnswerParams) -> Any:
     if not params.text.strip():
         raise SessionError("there is no answer in this")
-    session_key = await gateway.dispatcher.questions.answer_question(
+    session_key = await turns.dispatcher.questions.answer_question(
         params.id, params.text, find_persons(), params.digest
     )
     return {"id": params.id, "session_key": session_key}

@@ -5,7 +5,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.process import Base
+from gateway.daemon.groups.storage import Storage
+from gateway.daemon.groups.turns import Turns
 from gateway.errors import SessionError
 from gateway.sessions.export import as_fields, as_json, as_markdown
 from gateway.sessions.removal import forget_sessions
@@ -23,14 +25,14 @@ from gateway.sessions.verbs import (
 Mark = TypeVar("Mark")
 
 
-async def sessions_list(gateway: Gateway, params: SessionListParams) -> Any:
+async def sessions_list(storage: Storage, params: SessionListParams) -> Any:
     after = parse_cursor(params.after, str)
-    rows = await gateway.search.list_sessions(platform=params.platform, limit=params.limit, after=after)
+    rows = await storage.search.list_sessions(platform=params.platform, limit=params.limit, after=after)
     return {"sessions": [msgspec.to_builtins(row) for row in rows], "next": make_cursor(rows, params.limit)}
 
 
-async def sessions_show(gateway: Gateway, params: SessionShowParams) -> Any:
-    session = await _find_session(gateway, params.session)
+async def sessions_show(storage: Storage, params: SessionShowParams) -> Any:
+    session = await _find_session(storage, params.session)
     count = len(session.entries)
     end = count if params.before < 0 else min(params.before, count)
     first = 0 if params.limit < 0 else max(0, end - params.limit)
@@ -43,56 +45,56 @@ async def sessions_show(gateway: Gateway, params: SessionShowParams) -> Any:
     return {**said, "first_words": session.first_words, "first": first, "count": count}
 
 
-async def sessions_search(gateway: Gateway, params: SessionSearchParams) -> Any:
+async def sessions_search(storage: Storage, params: SessionSearchParams) -> Any:
     after = parse_cursor(params.after, int)
-    hits = await gateway.search.find(params.query, limit=params.limit, after=after)
+    hits = await storage.search.find(params.query, limit=params.limit, after=after)
     return {"hits": [msgspec.to_builtins(hit) for hit in hits], "next": make_cursor(hits, params.limit)}
 
 
-async def sessions_export(gateway: Gateway, params: SessionExportParams) -> Any:
-    session = await _find_session(gateway, params.session)
+async def sessions_export(storage: Storage, params: SessionExportParams) -> Any:
+    session = await _find_session(storage, params.session)
     return {"text": as_json(session) if params.format == "json" else as_markdown(session)}
 
 
-async def sessions_delete(gateway: Gateway, params: SessionParams) -> Any:
+async def sessions_delete(base: Base, storage: Storage, params: SessionParams) -> Any:
     name = params.session
     if name.startswith("agent:"):
-        gone = await forget_sessions(gateway.engine, gateway.sessions, name)
+        gone = await forget_sessions(base.engine, storage.sessions, name)
     else:
-        session = await _find_session(gateway, name)
-        gone = await forget_sessions(gateway.engine, gateway.sessions, session.key, session.session_id)
+        session = await _find_session(storage, name)
+        gone = await forget_sessions(base.engine, storage.sessions, session.key, session.session_id)
     if not gone:
         raise SessionError(f"there is no session {name}")
     return {"deleted": name}
 
 
-async def sessions_stop(gateway: Gateway, params: SessionParams) -> Any:
-    session = await _find_session(gateway, params.session)
-    return {"stopped": await gateway.lanes.interrupt(session.key)}
+async def sessions_stop(storage: Storage, turns: Turns, params: SessionParams) -> Any:
+    session = await _find_session(storage, params.session)
+    return {"stopped": await turns.lanes.interrupt(session.key)}
 
 
-async def sessions_rebuild(gateway: Gateway) -> Any:
-    return {"records": await gateway.search.rebuild()}
+async def sessions_rebuild(storage: Storage) -> Any:
+    return {"records": await storage.search.rebuild()}
 
 
-async def sessions_statistics(gateway: Gateway, params: StatisticsParams) -> Any:
-    return msgspec.to_builtins(await gateway.search.statistics(params.days))
+async def sessions_statistics(storage: Storage, params: StatisticsParams) -> Any:
+    return msgspec.to_builtins(await storage.search.statistics(params.days))
 
 
-async def _find_session(gateway: Gateway, name: str) -> Session:
+async def _find_session(storage: Storage, name: str) -> Session:
     """The session of this id, or of an id that begins so, or the current one of a key."""
     if name.startswith("agent:"):
-        session = await gateway.sessions.open(name)
+        session = await storage.sessions.open(name)
         if not session.session_id:
             raise SessionError(f"there is no session under {name}")
         return session
-    rows = await gateway.search.list_sessions(begins=name, limit=2) if name else []
+    rows = await storage.search.list_sessions(begins=name, limit=2) if name else []
     if len(rows) != 1:
         raise SessionError(f"{'no' if not rows else 'more than one'} session begins with {name!r}; see: sessions list")
     (row,) = rows
-    if row.is_current and (now := await gateway.sessions.open(row.session_key)).session_id == row.session_id:
+    if row.is_current and (now := await storage.sessions.open(row.session_key)).session_id == row.session_id:
         return now
-    past = await gateway.sessions.read_all(row.session_key)
+    past = await storage.sessions.read_all(row.session_key)
     return past[row.session_id]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gateway.agent.models.prices import PRICES_DATE
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.groups.people import People
 from gateway.messages.transcript import Usage
 from gateway.records.records import DayUsage, UsageRow
 from gateway.usage.verbs import UsageKey, UsageParams
@@ -21,10 +21,10 @@ NAMES: Mapping[UsageKey, Callable[[DayUsage, UsageRow], str]] = {
 }
 
 
-async def usage(gateway: Gateway, params: UsageParams) -> Any:
-    today = gateway.usage.totals.today()
+async def usage(people: People, params: UsageParams) -> Any:
+    today = people.usage.totals.today()
     since = (today - datetime.timedelta(days=params.days - 1)).isoformat()
-    days = [day async for day in gateway.usage.read_days(since)]
+    days = [day async for day in people.usage.read_days(since)]
     rows = collect_usage(days, params.by, params.person)
     return {
         "by": params.by,
@@ -34,7 +34,7 @@ async def usage(gateway: Gateway, params: UsageParams) -> Any:
         "prices_of": PRICES_DATE,
         "rows": [{"name": name, **as_fields(used)} for name, used in rows.items()],
         "total": as_fields(sum(rows.values(), Usage())),
-        "budgets": [one.as_fields() for one in gateway.usage.totals.list_budgets(params.person)],
+        "budgets": [one.as_fields() for one in people.usage.totals.list_budgets(params.person)],
     }
 
 

@@ -14,14 +14,13 @@ from gateway.config.permissions import prepare_home
 from gateway.config.platform_settings import list_accounts
 from gateway.config.schema import ending_of
 from gateway.daemon.control_verbs import build_verbs
-from gateway.daemon.gateway import Gateway
 from gateway.daemon.parts import PartStatus
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway
 from gateway.messages.message import name_of_account
 from gateway.messages.parts import MessagePart
 from gateway.testing import GatewayProcess
-from gateway.testing.live_gateway import until
+from gateway.testing.live_gateway import GatewayParts, until
 from gateway.testing.networks.wire import ANN, BEN, Shown, Wire
 
 SCRIPT = ({"user": "what is", "answers": [{"text": "It is 42."}]}, *({"text": "I heard you."},) * 20)
@@ -32,7 +31,7 @@ class House:
     """What a test sees of a gateway: the wire before it, the events in it."""
 
     wire: Wire
-    gateway: Gateway
+    gateway: GatewayParts
     events: list[tuple[str, dict[str, Any]]]
     account: str = ""
 
@@ -126,8 +125,8 @@ async def housed(
     prepare_home(started.home)
     events: list[tuple[str, dict[str, Any]]] = []
     async with open_gateway(started.home, configuration, Shutdown(2.5), build_verbs) as gateway:
-        remove = gateway.registry.watch("*", lambda name, fields: events.append((name, dict(fields))))
-        house = House(wire, gateway, events, account)
+        remove = gateway.base.registry.watch("*", lambda name, fields: events.append((name, dict(fields))))
+        house = House(wire, GatewayParts(gateway), events, account)
         await house.is_up()
         yield house
         remove()
