@@ -19,11 +19,11 @@ Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 Shown: TypeAlias = "bool | Literal['heading'] | frozenset[str] | Mapping[str, Shown] | Callable[[Any], Any]"
 """The part of a value, and of each in a list of them, that an operator sees.
 
-True: a number, a short text in one line. Texts: these alone. `heading`: of a text what stands before its first colon.
-Names: of an object what stands under these, `*` being any. A function: what it makes of it. False: nothing.
+True: a number, a short text in one line. Texts: these alone. `heading`: the part of a text before its first colon.
+Names: the fields of an object with these names, `*` being any. A function: what it makes of it. False: nothing.
 """
 Authors: TypeAlias = Literal["all", "send", "placed", "people"]
-"""Who is answered on the control socket beside people, who always are.
+"""The callers whom the control socket answers beside people, who always get an answer.
 
 `all`: everything that the gateway has started. `placed`: a hook that was placed by hand and is not restricted. `send`:
 such a hook, and one whose `uses` has this word.
@@ -31,7 +31,7 @@ such a hook, and one whose `uses` has this word.
 Kind: TypeAlias = Literal["deed", "look", "often"]
 """How activity records a verb: each time, once a minute, or once a minute and of people alone."""
 Page: TypeAlias = Literal["", "look", "shared", "personal"] | tuple[str, ...]
-"""What the page does with a verb, if anything.
+"""The use that the page has for a verb, if any.
 
 `look`: it asks, with parameters from the address. `shared`: every page does so whenever something has happened, and
 those with the same role share an answer; `personal`: those who are the same person do. Names: it acts, and of the
@@ -40,7 +40,7 @@ parameters these alone are the page's.
 
 
 class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a verb that takes none."""
+    """The parameters of a verb that takes none."""
 
 
 class NameParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The verbs of pairing: who asks to be let in, who was, and by which invitation."""
+"""The verbs of pairing: requests, paired people, and invitations."""
 
 import msgspec
 
@@ -9,14 +9,14 @@ LIFETIME = 3600.0  # seconds of an invitation
 
 
 class PairingApproveParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whoever has this code is let in, with this role."""
+    """The person with this code is paired, with this role."""
 
     code: str
     role: Scope = "user"
 
 
 class InvitationParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whoever comes first with a new code is let in with this role, within so many seconds."""
+    """The first person who comes with a new code, within so many seconds, is paired with this role."""
 
     role: Scope = "user"
     lifetime: float = LIFETIME
@@ -29,7 +29,7 @@ class InvitationIdParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class PairingPersonParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """This person is no longer let in."""
+    """The person whose pairing ends."""
 
     platform: str
     user_id: str | int

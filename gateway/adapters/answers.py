@@ -1,4 +1,4 @@
-"""What the terminal answers to whoever types."""
+"""The answers of the terminal to the people who type there."""
 
 from gateway.adapters.terminal import SayResult, Terminal
 from gateway.adapters.verbs import SayRequest, ShowRequest

@@ -32,7 +32,7 @@ class SayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ShowRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody sits down before this session."""
+    """The session of the terminal that a person opens."""
 
     session: str = "main"
 

@@ -24,7 +24,7 @@ def build_caller_check(hooks: FolderHooks) -> JudgeCaller:
 def find_caller(hooks: FolderHooks, daemon: int, connection: socket.socket) -> tuple[Caller, Judge]:
     """Who it is, and what tells why a verb is refused to them ("": it is not). CallerEnded: nobody can say.
 
-    Whoever reaches the socket has the owner's role; what a hook may ask with it stands in the verb's row (`authors`).
+    Whoever reaches the socket has the owner's role; the row of a verb says which hooks may ask for it (`authors`).
     """
     ancestors = find_ancestors(connection)
     if daemon not in ancestors[1:]:

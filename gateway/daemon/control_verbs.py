@@ -1,8 +1,8 @@
-"""All verbs of the running gateway: their rows, and how each is answered to whoever asks on the socket or the page.
+"""All verbs of the running gateway: their rows, and how each is answered on the socket and the page.
 
-Whoever asks has a role (`gateway.records.activity.CALLER`), and a verb has the lowest that may ask. Admins and owners
-see an answer as it is. Operators see what the row shows of it, so that whatever people and models have said, what tools
-were given and what they gave stays out of it, and so does what somebody adds to an answer tomorrow.
+A caller has a role (`gateway.records.activity.CALLER`), and a verb has the lowest that may ask. Admins and owners see
+an answer as it is. Operators see the parts of it that the row shows, so that the words of people, models and tools stay
+out of it, and so does each field that is added to an answer tomorrow.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -47,7 +47,7 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
 def build_verbs(find: FindPart, reload: ReloadConfiguration | None = None) -> Mapping[str, VerbAnswer]:
     """By name, each a function of its parameters and of how to notify its caller. `find` is that of the gateway.
 
-    `reload` reads the configuration again, if there is one to read.
+    `reload` reads the configuration again, if it came from a disk.
     """
     more = {"reload_configuration": reload, "status_report": StatusReport(find("bind"))}
     activity, redactor = find("activity"), find("redactor")
@@ -59,7 +59,9 @@ def build_verbs(find: FindPart, reload: ReloadConfiguration | None = None) -> Ma
         return redactor.clean_all(msgspec.to_builtins(said, enc_hook=str))
 
     wanted = (verb for verb in VERBS.values() if reload or verb.name != "reload")
-    return {verb.name: serve_verb(verb, bind_answer(ANSWERS[verb.name], find_part), activity, clean) for verb in wanted}
+    return {
+        verb.name: restrict_verb(verb, bind_answer(ANSWERS[verb.name], find_part), activity, clean) for verb in wanted
+    }
 
 
 def bind_answer(answer: Answer, find_part: FindPart) -> AnswerVerb:
@@ -70,10 +72,10 @@ def bind_answer(answer: Answer, find_part: FindPart) -> AnswerVerb:
     return bound if count == len(GIVEN) else lambda *given: bound(*given[:count])
 
 
-def serve_verb(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean) -> VerbAnswer:
-    """The verb, as it answers whoever asks: it refuses those whose role is too low, and tells operators what they see.
+def restrict_verb(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean) -> VerbAnswer:
+    """Return the verb as it answers its callers: it refuses a role that is too low, and cuts answers for operators.
 
-    Raises, when it is asked:
+    Raises, when a caller asks:
         RoleRefused: the caller's role is too low; that is recorded.
     """
     rank = rank_of(verb.role)
@@ -99,7 +101,7 @@ def serve_verb(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean)
 
 
 async def _act(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean, params: Any, notify: Notify) -> Any:
-    """Answer, and record it, whoever asked."""
+    """Answer, and record it."""
     if verb.lasts:
         return await _answer_long(verb, answer, activity, params, notify)
     said = await answer(params, notify)
@@ -108,7 +110,7 @@ async def _act(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean,
 
 
 async def _answer_long(verb: Verb, answer: AnswerVerb, activity: Activity, params: Any, notify: Notify) -> Any:
-    """What goes on for long is recorded when it begins, unless the gateway asks for it itself, to feed its page.
+    """An answer that lasts is recorded when it begins, unless the gateway asks for it itself, to feed its page.
 
     It does not wait for the record: events are watched when a journal is ill, too.
     """

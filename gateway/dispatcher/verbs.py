@@ -1,4 +1,4 @@
-"""The verbs of what waits for somebody's word, approvals and other questions, and of what may be typed in a chat."""
+"""The verbs of approvals, of other questions, and of the commands in a chat."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ TEXT_LIMIT = 100_000
 
 
 class ApprovalAnswerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether the approval of this id is given, and for how long; `digest` says what was shown of it."""
+    """The decision on the approval of this id, and how long it lasts; `digest` says what was shown of it."""
 
     id: str
     allowed: bool
@@ -25,7 +25,7 @@ class ApprovalAnswerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 
 class QuestionAnswerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said to the question of this id; `digest` says what was shown of it."""
+    """The answer to the question of this id; `digest` says what was shown of it."""
 
     id: str
     text: Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_LIMIT)]

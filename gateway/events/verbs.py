@@ -32,7 +32,7 @@ class TailParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def cut_event(told: Any) -> Any:
-    """Return what an operator sees of an event that was told: of one that a hook made up itself, that it happened."""
+    """Return what an operator sees of an event; if a hook made the event up itself, only that it happened."""
     fields = _FIELDS if get_event_spec(told["event"]) else show("time")
     return cut_answer(told, {**show("event", "lost"), "fields": fields})
 

@@ -21,9 +21,9 @@ HOOK_SHOWN: Mapping[str, Shown] = {
 
 
 class HookListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """At most so many (-1: all) from the one at `first` on: by name, or those first that somebody should look at.
+    """At most so many (-1: all) from the one at `first` on: by name, or those with trouble first.
 
-    `text` stands in their name, the names of what they are told of, or, for who is shown it, in their description.
+    `text` is part of their name, of the names of their events or, for admins, of their description.
     """
 
     limit: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] = -1

@@ -8,7 +8,7 @@ from gateway.verbs import Verb
 
 
 class PersonParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody by network and id, as `telegram:1002`."""
+    """A person by network and id, as `telegram:1002`."""
 
     person: str
 

@@ -13,7 +13,7 @@ NEWEST = (1 << 63) - 1
 class ActivityParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The next ones after this sequence (0: from the first), of those since then.
 
-    With `last`, the last so many instead; before the sequence `before`, where it is not 0. Of these, those whose `who`
+    With `last`, the last so many instead; before the sequence `before`, where it is not 0. Only those count whose `who`
     and `what` are like these patterns, such as `telegram:*` and `hooks.*`.
     """
 

@@ -15,7 +15,7 @@ RowCount: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)]
 
 
 class SessionListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of one platform, or of all."""
+    """The sessions of one platform, or of all."""
 
     platform: str = ""
     limit: RowCount = 50

@@ -7,7 +7,7 @@ import msgspec
 from gateway.verbs import Verb, show
 
 UsageKey: TypeAlias = Literal["person", "model", "day", "hook", "session"]
-"""What usage can be summed by."""
+"""A key by which usage can be summed up."""
 
 
 class UsageParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -14,7 +14,7 @@ import pytest
 from anyio import to_thread
 
 from gateway.control.server import AnswerVerb, VerbAnswer
-from gateway.daemon.control_verbs import build_verbs, serve_verb
+from gateway.daemon.control_verbs import build_verbs, restrict_verb
 from gateway.daemon.verb_table import VERBS
 from gateway.engine.interface import NewRecord
 from gateway.errors import AccessError, HookError, RoleRefused
@@ -202,7 +202,7 @@ async def _answer(_params: Any, _notify: Any) -> dict[str, str]:
 
 
 def serve_as_it_is(verb: Verb, answer: AnswerVerb = _answer) -> VerbAnswer:
-    return serve_verb(verb, answer, Activity(MemoryEngine()), lambda said: said)
+    return restrict_verb(verb, answer, Activity(MemoryEngine()), lambda said: said)
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -1,4 +1,4 @@
-"""What the gateway answers about itself: how it is, its end and its start, and its events as they happen."""
+"""Answers about the gateway itself: how it is, its end and its start, and its events as they happen."""
 
 import math
 from typing import Any
@@ -25,7 +25,7 @@ async def status(status_report: StatusReport) -> Any:
 
 
 async def chat_commands(turns: Turns) -> Any:
-    """What may be typed in a chat here, by whom all is allowed."""
+    """List all that an owner may type in a chat here."""
     shown = (one for one in turns.context.commands.values() if not one.hidden)
     return {"commands": [{"name": one.name, "usage": one.usage, "summary": one.summary} for one in shown]}
 
@@ -49,8 +49,9 @@ async def reload(reload_configuration: ReloadConfiguration) -> Any:
 
 
 async def events_tail(base: Base, presence: NodePresence, params: TailParams, notify: Notify) -> None:
-    """Every event as it happens, on any node, until the caller leaves; a caller that is too slow loses some, never
-    the gateway. Of an event of another node that one's name is told.
+    """Notify the caller of each event as it happens, on any node, until the caller leaves; a slow caller loses some.
+
+    An event of another node comes with the name of that node.
     """
     send, receive = anyio.create_memory_object_stream[dict[str, Any]](math.inf)
     names, lost = params.names or ("*",), 0

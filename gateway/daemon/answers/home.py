@@ -1,4 +1,4 @@
-"""What the control socket answers about the home: its log, its configuration, and who did what. It changes nothing."""
+"""Answers about the home: its log, its configuration, and who did what. It changes nothing."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase

@@ -1,4 +1,4 @@
-"""What the control socket answers about hooks: how they fare, what is done with one, and events told again."""
+"""Answers about hooks: how they fare, what is done with one, and events told again."""
 
 import time
 from collections.abc import Mapping, Sequence

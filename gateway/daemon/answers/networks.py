@@ -1,4 +1,4 @@
-"""What the control socket answers about the chat networks and their people: who asks, who is served, one text out."""
+"""Answers about the chat networks and their people: who asks, who is served, one text out."""
 
 import dataclasses
 import uuid

@@ -1,4 +1,4 @@
-"""What the control socket answers about people: who there is, what is held of one, as an archive, or gone."""
+"""Answers about people: who there is, what is held of one, as an archive, or gone."""
 
 import json
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""What the control socket answers about who is let in at the port: programs by keys, people by a link.
+"""Answers about who is let in at the port: programs by keys, people by a link.
 
 A key is told once, to whoever made it; a link is the owner's, since whoever reaches the socket is the owner.
 """

@@ -1,4 +1,4 @@
-"""What the control socket answers about what waits for somebody's word: approvals, and other questions.
+"""Answers about what waits for somebody's word: approvals, and other questions.
 
 Whoever reaches the socket is the owner, so their yes counts for everybody's call; on the page it counts for those who
 may approve what others want (`tools.approvers`).

@@ -1,4 +1,4 @@
-"""What the control socket answers about sessions: lists, contents, search, export and removal."""
+"""Answers about sessions: lists, contents, search, export and removal."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""What the control socket answers about usage: sums by person, model, day, hook or session."""
+"""Answers about usage: sums by person, model, day, hook or session."""
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping
