@@ -41,7 +41,7 @@ from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.folder_source import GROUP_WRITABLE
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import describe_unknown_guard
-from gateway.hooks.folders.readiness import check_unknown_variables, find_missing_needs, why_not_enabled
+from gateway.hooks.folders.readiness import find_missing_needs, why_not_enabled
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.yaml_source.parser import read_yaml
@@ -129,8 +129,7 @@ def check_folders(
             folder = replace(version, has_namesake=(namesakes / version.bare_name).is_dir(), written_for=written_for)
             what = "plugin" if source.prefix else "hook"
             load = loads.get(folder.name)
-            given = settings.find_overrides(version.name, version.short).env
-            row = _check_folder(what, folder, home, environ, given, is_loaded=load is not None and not load.error)
+            row = _check_folder(what, folder, home, environ, is_loaded=load is not None and not load.error)
             if load is not None:
                 row = _apply_load(row, load)
             elif folder.is_ready and (off := _why_off(folder, settings, switches)):
@@ -170,12 +169,11 @@ def _apply_load(row: CompatibilityRow, load: LoadResult) -> CompatibilityRow:
 
 
 def _check_folder(
-    what: str, folder: HookVersion, home: Home, environ: Mapping[str, str], given: Sequence[str], is_loaded: bool
+    what: str, folder: HookVersion, home: Home, environ: Mapping[str, str], *, is_loaded: bool
 ) -> CompatibilityRow:
     """Errors make it fail; what is another thing here than in Hermes degrades it, and all else is only told.
 
-    `given`: the variables that our configuration names for it. `is_loaded`: it was tried, and so what it imports at
-    once is there.
+    `is_loaded`: it was tried, and so what it imports at once is there.
     """
     if folder.state == "disabled":
         return CompatibilityRow(what, folder.bare_name, OFF, (folder.reason,))
@@ -191,10 +189,9 @@ def _check_folder(
     needs = find_missing_needs(manifest, outside.environ, manifest.requires.platforms, places, folder.called)
     found = find_missing_imports(folder.path, manifest.entry, files, places)
     absent = [one for one in found if not is_loaded or (one.is_sure and not one.is_fatal)]
-    unknown = map(_format_finding, check_unknown_variables(studied, outside.environ, given))
     imported = describe_missing_imports(folder, absent, places)
     further = (need for need in needs if not any(line.endswith(need) for line in imported))
-    lacking = [*imported, *further, *unknown]
+    lacking = [*imported, *further]
     reached = list(find_unsupported_imports(folder.path, manifest.entry, files, manifest.patches))
     fails = any(one.is_fatal for one in absent) or any(
         reach.verdict == "missing" and not reach.is_caught for reach in reached

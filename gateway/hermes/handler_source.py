@@ -140,10 +140,6 @@ class HandlerSource:
         ]
         return values[0] if len(stores) == len(values) == 1 else None
 
-    def is_from_elsewhere(self, name: str) -> bool:
-        """Whether this is the name of something that is imported, and not from this folder."""
-        return name in self._from_elsewhere
-
     def _is_own(self, module: str | None) -> bool:
         return (module or "").partition(".")[0] in self._own_modules
 

@@ -13,7 +13,6 @@ import msgspec
 
 from gateway.hermes.callback_source import can_guard
 from gateway.hermes.config import get_items, get_text
-from gateway.hermes.environment_source import find_unknown_variables
 from gateway.hermes.imports import find_former_packages, select_imports
 from gateway.hermes.override_source import find_overrides
 from gateway.hermes.patches import find_patches
@@ -152,7 +151,6 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         rewords=bool(possible) or any(row.rewords for row in rows),
         unread=str(seen.place) if possible else "",
         shown=shown,
-        unknown_env=find_unknown_variables(manifest.folder, code),
         patches=tuple(patch.name for patch in patched.patches),
         acts=patched.acts,
         files=find_files(text),

@@ -27,7 +27,6 @@ from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.events import Event
 from gateway.files.folders import read_plain_file
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
-from gateway.hermes.environment_source import find_unknown_variables
 from gateway.hermes.handler_source import find_answer, has_answers
 from gateway.hermes.imports import find_former_packages, select_imports
 from gateway.hermes.modules import AGENT_SESSIONS
@@ -479,7 +478,6 @@ def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes]) -> Man
         events=tuple(name for name in manifest.events if name not in commands),
         intercepts=(*manifest.intercepts, *(name for name in commands if name not in manifest.intercepts)),
         decide_together=DECIDE_SECONDS if manifest.hermes else None,
-        unknown_env=find_unknown_variables(manifest.folder, select_imports(manifest.folder, manifest.entry, files)),
         patches=tuple(patch.name for patch in patched.patches),
         acts=bool(patched.acts or commands),
     )

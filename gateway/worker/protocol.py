@@ -194,6 +194,12 @@ class WorkerRemark(msgspec.Struct, frozen=True):
     text: str
 
 
+class AskedNames(msgspec.Struct, frozen=True):
+    """`$asked`: environment variables that the hook looked up in vain."""
+
+    names: list[str]
+
+
 # The context variables of a Hermes hook, each with our field.
 _SESSION_FIELDS: Mapping[str, str] = {
     "PLATFORM": "platform",

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from gateway.worker.asked_variables import watch_environment
 from gateway.worker.calls import HandlerCalls
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.confine import (
@@ -96,6 +97,7 @@ class Worker:
     def run(self) -> NoReturn:
         signal.signal(RELEASE_SIGNAL, self._release)
         os.register_at_fork(after_in_child=self._in_fork)
+        watch_environment(self._loop, lambda names: self._tell("$asked", lambda: {"names": names}))
         self._loop.call_soon(self._boot)
         while not self._is_done:
             try:

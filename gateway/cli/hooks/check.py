@@ -32,7 +32,7 @@ from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import Manifest, describe_unknown_guard
 from gateway.hooks.folders.manifest_schema import build_manifest_schema
 from gateway.hooks.folders.reach import find_missing_paths
-from gateway.hooks.folders.readiness import check_filter, check_unknown_variables, find_missing_needs
+from gateway.hooks.folders.readiness import check_filter, find_missing_needs
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.logs.text import to_one_line
 
@@ -88,10 +88,8 @@ def check_folder(
     settings = configuration.settings.hooks if configuration else HooksSettings()
     own = settings.find_overrides(version.name, version.short)
     version = version.source.inspect(replace(version, written_for=own.written_for))
-    environ, configured = read_environment(get_process_environment(), home.env).environ, own.env
     known = list_own_values(configuration) if configuration else {}
-    found = (*check_unknown_variables(version, environ, configured), *check_filter(version, known))
-    version = replace(version, findings=(*version.findings, *found))
+    version = replace(version, findings=(*version.findings, *check_filter(version, known)))
     return version, list(list_missing(version, version.manifest, home)) if version.manifest else []
 
 

@@ -20,7 +20,7 @@ from gateway.hooks.folders.inspection import InspectionCache, find_program_files
 from gateway.hooks.folders.kept_hooks import CHANGED, GONE, OFF, KeptHooks, KeptSource, describe_missing
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.own_guards import describe_new_guards
-from gateway.hooks.folders.readiness import READS_UNKNOWN, check_readiness
+from gateway.hooks.folders.readiness import check_readiness
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import UNREAD_STATES, HookVersion, Source
 from gateway.hooks.folders.switches import HookSwitches
@@ -356,7 +356,7 @@ class FolderSet:
             else:
                 return
             for finding in now.findings:
-                if finding.severity == "warning" and not finding.what.startswith(READS_UNKNOWN):  # said by itself
+                if finding.severity == "warning":
                     log.warning("%s", finding, extra={"hook": hook.name})
 
     async def change_sources(self, sources: Sequence[Source]) -> None:

@@ -26,8 +26,7 @@ from gateway.hooks.folders.kept_hooks import KeptHooks
 from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches, describe_unknown_guard
 from gateway.hooks.folders.own_changes import OwnChanges
 from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits, ReachFacts, describe_reach
-from gateway.hooks.folders.readiness import READS_UNKNOWN
-from gateway.hooks.folders.services import HookRights, HookServices, MatchPattern, WaitUntilTold
+from gateway.hooks.folders.services import OF_A_TERMINAL, HookRights, HookServices, MatchPattern, WaitUntilTold
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import DecisionFailures, HookState
 from gateway.hooks.hook import HookTraits
@@ -36,7 +35,8 @@ from gateway.hooks.mailbox import Observer
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.subscriptions import Subscription
-from gateway.hooks.wires.wire import HookFailed
+from gateway.hooks.wires.wire import HookFailed, Wire
+from gateway.hooks.wires.worker_handle import WorkerHandle
 
 LookCall = Callable[[str], HookVersion | None]
 
@@ -150,6 +150,18 @@ def _describe_meanwhile(version: HookVersion) -> str:
     return f"{', '.join(names)} goes on without it; {setting}: deny in config.yaml would refuse it" if names else ""
 
 
+def _describe_lacking(wire: Wire | None, version: HookVersion | None, services: HookServices) -> str:
+    """Which variables it asks for that are set and that it is not given, with the line that gives them; or ""."""
+    if not isinstance(wire, WorkerHandle) or version is None:
+        return ""
+    hidden = services.environment.environ.keys() - wire.spec.env.keys() - OF_A_TERMINAL
+    lacking = [name for name in wire.asked if name in hidden]
+    own = services.settings_of(version.name, version.short).env
+    line = f"hooks: {{{version.called}: {{env: [{', '.join((*own, *lacking))}]}}}}"
+    asks = f"it asks for {', '.join(lacking)} of the environment, and is not given it"
+    return f"{asks}; write `{line}` into config.yaml" if lacking else ""
+
+
 class FolderHook:
     """`look` looks at the folder anew, which may be gone; `durable` is there where a journal is.
 
@@ -177,7 +189,7 @@ class FolderHook:
         self._is_over = self._is_looking = self._is_short = False
         self._own_changes = OwnChanges()
         self._rest: anyio.CancelScope | None = None  # from its own changes
-        self._told = ""  # the version of which was logged what it is not given
+        self._lacking = ""  # what was logged of the variables that it is not given
 
     @property
     def is_up(self) -> bool:
@@ -262,6 +274,11 @@ class FolderHook:
             *(f"{self.called}: {remark}" for remark in targets.offers.remarks),
             *(f"{self.called}: {remark}" for remark in self.current.source.check_contents(targets.offers)),
             *([f"{place} without effect: {late}"] if late else []),
+            *(
+                [f"{place} {lacking}"]
+                if (lacking := _describe_lacking(self.process.wire, self.current, self._services))
+                else []
+            ),
             *(f"{place} {describe_unused_mark(name)}" for name in unnamed),
         ]
 
@@ -396,7 +413,7 @@ class FolderHook:
             return
         manifest = version.source.complete(version.manifest, wire)
         self._use(replace(version, manifest=manifest))
-        self._tell_missing_variables(version)
+        self._tell_lacking(wire)
         if version.manifest.unread:
             self._kept.keep_registered(version, manifest)
             await self._kept.save()
@@ -405,14 +422,14 @@ class FolderHook:
         if not is_back:
             self.calls.outcomes.tell("hook:loaded", "reloaded" if was_up else "loaded")
 
-    def _tell_missing_variables(self, version: HookVersion) -> None:
-        """Once of each version: it may not have been given what it was to heed."""
-        if version.digest == self._told:
-            return
-        self._told = version.digest
-        for finding in version.findings:
-            if finding.what.startswith(READS_UNKNOWN):
-                log.warning("%s: %s; %s", self.name, finding.what, finding.remedy, extra={"hook": self.name})
+    def _tell_lacking(self, wire: Wire) -> None:
+        """Once of each variable: it may not have been given what it was to heed."""
+        if isinstance(wire, WorkerHandle):
+            wire.on_asked = partial(self._tell_lacking, wire)
+        lacking = _describe_lacking(wire, self.current, self._services)
+        if lacking and lacking != self._lacking:
+            log.warning("%s: %s", self.name, lacking, extra={"hook": self.name})
+        self._lacking = lacking
 
     def _use(self, version: HookVersion) -> None:
         assert version.manifest

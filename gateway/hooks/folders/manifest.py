@@ -82,18 +82,6 @@ class HookRegistrations(msgspec.Struct, frozen=True, omit_defaults=True):
     guards: tuple[str, ...] = ()
 
 
-class UnknownVariables(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Environment variables that a hook reads by names which its source only puts together, first at `place`.
-
-    What is seen of them: whole names, and how others begin; `is_seen`: that is so of all of them.
-    """
-
-    place: SourceLocation
-    names: tuple[str, ...] = ()
-    beginnings: tuple[str, ...] = ()
-    is_seen: bool = True
-
-
 class Manifest(ManifestKeys, frozen=True, kw_only=True):
     """What a folder says about itself, made whole: `command` is split into words, each name stands once.
 
@@ -127,7 +115,6 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     rewords: bool = True  # where it intercepts, it may change what somebody is about to be told
     unread: str = ""  # where it registers what its source does not show: what stands above is all that this may be
     shown: HookRegistrations = HookRegistrations()  # then: what of it the source does show
-    unknown_env: UnknownVariables | None = None  # what it reads besides `env`
     patches: tuple[str, ...] = ()  # what of another program it changes, which is not there
     acts: bool = True  # whether it does anything besides
     left_out: frozenset[str] = frozenset()  # fields that its source does not read

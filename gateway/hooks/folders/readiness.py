@@ -18,7 +18,7 @@ from gateway.hooks.folders.installed import InstalledHook, list_missing_grants
 from gateway.hooks.folders.manifest import Guard, Manifest, read_document
 from gateway.hooks.folders.reach import find_reach
 from gateway.hooks.folders.requirement import parse_requirement
-from gateway.hooks.folders.services import HookServices, is_public_variable
+from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.switches import HookSwitches
@@ -29,7 +29,6 @@ from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 NOT_AS_INSTALLED = "what lies in its folder is not what was installed"
 PACKAGES_CHANGED = "its packages are not what was installed"
-READS_UNKNOWN = "it reads the environment by a name that its source only puts together"
 
 Narrowable = TypeVar("Narrowable", Manifest, Guard)
 
@@ -65,10 +64,8 @@ def _read_with_settings(version: HookVersion, services: HookServices, kept: Mani
 
 def _add_findings(version: HookVersion, services: HookServices) -> HookVersion:
     assert version.manifest
-    own_env = services.settings_of(version.name, version.short).env
     findings = (
         *_check_isolation(version, version.manifest, services),
-        *check_unknown_variables(version, services.environment.environ, own_env),
         *check_filter(version, services.environment.known_values),
     )
     return replace(version, findings=(*version.findings, *findings))
@@ -190,22 +187,6 @@ def _check_isolation(version: HookVersion, manifest: Manifest, services: HookSer
     what = "`isolation: none` counts only where the configuration says so too; it gets its own process"
     remedy = f"write `hooks: {{{version.name}: {{isolation: none}}}}` into config.yaml, or remove it here"
     return (Finding(SourceLocation(f"{version.name}/HOOK.yaml"), what, remedy, "warning"),)
-
-
-def check_unknown_variables(
-    version: HookVersion, environ: Mapping[str, str], configured: Sequence[str]
-) -> Iterator[Finding]:
-    """What it reads of the environment and is not given, since nothing names it; `configured`: what we name for it."""
-    manifest = version.manifest
-    if manifest is None or (unknown := manifest.unknown_env) is None:
-        return
-    given = {*manifest.env, *configured}
-    wanted = [name for name in environ if name in unknown.names or name.startswith(unknown.beginnings)]
-    lacking = [name for name in wanted if name not in given and not is_public_variable(name)]
-    if not lacking and (unknown.is_seen or configured):
-        return
-    line = f"hooks: {{{version.called}: {{env: [{', '.join([*configured, *(lacking or ['VARIABLES'])])}]}}}}"
-    yield Finding(unknown.place, f"{READS_UNKNOWN}, and is not given it", f"write `{line}` into config.yaml", "warning")
 
 
 def check_filter(version: HookVersion, known: Mapping[str, Collection[str]]) -> Iterator[Finding]:

@@ -78,6 +78,11 @@ class FileWriters:
 _ALWAYS_VISIBLE = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
 _ALWAYS_VISIBLE_PREFIXES = ("LC_", "XDG_")
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
+# What a library asks for that prints or pages: it does without.
+OF_A_TERMINAL = DESKTOP_VARIABLES | {
+    *("BROWSER", "COLORTERM", "COLUMNS", "EDITOR", "FORCE_COLOR", "LANGUAGE"),
+    *("LINES", "LOGNAME", "NO_COLOR", "PAGER", "SHELL", "TERM"),
+}
 
 
 # What Hermes's gateway says of itself to all that runs in it.

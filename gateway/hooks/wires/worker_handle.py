@@ -37,13 +37,22 @@ from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import CLOSED, ProcessControl, ProcessHandle
 from gateway.hooks.wires.timeouts import DUMP_TIME, ActiveCalls, CallTimeout
 from gateway.hooks.wires.wire import Capability, HookAnswer, HookFailed
-from gateway.worker.protocol import BatchAnswer, BatchTerms, CallMeta, LoadedHandlers, WorkerRemark, WorkerSpec
+from gateway.worker.protocol import (
+    AskedNames,
+    BatchAnswer,
+    BatchTerms,
+    CallMeta,
+    LoadedHandlers,
+    WorkerRemark,
+    WorkerSpec,
+)
 from gateway.worker.tool_names import TOOL_SERVERS
 
 BUFFER_BYTES = 1 << 14  # of each worker; most answers are short
 LAST_READS = 32  # of the socket's remaining data when its writer is gone
 EXIT_DELAY = 0.05  # seconds for a process to exit after it closed its wire
 ANSWER_TIMEOUT = 1.0  # seconds for an idle worker to say what it keeps, and if it may end
+MAX_ASKED = 1_000
 MAX_REMARKS, MAX_REMARK = 20, 300  # of its remarks while it runs, and of the characters of each
 KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest host
 
@@ -95,6 +104,8 @@ class WorkerHandle:
         self._transport: asyncio.Transport | None = None
         self._loaded: asyncio.Future[LoadedHandlers] = asyncio.get_running_loop().create_future()
         self.remarks: dict[str, None] = {}  # its remarks at run time about code without an effect, each once
+        self.asked: dict[str, None] = {}  # the environment variables that the hook looked up in vain
+        self.on_asked: Callable[[], object] = bool
         self.is_worn = False  # it ran out of memory once: a new worker should replace it
 
     @property
@@ -225,6 +236,10 @@ class WorkerHandle:
                 said = msgspec.convert(message.params, WorkerRemark).text[:MAX_REMARK]
                 if len(self.remarks) < MAX_REMARKS:
                     self.remarks[said] = None
+            elif message.method == "$asked":
+                names = msgspec.convert(message.params, AskedNames).names
+                self.asked |= dict.fromkeys(names[: max(0, MAX_ASKED - len(self.asked))])
+                self.on_asked()
             else:
                 failed = self._failed(msgspec.convert(message.params, RpcErrorObject))
                 if message.method == "$broken":
