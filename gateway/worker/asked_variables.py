@@ -9,7 +9,7 @@ MOST_NAMES = 1_000
 
 
 class AskedVariables(dict[bytes, bytes]):
-    """The data of `os.environ`. `tell` gets each name that is asked for and missing, once, on the loop."""
+    """The data of `os.environ`. `tell` gets each name that the hook looks up in vain, once, on the loop."""
 
     def __init__(
         self, given: Mapping[bytes, bytes], loop: asyncio.AbstractEventLoop, tell: Callable[[list[str]], object]
