@@ -176,8 +176,9 @@ class ControlServer(msgspec.Struct, eq=False):
 class LineReader:
     """Lines out of a stream. One that is too long is None, as soon as that is certain; the rest of it is passed."""
 
-    def __init__(self, stream: anyio.abc.ByteReceiveStream, limit: int) -> None:
+    def __init__(self, stream: anyio.abc.SocketStream, limit: int) -> None:
         self._stream = stream
+        self._socket = stream.extra(anyio.abc.SocketAttribute.raw_socket)  # noqa: S610 - no database
         self._limit = limit
         self._buffer = bytearray()
         self._is_passing = False  # in the middle of a line that was too long
@@ -201,6 +202,8 @@ class LineReader:
                 self._is_passing = True
                 return None
             looked = len(self._buffer)
+            # The stream's own wait is an error of the loop when it is given up in the step in which something comes.
+            await anyio.wait_readable(self._socket)
             self._buffer += await self._stream.receive()
 
 
