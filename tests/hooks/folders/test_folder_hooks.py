@@ -198,6 +198,12 @@ async def test_there_is_no_hook_of_that_name(yard: Yard) -> None:
             await yard.service.reload(name or "nothing")
 
 
+async def test_a_folder_that_came_this_moment_is_found(yard: Yard) -> None:
+    for number in range(3):
+        yard.note(f"new{number}")
+        assert (await yard.service.info(f"new{number}")).state in ("registered", "loaded", "starting")
+
+
 async def test_a_hook_can_be_reloaded_and_fired_and_tested(yard: Yard) -> None:
     source = """
         import os
