@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from string import Formatter
 from typing import Any, get_type_hints
@@ -52,10 +52,10 @@ def list_wrong_calls(source: str, verbs: Mapping[str, Verb]) -> Iterator[str]:
         if name not in verbs:
             yield f"line {node.lineno}: no verb {name}"
             continue
-        known: Collection[str] = {field.name for field in msgspec.structs.fields(verbs[name].params)}
+        known: set[str] = {field.name for field in msgspec.structs.fields(verbs[name].params)}
         given = {one.arg for one in node.keywords if one.arg} - KEPT_BY_CALL
         given |= {
-            key.value
+            str(key.value)
             for one in node.args
             if isinstance(one, ast.Dict)
             for key in one.keys
