@@ -29,6 +29,7 @@ MOST_METHODS = 15
 MOST_ARGUMENTS = 7
 EMPTY_FILE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "core"}
 EMPTY_CLASS_NAMES = re.compile(r"(Manager|Helper|Utils?|Impl|Mixin)$|^Base[A-Z]")
+OUTCOME_NAMES = {"Deny", "End", "Retry"}
 PLATFORM_NAMES = re.compile("|".join(ADAPTERS), re.IGNORECASE)
 HERMES_SHAPES = "gateway/hermes/shim/"  # has Hermes's own list of networks, as handlers import it
 # Who signs what it sends may be a company that has a network too; that it has one counts for nothing there.
@@ -305,6 +306,17 @@ def guessed_attributes(source: Source) -> Iterator[str]:
             yield f"{source.path}:{call.lineno}: an object knows what it has"
 
 
+def own_meanings(source: Source) -> Iterator[str]:
+    """What an outcome means stands in `events/outcomes.py`; the collector of outcomes makes one of several."""
+    if source.path.startswith("gateway/events/") or source.path == "gateway/hooks/outcomes.py":
+        return
+    for node in source.nodes:
+        asked = node.args[1] if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance" else None
+        asked = node.cls if isinstance(node, ast.MatchClass) else asked
+        if asked and OUTCOME_NAMES & {name.id for name in ast.walk(asked) if isinstance(name, ast.Name)}:
+            yield f"{source.path}:{asked.lineno}: gateway.events.outcomes says what a {ast.unparse(asked)} means"
+
+
 def loose_ends(source: Source) -> Iterator[str]:
     for line, text in source.comments.items():
         if re.match(r"(TODO|FIXME|XXX|HACK)\b", text) or re.fullmatch(r"[-=*#~]{3,}.*", text):
@@ -334,6 +346,8 @@ RULES: list[tuple[Rule, tuple[str, ...], str, str]] = [
     (shared_state, BUILT, "gateway/a.py", "seen: dict[str, int] = {}\n"),
     (shared_state, BUILT, "gateway/a.py", "def f():\n    global count\n    count = 1\n"),
     (guessed_attributes, BUILT, "gateway/a.py", "class A:\n  def f(self): return getattr(self, 'x', None)\n"),
+    (own_meanings, ("gateway/",), "gateway/a.py", "if isinstance(event.outcome, Deny | End): ...\n"),
+    (own_meanings, ("gateway/",), "gateway/a.py", "match event.outcome:\n  case Retry(message=text): ...\n"),
     (loose_ends, (*BUILT, "tests/", "bench/"), "gateway/a.py", "# TO" + "DO: later\n"),
     (loose_ends, (*BUILT, "tests/", "bench/"), "gateway/a.py", "# ------ section\n"),
 ]

@@ -22,8 +22,9 @@ from gateway.agent.tool_call import STOPPED_TEXT, make_result
 from gateway.agent.turn_state import Fields, ModelNotes, RunOrigin, StepNotRecorded, TurnEnding, TurnState, build_replay
 from gateway.agent.turn_tools import make_agent_tools, make_skill_tools
 from gateway.errors import GatewayError
-from gateway.events import Deny, End, Pause, Retry
+from gateway.events import Pause, Retry
 from gateway.events.fields import SHORT_LENGTH
+from gateway.events.outcomes import find_refusal
 from gateway.messages.transcript import Entry, as_message, entry_from
 
 log = logging.getLogger(__name__)
@@ -203,13 +204,11 @@ async def _answer(state: TurnState, message: Entry | None) -> None:
 
 async def _answer_instead(state: TurnState, message: Entry | None, result: OperationResult) -> None:
     """The reply when hooks of `agent:start` gave one, or allowed none."""
-    if isinstance(result.outcome, Deny):
-        state.ending.finish = TurnEnding(result.outcome.text, "denied", "denied")
-    elif isinstance(result.outcome, End):
-        state.end(result.outcome, "agent:start")
+    if (refusal := find_refusal(result.outcome)) is not None:
+        state.ending.finish = TurnEnding(refusal, "denied", "denied")
     elif result.error is not None:
         state.ending.finish = TurnEnding(apologise(result.error), "failed", "failed")
-    else:
+    elif not state.end(result.outcome, "agent:start"):
         state.ending.finish = TurnEnding(str(result.value), stop="result")
     if message is not None:
         await state.add(message)

@@ -14,7 +14,8 @@ from gateway.agent.operation import Operation, OperationResult
 from gateway.agent.ports import UsagePort
 from gateway.agent.turn_state import Fields, TurnEnding, TurnState
 from gateway.errors import BudgetRefusal, ModelError
-from gateway.events import Deny, End, Retry
+from gateway.events import Retry
+from gateway.events.outcomes import find_refusal, find_reply
 from gateway.messages.transcript import SUMMARY_KEY, Entry, ToolCall, Usage, as_call, as_message, call_from, entry_from
 
 log = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ class ModelCall(Operation[Chunk]):
         response = self._response_of(result)
         if result.after_event is not None:
             response = _apply_rewrite(response, result.after_event)
-        if not self.state.end(result.outcome, self.before) and isinstance(result.outcome, Deny):
+        if not self.state.end(result.outcome, self.before) and find_refusal(result.outcome) is not None:
             self.denied(response.text)
         self.state.end(result.after_outcome, self.after, fallback=response.text)
         self.response = response
@@ -124,9 +125,9 @@ class ModelCall(Operation[Chunk]):
             return self.from_fields(result.value)
         if isinstance(result.value, Chunk):
             return result.value
-        if isinstance(result.outcome, Deny):
-            return Chunk(result.outcome.text, stop="denied")
-        return Chunk(result.outcome.reply if isinstance(result.outcome, End) else self.state.request.partial)
+        text = find_reply(result.outcome)
+        stop = "" if find_refusal(result.outcome) is None else "denied"
+        return Chunk(self.state.request.partial if text is None else text, stop=stop)
 
 
 def _apply_rewrite(response: Chunk, after: Fields) -> Chunk:

@@ -43,7 +43,8 @@ import msgspec
 from gateway.agent.tools import ArgumentError
 from gateway.agent.turn_state import Fields, TurnState
 from gateway.errors import AgentError, ModelError
-from gateway.events import Deny, Outcome, Pause, Retry
+from gateway.events import Outcome, Pause, Retry
+from gateway.events.outcomes import find_refusal, find_retry
 
 log = logging.getLogger(__name__)
 
@@ -141,8 +142,8 @@ class Operation(ABC, Generic[Value]):
         self.state.end(result.after_outcome, self.after)
         if result.error is not None:
             raise result.error
-        if isinstance(result.outcome, Deny):
-            return self.denied(result.outcome.text)
+        if (refusal := find_refusal(result.outcome)) is not None:
+            return self.denied(refusal)
         return self.from_fields(result.left(self.result_field))
 
     def to_fields(self, value: Value) -> Any:
@@ -188,8 +189,8 @@ class NodeVisit(Operation[Value]):
             raise result.error
         if self.state.end(result.outcome, self.before):
             return self.inner.denied("")
-        if isinstance(result.outcome, Deny):
-            return self.inner.denied(result.outcome.text)
+        if (refusal := find_refusal(result.outcome)) is not None:
+            return self.inner.denied(refusal)
         value: Any = result.value
         left = result.left("result")
         if result.is_from_hook:
@@ -217,8 +218,8 @@ async def _run_tries(operation: Operation[Value]) -> Value:
         operation.begin()
         result = await _run_between_events(operation)
         operation.take(result)
-        retry = result.after_outcome
-        if not isinstance(retry, Retry) or (operation.ends_with_turn and operation.state.ending.finish is not None):
+        retry = find_retry(result.after_outcome)
+        if retry is None or (operation.ends_with_turn and operation.state.ending.finish is not None):
             break
         if attempt == RETRIES:
             log.warning("%s asked for another try %d times in a row; the last one counts", operation.after, RETRIES)

@@ -14,7 +14,8 @@ from gateway.agent.tool_call import ENDED_TEXT, as_text, call_tool, make_result
 from gateway.agent.tools import Tool
 from gateway.agent.turn_state import Fields, StepNotRecorded, TurnState
 from gateway.agent.turn_tools import TRANSFER
-from gateway.events import Deny, Pause, Question
+from gateway.events import Pause, Question
+from gateway.events.outcomes import find_refusal
 from gateway.messages.steps import ToolFinished
 from gateway.messages.transcript import Entry, ToolCall, as_call, call_from
 from gateway.turn_marks import watch_steps
@@ -96,9 +97,10 @@ class ToolBatchRun(Operation[ToolBatch]):
     def _batch_of(self, result: OperationResult) -> ToolBatch:
         if isinstance(result.value, ToolBatch):
             return result.value
-        if isinstance(result.outcome, Deny):
-            return self.denied(result.outcome.text or "A hook did not allow these calls.")
-        return self.denied("" if result.error is None else str(result.error) or type(result.error).__name__)
+        refusal = find_refusal(result.outcome, "A hook did not allow these calls.")
+        if refusal is None and result.error is not None:
+            refusal = str(result.error) or type(result.error).__name__
+        return self.denied(refusal or "")
 
     async def _run_in_parallel(self, left: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> ToolBatch:
         """A pause of one lets those finish that only read, and they are not run again; all questions go together."""

@@ -23,8 +23,9 @@ from gateway.agent.tool_approval import Refused, check_approval
 from gateway.agent.tools import AskPerson, Tool, ToolContext, check_args, find_tool
 from gateway.agent.turn_state import Fields, StepNotRecorded, TurnState
 from gateway.errors import AgentError
-from gateway.events import AskedCall, Deny, End, Pause, Question, Retry
+from gateway.events import AskedCall, Pause, Question, Retry
 from gateway.events.asked_calls import make_asked_call
+from gateway.events.outcomes import find_end, find_refusal
 from gateway.messages.steps import ToolFinished, ToolStarted
 from gateway.messages.transcript import Entry, Picture, ToolCall
 from gateway.turn_marks import keep_mark
@@ -112,8 +113,8 @@ class ToolCallRun(Operation[Entry]):
         left = result.left("result")
         if denied := _denial_text_of(result):
             self.state.results.denials[self.asked.id] = "person" if result.error else "hook"
-        if isinstance(result.after_outcome, Deny) and not denied:
-            return make_result(self.asked, f"{WITHHELD_TEXT}{result.after_outcome.text}".strip(), error=True)
+        if (refusal := find_refusal(result.after_outcome)) is not None and not denied:
+            return make_result(self.asked, f"{WITHHELD_TEXT}{refusal}".strip(), error=True)
         if left is not None:
             parts = self._parts_of(result)
             return make_result(self.asked, as_text(left), error=result.error is not None, parts=parts)
@@ -147,9 +148,9 @@ def make_result(asked: ToolCall, text: str, error: bool = False, parts: tuple[Pi
 
 
 def _denial_text_of(result: OperationResult) -> str:
-    if isinstance(result.outcome, Deny):
-        return result.outcome.text or "A hook did not allow this call."
-    if isinstance(result.outcome, End):
+    if (refusal := find_refusal(result.outcome, "A hook did not allow this call.")) is not None:
+        return refusal
+    if find_end(result.outcome):
         return ENDED_TEXT
     return str(result.error) if isinstance(result.error, Refused) else ""
 

@@ -46,7 +46,8 @@ from gateway.agent.tool_call import call_tool
 from gateway.agent.tools import choose_sources, find_tool
 from gateway.agent.turn_state import Fields, Replay, RunOrigin, StepNotRecorded, TurnState, build_replay
 from gateway.agent.turn_tools import make_skill_tools
-from gateway.events import Deny, Pause, Question, is_yes
+from gateway.events import Pause, Question, is_yes
+from gateway.events.outcomes import find_refusal
 from gateway.messages.steps import Step
 from gateway.messages.transcript import Entry, ToolCall
 
@@ -139,8 +140,8 @@ class QuestionVisit(Operation[tuple[Question, Any]]):
     def conclude(self, result: OperationResult) -> tuple[Question, Any]:
         if result.error is not None:
             raise result.error
-        if isinstance(result.outcome, Deny):
-            return self.denied(result.outcome.text)
+        if (refusal := find_refusal(result.outcome)) is not None:
+            return self.denied(refusal)
         prompt = str(result.before_event.get("value") or self.question.prompt)
         return replace(self.question, prompt=prompt), None
 
@@ -174,7 +175,7 @@ class AnswerVisit(Operation[Any]):
         return self.response
 
     def after_fields(self, result: OperationResult) -> dict[str, Any]:
-        response = False if isinstance(result.outcome, Deny) else result.value
+        response = result.value if find_refusal(result.outcome) is None else False
         return self.before_fields() | {"response": response}
 
     def conclude(self, result: OperationResult) -> Any:

@@ -11,7 +11,8 @@ import msgspec
 from gateway.agent.agent import Agent, TurnLimits
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.tools import find_tool
-from gateway.events import Deny, End, Outcome, Pause
+from gateway.events import Outcome, Pause
+from gateway.events.outcomes import find_end, find_refusal
 from gateway.messages.steps import LlmStep, Step, ToolFinished, ToolStarted, TurnStatus
 from gateway.messages.transcript import Entry, Usage, as_message, entry_from
 
@@ -200,10 +201,10 @@ class TurnState:
 
     def end(self, outcome: Outcome | None, point: str, fallback: str = "") -> bool:
         """Does the outcome end the run? The first one that does decides how."""
-        if isinstance(outcome, End) and self.ending.finish is None:
-            reason = outcome.reason or f"ended at {point}"
-            self.ending.finish = TurnEnding(outcome.reply or fallback, "ended", "ended", reason)
-        return isinstance(outcome, End)
+        end = find_end(outcome)
+        if end and self.ending.finish is None:
+            self.ending.finish = TurnEnding(end.reply or fallback, "ended", "ended", end.reason or f"ended at {point}")
+        return end is not None
 
     async def add(self, entry: Entry) -> Entry:
         """Put an entry into the transcript, as the interceptors of `message:add` leave it; denied, a placeholder."""
@@ -233,8 +234,8 @@ class TurnState:
         event, outcome = await self.fire("message:add", fields)
         if event is fields:
             return entry
-        if isinstance(outcome, Deny):
-            return replace(entry, content=outcome.text or WITHHELD, parts=())
+        if (refusal := find_refusal(outcome, WITHHELD)) is not None:
+            return replace(entry, content=refusal, parts=())
         try:
             left = entry_from(event["message"])
             # They change what it says, not what it is: a result without its call would break the transcript.

@@ -23,7 +23,8 @@ import msgspec
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.cluster.files import SharedFiles
 from gateway.errors import AgentError
-from gateway.events import Deny, End, Event, Pause
+from gateway.events import Event, Pause
+from gateway.events.outcomes import find_refusal, find_reply
 from gateway.hooks.field_watcher import FieldChange
 from gateway.messages.message import Attachment, Reply, attachment_from, kind_of
 from gateway.records.records import OwedReply
@@ -154,8 +155,7 @@ async def ask_guards(names: Sequence[str], run: RunEvent) -> tuple[list[str], li
         call = {"tool": "send_file", "args": {"path": name}, "impl": None, "result": None, "call_id": "", "hop": 0}
         try:
             event = await run("tool:before", **call)
-            why = event.outcome.text if isinstance(event.outcome, Deny) else ""
-            is_allowed = not isinstance(event.outcome, Deny | End)
+            why, is_allowed = find_refusal(event.outcome), find_reply(event.outcome) is None
         except Pause:
             why, is_allowed = "a person would have to approve it", False
         if is_allowed:

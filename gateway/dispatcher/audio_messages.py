@@ -17,7 +17,7 @@ from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.dispatcher.turn_signs import TurnSign, TurnSigns
 from gateway.errors import VoiceError
-from gateway.events import Deny
+from gateway.events.outcomes import find_refusal
 from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
 from gateway.lanes.audio import TRANSCRIPTION, AudioWords
@@ -94,15 +94,15 @@ class AudioMessages:
         event = await view.run(
             "audio:before", file=dataclasses.asdict(file), language=transcriber.language, result=None
         )
-        if isinstance(event.outcome, Deny):
-            raise VoiceError(event.outcome.text or DENIED, is_final=True)
+        if (refusal := find_refusal(event.outcome, DENIED)) is not None:
+            raise VoiceError(refusal, is_final=True)
         if event["result"] is not None:
             return AudioWords(str(event["result"]))
         turn = TurnUsage(origin_of(message, session.session_id))
         usage = CallUsage(self._context.usage.totals, turn, self._make_budget_port(message, role, view))
         model = transcriber.model
-        if model and (refusal := await usage.ask(model, 0)):
-            raise VoiceError(refusal, is_final=True)
+        if model and (over := await usage.ask(model, 0)):
+            raise VoiceError(over, is_final=True)
         found = await transcriber.transcribe(file, str(event["language"]))
         if found.usage:
             usage.count(found.usage, model, 0)

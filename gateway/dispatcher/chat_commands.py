@@ -30,7 +30,8 @@ from gateway.dispatcher.question_rights import as_answer, find_rights, is_approv
 from gateway.dispatcher.tool_approvals import approvals_of, run_approvals_command
 from gateway.dispatcher.usage_report import describe_usage
 from gateway.errors import AccessError, AdapterError, HookError, SessionError
-from gateway.events import Deny, is_yes
+from gateway.events import is_yes
+from gateway.events.outcomes import find_refusal
 from gateway.hooks.scope import HookScope
 from gateway.lanes.lanes import Lanes
 from gateway.messages.authors import can_command, describe_hook
@@ -167,8 +168,8 @@ async def run_command(call: CommandCall, command: Command, view: HookScope) -> C
         args=call.args,
         raw_args=call.args,
     )
-    if isinstance(event.outcome, Deny):
-        return CommandResult(event.outcome.text or f"/{command.name} was refused by a hook.")
+    if (refusal := find_refusal(event.outcome, f"/{command.name} was refused by a hook.")) is not None:
+        return CommandResult(refusal)
     if event.get("result") is not None:
         return CommandResult(str(event["result"]))
     if (event["command"], event["args"]) != (command.name, call.args):

@@ -27,13 +27,14 @@ from gateway.dispatcher.chat_commands import (
 )
 from gateway.dispatcher.commands import Command, parse_command
 from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
-from gateway.dispatcher.message_events import build_place_fields, build_received_fields, outcome_text_of
+from gateway.dispatcher.message_events import REFUSED, build_place_fields, build_received_fields
 from gateway.dispatcher.message_pace import WAITS, MessagePace
 from gateway.dispatcher.question_places import QUESTION_SIGN
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
 from gateway.engine.interface import NewRecord
 from gateway.errors import EngineError, EngineTooNew, RecordDamage
-from gateway.events import YES_WORDS, Deny, End
+from gateway.events import YES_WORDS
+from gateway.events.outcomes import find_reply
 from gateway.lanes.context import DAMAGED
 from gateway.lanes.edits import is_edit_of_open
 from gateway.lanes.heard import make_heard_put
@@ -249,8 +250,8 @@ class Ingress:
             answers=None,
         )
         event = await view.run("message:received", **build_received_fields(call.message))
-        if isinstance(event.outcome, Deny | End):
-            return Receipt(call.session.key, settled=outcome_text_of(event), decision="settled")
+        if (text := find_reply(event.outcome, REFUSED)) is not None:
+            return Receipt(call.session.key, settled=text, decision="settled")
         ran = await run_command(call, command, view)
         await self._say(call.session.key, call.message, ran.text, ran.buttons, ran.codes)
         await self._context.registry.recorders.settled()

@@ -13,8 +13,9 @@ from gateway.cluster.files import find_reply_files
 from gateway.dispatcher.attachments import ReplyFiles, attach_allowed, find_hooks_by_file
 from gateway.engine.interface import NewRecord
 from gateway.errors import AgentError
-from gateway.events import Deny, End, Event
+from gateway.events import Event
 from gateway.events.fields import SHORT_LENGTH
+from gateway.events.outcomes import find_end, find_refusal, find_reply
 from gateway.hooks import HookRegistry
 from gateway.hooks.cause import use_cause
 from gateway.hooks.field_watcher import FieldChange
@@ -155,16 +156,6 @@ def join_messages(messages: Sequence[Message]) -> Message:
     )
 
 
-def outcome_text_of(event: Event) -> str:
-    """Return the text that a hook gave in place of an answer."""
-    match event.outcome:
-        case End(reply=reply):
-            return reply
-        case Deny(text=text):
-            return text or REFUSED
-    return ""
-
-
 class HookedMessages(msgspec.Struct, frozen=True):
     """The messages of one turn, as the hooks left them: `changed_by` has the last hook that changed each text.
 
@@ -197,18 +188,15 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
             left.append(message)
             continue
         event, changes = await view.run_watched("message:received", ("text",), **build_received_fields(message))
-        match event.outcome:
-            case End(reply=text):
-                status = "ended"
-            case Deny(text=text):
-                text = text or REFUSED
-            case _:
-                heard = keep_heard(message, event["heard"])
-                if event["text"] != message.text:
-                    changed_by[message.id] = changes[-1].hook
-                left.append(dataclasses.replace(message, text=event["text"], heard=heard))
-                continue
-        if text:
+        text = find_reply(event.outcome, REFUSED)
+        if find_end(event.outcome):
+            status = "ended"
+        if text is None:
+            heard = keep_heard(message, event["heard"])
+            if event["text"] != message.text:
+                changed_by[message.id] = changes[-1].hook
+            left.append(dataclasses.replace(message, text=event["text"], heard=heard))
+        elif text:
             replies.append(Reply(f"{turn.turn_id}:{message.id}", message.address, text, reply_to=message.id))
     return HookedMessages(tuple(left), tuple(replies), status, changed_by)
 
@@ -252,8 +240,8 @@ class ReplyHooks(DeliveryCallbacks):
         codes = tuple({*outbound.reply.codes, *self._registry.withheld.find(outbound.reply.text)})
         outbound = msgspec.structs.replace(outbound, reply=dataclasses.replace(outbound.reply, codes=codes))
         event, changes = await self._ask(outbound)
-        if isinstance(event.outcome, Deny):
-            raise ReplyWithheld(event.outcome.text or "a hook denied it")
+        if (refusal := find_refusal(event.outcome, "a hook denied it")) is not None:
+            raise ReplyWithheld(refusal)
         text = restore_codes(str(event["text"]), outbound.reply.text, codes)
         if outbound.reply.literals and text != outbound.reply.text:
             log.warning("a hook at message:sending changed a question; it is shown as it was put")

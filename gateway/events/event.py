@@ -308,8 +308,8 @@ def find_marked(owner: Any) -> Iterator[tuple[Callable[..., Any], HookMark]]:
             yield getattr(owner, name), mark
 
 
-def outcome_to_dict(outcome: Outcome | Pause | None) -> dict[str, Any] | None:
-    """An outcome as plain data, the form that it has on every wire."""
+def outcome_to_dict(outcome: Any) -> Any:
+    """Return an outcome as plain data, the form that it has on every wire, and any other answer as it is."""
     match outcome:
         case End():
             return {"decision": "end", "reply": outcome.reply, "reason": outcome.reason}
@@ -319,7 +319,7 @@ def outcome_to_dict(outcome: Outcome | Pause | None) -> dict[str, Any] | None:
             return {"decision": "retry", "message": outcome.message, "delay": outcome.delay}
         case Pause():
             return {"decision": "ask", "name": outcome.questions[0].name, "prompt": outcome.questions[0].prompt}
-    return None
+    return outcome
 
 
 def outcome_from(answer: Any, fields: Container[str] = ()) -> Outcome | Question | Mapping[str, Any] | None:

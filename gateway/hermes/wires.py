@@ -125,7 +125,7 @@ class ShellHookDialect:
         except Pause as pause:
             return HookAnswer(ask=pause.questions[0])
         changed = {field: value for field, value in event.items() if value is not fields.get(field)}
-        return HookAnswer(result=outcome_to_dict(outcome) if outcome is not None else None, changed=changed)
+        return HookAnswer(result=outcome_to_dict(outcome), changed=changed)
 
 
 class OutboundWebhook:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from gateway.events import Event, Retry, outcome_from
+from gateway.events import Event, outcome_from
+from gateway.events.outcomes import find_retry
 from gateway.hooks.hook import Handler
 
 _ASKED = ("user", "system")  # the roles of entries that the agent obeys
@@ -44,7 +45,7 @@ def watch_words(decide: Handler, hook: str) -> Handler:
             after = {**event, **said} if isinstance(said, Mapping) else event
             if any(_has_new_words(event.name, field, was, after.get(field)) for field, was in before.items()):
                 event.bags.authors[str(event.get("call_id") or "")].add(hook)
-            if isinstance(said, Retry) and said.message:
+            if (retry := find_retry(said)) and retry.message:
                 event.bags.authors[""].add(hook)
 
     return watched

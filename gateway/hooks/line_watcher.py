@@ -6,7 +6,8 @@ A line counts if no field of the event named this file before the hook was calle
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
-from gateway.events import Deny, End, Event
+from gateway.events import Event
+from gateway.events.outcomes import find_reply
 from gateway.files.lines import MARK, split_file_lines
 from gateway.hooks.hook import Hook
 from gateway.hooks.subscriptions import EventPlan
@@ -34,9 +35,7 @@ class LineWatcher:
         if self._is_piece and event.get("chunk") != self._chunk:
             self._chunk = event.get("chunk")
             self._note(ANY_FILE)
-        outcome = event.outcome
-        said = outcome.reply if isinstance(outcome, End) else outcome.text if isinstance(outcome, Deny) else ""
-        now = {*find_files(event), *find_files({"said": said})}
+        now = {*find_files(event), *find_files({"said": find_reply(event.outcome)})}
         for file in now - self._seen:
             self._note(file)
         self._seen = now

@@ -6,6 +6,7 @@ from typing import Any
 
 from gateway.errors import HookError, describe_error
 from gateway.events import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
+from gateway.events.outcomes import words_of
 from gateway.hooks.deadlines import Deadline
 from gateway.hooks.hook import Hook, Remark
 from gateway.hooks.recorder import HookDecision, OwedEvents
@@ -132,13 +133,6 @@ class OutcomeCollector:
             raise event.outcome
         else:
             event.outcome = self._retry
-
-
-def words_of(outcome: Outcome) -> str:
-    """Return a hook's reason for its decision."""
-    if isinstance(outcome, Deny):
-        return outcome.text
-    return outcome.reason or outcome.reply if isinstance(outcome, End) else outcome.message or ""
 
 
 def change_fields(event: Event, fields: Mapping[str, Any], remark: Remark) -> list[str]:

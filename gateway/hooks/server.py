@@ -169,7 +169,7 @@ class HookServer:
             raise JsonRpcError(RAISED, f"{result['decision']} cannot be said to sherma: {result.get('message') or ''}")
         return result if is_named or method is None or result is None else method.reply(result, params) or None
 
-    async def _run(self, name: str, params: dict[str, Any], answers: Any) -> dict[str, Any] | None:
+    async def _run(self, name: str, params: dict[str, Any], answers: Any) -> Any:
         """Call the handlers of this event one after the other, exact names first, and return the result."""
         found = get_event_spec(name)
         writable = found.writable if found else None

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gateway.agent.ports import EventEmitter, EventRunner
 from gateway.engine.interface import NewRecord
-from gateway.events import Deny
+from gateway.events.outcomes import find_refusal
 from gateway.messages.message import Address, Reply
 from gateway.messages.transcript import Usage
 from gateway.records.records import RecordedCall, make_reply_put
@@ -106,8 +106,8 @@ class CallUsage:
         is_owner = self._port.role == "owner"
         person = self._turn.origin.person
         event = await self._port.run("budget:exceeded", **over.as_fields(), person=person, allowed=is_owner, text=text)
-        if isinstance(event.outcome, Deny):
-            return event.outcome.text or text
+        if (refusal := find_refusal(event.outcome, text)) is not None:
+            return refusal
         return "" if event["allowed"] else str(event["text"]) or text
 
     def _warn(self, near: BudgetState, call_id: str) -> list[NewRecord]:

@@ -213,7 +213,7 @@ class HandlerCall:
         if added and context.name == BEGIN:
             self._memory.keep(meta.turn, {name: context[name] for name in added})
         answer: dict[str, Any] = {"result": None}
-        value = outcome_to_dict(result) if isinstance(result, OUTCOMES) else result
+        value = outcome_to_dict(result)
         if meta.decides:
             if isinstance(value, Mapping) and "decision" in value:
                 value = _without_odd_values(value)

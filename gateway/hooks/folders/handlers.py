@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.events import OUTCOMES, Deny, Event, outcome_from
+from gateway.events import Deny, Event, outcome_from
+from gateway.events.outcomes import is_decision
 from gateway.hooks.filters import Filter, compile_filter
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.manifest import Manifest
@@ -128,7 +129,7 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
                 return Deny(f"{target.name} guards this and failed{why}")
             failures.append(failed)  # a guard among the others is asked all the same
             continue
-        if isinstance(answer, OUTCOMES) or (isinstance(answer, Mapping) and "decision" in answer):
+        if is_decision(answer):
             return answer
         if isinstance(answer, Mapping):
             change_fields(event, answer, terms.remark)

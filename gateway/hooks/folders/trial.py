@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from gateway.events import OUTCOMES, Bags, Event, Pause, outcome_to_dict
+from gateway.events import Bags, Event, Pause, outcome_to_dict
 from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample, suggest_event
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.folders.handlers import HandlerTargets, ask_version, describe_unused_mark, notify_handlers
@@ -155,7 +155,7 @@ async def try_call(
         verb=verb_of(manifest, event.name),
         remarks=tuple(map(redact, remarks)),
         seconds=time.perf_counter() - begun,
-        result=outcome_to_dict(result) if isinstance(result, (*OUTCOMES, Pause)) else result,
+        result=outcome_to_dict(result),
         changed={field: value for field, value in event.items() if before.get(field, ...) != value},
         error=redact(error),
         traceback=redact(traceback),

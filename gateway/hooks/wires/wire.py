@@ -13,6 +13,7 @@ import msgspec
 
 from gateway.errors import HookError
 from gateway.events import Question, outcome_from
+from gateway.events.outcomes import is_decision
 from gateway.worker.protocol import CallMeta
 
 # verb ("send", "store.get"), its parameters, and the id of the event that the hook handles ("" if none).
@@ -76,8 +77,7 @@ def answer_of(result: Any, who: str = "") -> HookAnswer:
 
 def unused_part_of(answer: HookAnswer) -> HookAnswer:
     """Return the decision in an observer's answer, which has no effect but a remark; drop the rest."""
-    is_decision = isinstance(answer.result, Mapping) and "decision" in answer.result
-    return answer if is_decision or answer.ask is not None else HookAnswer()
+    return answer if is_decision(answer.result) or answer.ask is not None else HookAnswer()
 
 
 class Disconnection:
