@@ -100,7 +100,11 @@ def setting(row: SettingRow) -> Iterator[str]:
     if "." in row.name:
         yield f"### {row.name}\n"
     yield f"{sentence(row.does)}\n"
-    facts = [row.kind, f"by default `{row.default}`" if row.default else "", *(f"`{name}`" for name in row.variables)]
+    default, restart = (
+        f"by default `{row.default}`" if row.default else "",
+        "" if row.is_reloadable else "needs a restart",
+    )
+    facts = [row.kind, default, restart, *(f"`{name}`" for name in row.variables)]
     yield f"{' · '.join(filter(None, facts))}\n"
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec import NODEFAULT, inspect
 
-from gateway.config.fields import Secret
+from gateway.config.fields import Secret, is_reloadable
 from gateway.config.platform_settings import PlatformSettings
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import ModelSettings, PlatformIds
@@ -16,13 +16,17 @@ NAME_PLACEHOLDER = "NAME"  # stands for the names that people choose
 
 
 class SettingRow(NamedTuple):
-    """One setting: its whole name, what it can be, what it is by default, what it does, which variables mean it."""
+    """One setting: its whole name, what it can be, what it is by default, what it does, which variables mean it.
+
+    is_reloadable: a reload puts a change into force.
+    """
 
     name: str
     kind: str
     default: str
     does: str
     variables: tuple[str, ...]
+    is_reloadable: bool
 
 
 def list_settings(schema: SettingsSchema) -> Iterator[SettingRow]:
@@ -32,28 +36,31 @@ def list_settings(schema: SettingsSchema) -> Iterator[SettingRow]:
         variables.setdefault(".".join(name.path), []).append(name.variable)
     variables["access.everybody"] += schema.allow_all_variables
     variables |= {f"platforms.{name}.accounts": [variable] for name, variable in schema.account_lists.items()}
-    for row in _list_settings(inspect.type_info(schema.settings), "", ""):
+    for row in _list_settings(inspect.type_info(schema.settings), "", "", False):
         yield row._replace(variables=tuple(variables.get(row.name, ())))
 
 
-def _list_settings(struct: inspect.Type, prefix: str, about: str) -> Iterator[SettingRow]:
+def _list_settings(struct: inspect.Type, prefix: str, about: str, within: bool) -> Iterator[SettingRow]:
     assert isinstance(struct, inspect.StructType)
     for field in struct.fields:
         name, bare = f"{prefix}{field.encode_name}", _unwrap_metadata(field.type)
-        does = f"{about}{text_of(field.type)}"
+        does, reloaded = f"{about}{text_of(field.type)}", within or is_reloadable(field.type)
         if isinstance(bare, inspect.StructType):
             yield from _list_settings(
-                bare, f"{name}.", f"{does}: " if does and issubclass(bare.cls, PlatformIds) else ""
+                bare, f"{name}.", f"{does}: " if does and issubclass(bare.cls, PlatformIds) else "", reloaded
             )
             continue
-        yield SettingRow(name, _describe_type(field.type), _format_default(field), does, ())
+        yield SettingRow(name, _describe_type(field.type), _format_default(field), does, (), reloaded)
         inner = _unwrap_metadata(
             getattr(bare, "value_type", None) or getattr(bare, "item_type", None) or inspect.AnyType()
         )
         # The settings of a model stand under `model`, those of a network's further bots under the network.
         if isinstance(inner, inspect.StructType) and not issubclass(inner.cls, ModelSettings | PlatformSettings):
             yield from _list_settings(
-                inner, f"{name}.{NAME_PLACEHOLDER}." if isinstance(bare, inspect.DictType) else f"{name}[].", ""
+                inner,
+                f"{name}.{NAME_PLACEHOLDER}." if isinstance(bare, inspect.DictType) else f"{name}[].",
+                "",
+                reloaded,
             )
 
 

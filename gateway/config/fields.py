@@ -2,7 +2,7 @@
 
 from typing import Any, NoReturn, Self
 
-from msgspec import Meta
+from msgspec import Meta, inspect
 
 from gateway.yaml_source.tree import YamlScalar
 
@@ -12,8 +12,17 @@ VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,199}$"
 WEBSOCKET_PATTERN = r"^(wss?://\S+)?$"
 
 
+RELOADABLE = Meta(extra={"reloadable": True})
+"""Marks a setting, or a whole section, of which a reload puts every change into force."""
+
+
 def describe(text: str, **bounds: Any) -> Meta:
     return Meta(description=text, **bounds)
+
+
+def is_reloadable(kind: inspect.Type) -> bool:
+    """Does a change of this setting, or of all in this section, come into force by a reload?"""
+    return isinstance(kind, inspect.Metadata) and bool((kind.extra or {}).get("reloadable"))
 
 
 class Secret:

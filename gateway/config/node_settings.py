@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import Meta, Struct
 
-from gateway.config.fields import describe
+from gateway.config.fields import RELOADABLE, describe
 from gateway.yaml_source.units import Duration, Size
 
 NodeRole: TypeAlias = Literal["ingress", "lanes", "hooks", "web"]
@@ -36,6 +36,7 @@ class JournalSettings(Struct, frozen=True, kw_only=True):
     retention: Annotated[
         Duration,
         describe("conversations that nobody used for so long are forgotten, none before a week; 0: none ever is"),
+        RELOADABLE,
     ] = 7_776_000.0
     max_size: Annotated[
         Size,

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from gateway.config.fields import Secret, describe
+from gateway.config.fields import RELOADABLE, Secret, describe
 from gateway.logs.redaction import TokenShape
 from gateway.messages.message import ChatType, name_of_account
 from gateway.messages.parts import MessagePart
@@ -55,9 +55,9 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
 
     enabled: Annotated[bool | None, describe("whether it is used; by default where its token is there")] = None
     home_channel: Annotated[
-        str, describe("the id of the chat that gets what nobody asked for: reports, alerts, BOOT.md")
+        str, describe("the id of the chat that gets what nobody asked for: reports, alerts, BOOT.md"), RELOADABLE
     ] = ""
-    home_channel_name: Annotated[str, describe("what that chat is called, for people")] = ""
+    home_channel_name: Annotated[str, describe("what that chat is called, for people"), RELOADABLE] = ""
     require_mention: Annotated[
         bool, describe("in groups, answer only when spoken to: a mention, a reply, a command")
     ] = True
@@ -68,9 +68,9 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
             "whether an answer can be seen while it grows: in the network's own way if it has one, by edits, or not"
         ),
     ] = "auto"
-    progress: Annotated[ProgressDisplay | None, describe("over `display.progress`, on this network")] = None
-    reactions: Annotated[bool | None, describe("over `display.reactions`, on this network")] = None
-    typing: Annotated[bool | None, describe("over `display.typing`, on this network")] = None
+    progress: Annotated[ProgressDisplay | None, describe("over `display.progress`, on this network"), RELOADABLE] = None
+    reactions: Annotated[bool | None, describe("over `display.reactions`, on this network"), RELOADABLE] = None
+    typing: Annotated[bool | None, describe("over `display.typing`, on this network"), RELOADABLE] = None
     link_previews: Annotated[
         bool,
         describe(

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, inspect
 
-from gateway.config.fields import Secret
+from gateway.config.fields import Secret, is_reloadable
 from gateway.config.loading import Configuration
 from gateway.config.schema import SettingsSchema
 from gateway.config.secrets import replace_secret_arguments, replace_secrets
 from gateway.config.settings import HookOverrides, HooksSettings
+from gateway.yaml_source.binder import inspect_type
 from gateway.yaml_source.json_schema import build_json_schema, unit_of
 from gateway.yaml_source.units import format_duration, format_size
 
@@ -43,13 +44,15 @@ def list_values(configuration: Configuration, data: Any, within: str = "") -> li
     return [SettingValue(name, value, _find_origin(configuration, name)) for name, value in _flatten(data, within)]
 
 
-def list_differences(before: Any, after: Any, within: str = "") -> Iterator[str]:
-    """The names of the settings that differ, with those of their sections before them."""
+def list_differences(before: Any, after: Any, within: str = "", at_restart: bool = False) -> Iterator[str]:
+    """Yield the full names of the settings that differ; `at_restart`: only those that no reload puts into force."""
     if not isinstance(before, Struct):
         yield from [within] if before != after else []
         return
-    for field in before.__struct_fields__:
-        yield from list_differences(getattr(before, field), getattr(after, field), f"{within}.{field}".lstrip("."))
+    for field in _struct_of(type(before)).fields:
+        if not (at_restart and is_reloadable(field.type)):
+            name = f"{within}.{field.name}".lstrip(".")
+            yield from list_differences(getattr(before, field.name), getattr(after, field.name), name, at_restart)
 
 
 def as_text(value: Any) -> str:
@@ -95,6 +98,6 @@ def _value_of(value: Any, kind: inspect.Type) -> Any:
 
 
 def _struct_of(struct: type[Struct]) -> inspect.StructType:
-    described = inspect.type_info(struct)
+    described = inspect_type(struct)
     assert isinstance(described, inspect.StructType)
     return described

@@ -161,11 +161,10 @@ def build_settings_type(platforms: Mapping[str, PlatformSpec]) -> type[Settings]
     choices: Any = tuple[literal[tuple(platforms)], ...]  # type: ignore[misc]
     lists: dict[str, tuple[Any, Any]] = {}
     for field in msgspec.structs.fields(AccessSettings):
-        kind, *described = get_args(field.type) or (field.type,)
-        if kind is PlatformIds:
-            lists[field.name] = (annotated[(ids, *described)], ids())
+        if get_args(field.type)[:1] == (PlatformIds,):
+            lists[field.name] = (ids, ids())
         elif field.name == "everybody":
-            lists[field.name] = (annotated[(choices, *described)], ())
+            lists[field.name] = (choices, ())
     access = _extend(AccessSettings, lists)
     return _extend(Settings, {"platforms": (sections, sections()), "access": (access, access())})
 
@@ -178,10 +177,15 @@ def _add_accounts(section: type[PlatformSettings]) -> type[PlatformSettings]:
 
 
 def _extend(struct: type[S], fields: Mapping[str, tuple[Any, Any]]) -> type[S]:
-    """A struct like this one, with these types and defaults for fields that it has, and further fields behind them."""
+    """Make a struct with these types and defaults for fields that it has, which say the same, and further fields."""
+    annotated: Any = Annotated
+    said = {field.name: getattr(field.type, "__metadata__", ()) for field in msgspec.structs.fields(struct)}
     return msgspec.defstruct(  # type: ignore[return-value] # a subclass, which its signature does not say
         struct.__name__,
-        [(name, kind, default) for name, (kind, default) in fields.items()],
+        [
+            (name, annotated[(kind, *said[name])] if said.get(name) else kind, default)
+            for name, (kind, default) in fields.items()
+        ],
         bases=(struct,),
         namespace={"__doc__": struct.__doc__},
         module=struct.__module__,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from gateway.config.fields import HTTP_PATTERN, NATS_PATTERN, VARIABLE_PATTERN, Secret, describe
+from gateway.config.fields import HTTP_PATTERN, NATS_PATTERN, RELOADABLE, VARIABLE_PATTERN, Secret, describe
 from gateway.config.node_settings import BackupSettings, JournalSettings, NodeSettings
 from gateway.config.platform_settings import DisplaySettings, ProgressDisplay
 from gateway.config.voice_settings import LANGUAGE_PATTERN, VoiceSettings
@@ -232,7 +232,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         describe("how long what has begun may go on after SIGTERM, and how long a second gateway waits", ge=1, le=600),
     ] = 30.0
     timezone: Annotated[
-        str, describe("where days begin and end that usage is summed by, as `Europe/Berlin`; by default this machine's")
+        str,
+        describe("where days begin and end that usage is summed by, as `Europe/Berlin`; by default this machine's"),
+        RELOADABLE,
     ] = ""
 
 
@@ -275,15 +277,20 @@ class HookOverrides(Struct, frozen=True, kw_only=True):
 class HooksSettings(Struct, frozen=True, kw_only=True):
     """Hooks. A key that is none of these and holds a mapping is the name of a hook, or `plugin:NAME`: its settings."""
 
-    dirs: Annotated[tuple[str, ...], describe("further directories of hooks; relative ones begin at the home")] = ()
-    enabled: Annotated[tuple[str, ...], describe("built-in hooks that are switched on, by name")] = ()
-    disabled: Annotated[tuple[str, ...], describe("hooks that are switched off, by name")] = ()
+    dirs: Annotated[
+        tuple[str, ...], describe("further directories of hooks; relative ones begin at the home"), RELOADABLE
+    ] = ()
+    enabled: Annotated[tuple[str, ...], describe("built-in hooks that are switched on, by name"), RELOADABLE] = ()
+    disabled: Annotated[tuple[str, ...], describe("hooks that are switched off, by name"), RELOADABLE] = ()
     env: Annotated[
         Literal["lenient", "strict"],
         describe("`strict`: a hook written for Hermes gets no variable that it does not declare"),
+        RELOADABLE,
     ] = "lenient"
     trust: Annotated[
-        Literal["placed", "pinned"], describe("`pinned`: a new or changed hook runs only after `hooks trust NAME`")
+        Literal["placed", "pinned"],
+        describe("`pinned`: a new or changed hook runs only after `hooks trust NAME`"),
+        RELOADABLE,
     ] = "placed"
     memory: Annotated[Size, describe("what the process of one hook may use", ge=32_000_000)] = 512_000_000
     processes: Annotated[
@@ -296,7 +303,9 @@ class HooksSettings(Struct, frozen=True, kw_only=True):
         describe("a hook's process that has nothing to lose ends after so long without a call; 0: never", ge=0),
     ] = 600.0
     each: Annotated[
-        dict[str, HookOverrides], describe("settings of hooks by name, where a name is one of the words above")
+        dict[str, HookOverrides],
+        describe("settings of hooks by name, where a name is one of the words above"),
+        RELOADABLE,
     ] = {}
 
     def find_overrides(self, name: str, short: str = "") -> HookOverrides:
@@ -419,6 +428,7 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
     busy: Annotated[
         Literal["queue", "interrupt"],
         describe("what a message does that comes while an answer is made, or an edit of the one that is answered"),
+        RELOADABLE,
     ] = "queue"
     deletions: Annotated[
         Literal["forget", "keep"],
@@ -477,14 +487,18 @@ class WebSettings(Struct, frozen=True, kw_only=True):
         ),
     ] = ""
     people: Annotated[
-        dict[str, Role], describe("who is let in to the page by that name, each with a role; they are `web:NAME`")
+        dict[str, Role],
+        describe("who is let in to the page by that name, each with a role; they are `web:NAME`"),
+        RELOADABLE,
     ] = {}
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):
     """What the gateway says about itself."""
 
-    level: Annotated[Literal["debug", "info", "warning", "error"], describe("the least that is said")] = "info"
+    level: Annotated[Literal["debug", "info", "warning", "error"], describe("the least that is said"), RELOADABLE] = (
+        "info"
+    )
     format: Annotated[Literal["auto", "text", "json"], describe("how lines on the standard error look")] = "auto"
     size: Annotated[Size, describe("when a log file is full", ge=10_000)] = 10_000_000
     keep: Annotated[int, describe("how many full ones are kept", ge=0, le=100)] = 5
@@ -515,28 +529,28 @@ class Settings(Struct, frozen=True, kw_only=True):
     """All settings."""
 
     gateway: GatewaySettings = GatewaySettings()
-    model: Annotated[ModelSettings, describe("the model that answers")] = ModelSettings()
-    models: Annotated[dict[str, ModelSettings], describe("further models, by a name of your choice")] = {}
+    model: Annotated[ModelSettings, describe("the model that answers"), RELOADABLE] = ModelSettings()
+    models: Annotated[dict[str, ModelSettings], describe("further models, by a name of your choice"), RELOADABLE] = {}
     agents: Annotated[
-        dict[str, AgentSettings], describe("agents by name; `main` answers where no route says otherwise")
+        dict[str, AgentSettings], describe("agents by name; `main` answers where no route says otherwise"), RELOADABLE
     ] = {}
-    routes: Annotated[tuple[RouteSettings, ...], describe("who is answered by which agent")] = ()
+    routes: Annotated[tuple[RouteSettings, ...], describe("who is answered by which agent"), RELOADABLE] = ()
     chats: Annotated[
         dict[str, ChatSettings],
         describe("what holds in a chat or thread, by `NETWORK:CHAT` or `NETWORK:CHAT:THREAD`, as `send` takes it"),
     ] = {}
-    tools: ToolSettings = ToolSettings()
+    tools: Annotated[ToolSettings, RELOADABLE] = ToolSettings()
     mcp_servers: Annotated[
-        dict[str, McpServerSettings], describe("servers of further tools, by a name of your choice")
+        dict[str, McpServerSettings], describe("servers of further tools, by a name of your choice"), RELOADABLE
     ] = {}
     hooks: HooksSettings = HooksSettings()
     platforms: AllPlatformSettings = AllPlatformSettings()
     adapters: AdapterSettings = AdapterSettings()
-    display: DisplaySettings = DisplaySettings()
-    access: AccessSettings = AccessSettings()
-    budgets: BudgetSettings = BudgetSettings()
+    display: Annotated[DisplaySettings, RELOADABLE] = DisplaySettings()
+    access: Annotated[AccessSettings, RELOADABLE] = AccessSettings()
+    budgets: Annotated[BudgetSettings, RELOADABLE] = BudgetSettings()
     sessions: SessionSettings = SessionSettings()
-    voice: VoiceSettings = VoiceSettings()
+    voice: Annotated[VoiceSettings, RELOADABLE] = VoiceSettings()
     traces: TraceSettings = TraceSettings()
     engine: Annotated[
         str,
@@ -548,10 +562,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = ""
     node: NodeSettings = NodeSettings()
     journal: JournalSettings = JournalSettings()
-    backup: BackupSettings = BackupSettings()
+    backup: Annotated[BackupSettings, RELOADABLE] = BackupSettings()
     web: WebSettings = WebSettings()
     webhooks: Annotated[
-        dict[str, WebhookSettings], describe("what is called from outside, by a name that stands in its address")
+        dict[str, WebhookSettings],
+        describe("what is called from outside, by a name that stands in its address"),
+        RELOADABLE,
     ] = {}
     logs: LogSettings = LogSettings()
     security: SecuritySettings = SecuritySettings()

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 import anyio
@@ -33,31 +32,6 @@ ApplyConfiguration: TypeAlias = Callable[[Configuration], Awaitable[None]]
 Changes: TypeAlias = tuple[list[str], list[str]]
 """The settings that have changed, and those of them that count only from the next start on."""
 ReloadConfiguration: TypeAlias = Callable[[], Awaitable[Changes]]
-
-RELOADABLE = {
-    "model",
-    "models",
-    "agents",
-    "routes",
-    "tools",
-    "mcp_servers",
-    "access",
-    "backup",
-    "budgets",
-    "display",
-    "voice",
-    "webhooks",
-    "web.people",
-    "sessions.busy",
-    "logs.level",
-}
-RELOADABLE |= {f"hooks.{name}" for name in ("dirs", "enabled", "disabled", "env", "trust", "each")}
-RELOADABLE |= {
-    "journal.retention",
-    "gateway.timezone",
-    *(f"platforms.*.{name}" for name in ("home_channel*", "allowed_roles", "progress", "reactions", "typing")),
-}
-
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +74,7 @@ class ConfigurationReloader:
         changed = list(list_differences(before.settings, after.settings))
         variables = list_changed_variables(before.environ, after.environ)
         changed += [name for name in variables if not name.startswith(PREFIX)]  # their settings are named
-        return changed, list_restart_needed(self._built, after.settings)
+        return changed, list(list_differences(self._built, after.settings, at_restart=True))
 
 
 async def _report(run: Run, storage: Storage, changes: Changes) -> None:
@@ -116,16 +90,6 @@ async def answer_signal(reload: ReloadConfiguration) -> None:
     CALLER.set(Caller("owner", "SIGHUP", "owner"))
     with suppress(GatewayError):
         await reload()
-
-
-def list_restart_needed(before: Settings, after: Settings) -> list[str]:
-    """The settings that differ, and for which it must be started again."""
-    return [name for name in list_differences(before, after) if not is_reloadable(name)]
-
-
-def is_reloadable(name: str) -> bool:
-    """Tell if a change of this setting, or of its section, counts at once."""
-    return any(fnmatchcase(name, known) or name.startswith(f"{known}.") for known in RELOADABLE)
 
 
 async def apply_configuration(

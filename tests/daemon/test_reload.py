@@ -6,7 +6,8 @@ import pytest
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.loading import load_configuration
-from gateway.daemon.reload import apply_configuration, list_restart_needed
+from gateway.config.reference import list_differences
+from gateway.daemon.reload import apply_configuration
 from gateway.testing import GatewayProcess, gateway_in
 from tests.config.sources import right
 
@@ -49,7 +50,7 @@ def test_what_wants_a_restart_is_named(tmp_path: Path, text: str, names: list[st
     files = GatewayProcess(tmp_path / "home")
     files.configure("")
     before = right(files.home).settings
-    assert list_restart_needed(before, right(files.home, text).settings) == names
+    assert list(list_differences(before, right(files.home, text).settings, at_restart=True)) == names
 
 
 async def test_what_counts_at_once_does(tmp_path: Path) -> None:

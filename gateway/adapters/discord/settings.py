@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from gateway.config.fields import HTTP_PATTERN, WEBSOCKET_PATTERN, Secret, describe
+from gateway.config.fields import HTTP_PATTERN, RELOADABLE, WEBSOCKET_PATTERN, Secret, describe
 from gateway.config.platform_settings import PlatformSettings, PlatformSpec
 from gateway.logs.redaction import TokenShape
 from gateway.messages.parts import Poll
@@ -18,7 +18,7 @@ class DiscordSettings(PlatformSettings, frozen=True, kw_only=True):
     IS_STAMPED = True
 
     token: Annotated[Secret, describe("the bot's token, from the developer portal")] = Secret()
-    allowed_roles: Annotated[tuple[str, ...], describe("ids of roles whose members may speak")] = ()
+    allowed_roles: Annotated[tuple[str, ...], describe("ids of roles whose members may speak"), RELOADABLE] = ()
     allowed_channels: Annotated[
         tuple[str, ...], describe("ids of the channels that are listened to; by default all")
     ] = ()
