@@ -1,4 +1,4 @@
-"""An agent: a frozen record of what somebody configured. It has, it does not do; `run_turn` does."""
+"""An agent: a frozen record of its configuration. It does nothing itself; `run_turn` runs it."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ DEFAULTS = AgentSettings()
 
 
 class TurnLimits(msgspec.Struct, frozen=True):
-    """How far one run of an agent may go; 0 means without limit. The defaults are those of the settings."""
+    """The limits of one run of an agent; 0 means no limit. The defaults are those of the settings."""
 
     hops: int = DEFAULTS.max_hops
     tokens: int = DEFAULTS.max_tokens

@@ -35,7 +35,7 @@ class BatchGate:
         """Wait for the others.
 
         Raises:
-            Pause: somebody is being asked something; this call has no question of its own.
+            Pause: another call waits for an answer; this one has no question of its own.
         """
         if needed_yes:
             self._allowed.add(call_id)

@@ -49,7 +49,7 @@ FileState: TypeAlias = tuple[int, ...]
 
 
 class StoredFile(msgspec.Struct):
-    """What a context file said before commands ran, and, if one has changed it, in which state it was left."""
+    """The content of a context file before commands ran and, if one has changed it, the state in which it was left."""
 
     path: str
     data: bytes = b""
@@ -96,12 +96,12 @@ class ContextFiles:
         return text
 
     def read(self, path: Path) -> bytes:
-        """What the file says, so far as it counts; nothing where there is none."""
+        """Return the text of the file that counts; "" if there is none."""
         with self._lock:
             return self._find_text(path)
 
     def list_held(self) -> list[Path]:
-        """Those that a command has changed, and nobody since."""
+        """List the files that a command has changed, and no person since."""
         with self._lock:
             return [path for path, kept in self._files.items() if self._is_held(path, kept)]
 
@@ -202,7 +202,7 @@ class ContextFiles:
         beside.replace(place)
 
     def _load(self) -> None:
-        """What an earlier life of the gateway has kept, which may have ended while a command ran."""
+        """Load the copies of an earlier process, which may have ended while a command ran."""
         for place in self._folder.glob("*.json"):
             with suppress(OSError, msgspec.DecodeError):
                 kept = msgspec.json.decode(read_plain_file(place), type=StoredFile)

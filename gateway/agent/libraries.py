@@ -54,6 +54,6 @@ def load_library(name: str) -> tuple[Any, ...]:
 
 
 def describe_install(name: str) -> str:
-    """What brings an extra, for whoever runs the gateway: the line that fits how it was installed itself."""
+    """Return the command that installs an extra, by the way in which the gateway itself was installed."""
     line = find_installation(Path(sys.prefix), Path(sys.base_prefix)).describe_addition(EXTRAS[name])
     return f"that needs the extra `{name}`, which whoever runs the gateway installs with: {line}"

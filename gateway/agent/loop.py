@@ -57,7 +57,7 @@ async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
 
 
 async def collect_tools(state: TurnState, turn_tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
-    """Those of the agent and of its sources that the person has, and that do something in this conversation."""
+    """Return the tools of the agent and its sources that the person may use, and that work in this conversation."""
     further, state.told.missing = await gather_tools(state.agent.sources)
     found, chat = (*state.agent.tools, *further, *turn_tools), state.ports.chat
     fit = [tool for tool in found if tool.sends is None or (chat is not None and chat.can_show(tool.sends))]
@@ -65,7 +65,7 @@ async def collect_tools(state: TurnState, turn_tools: tuple[Tool, ...] = ()) -> 
 
 
 def _grant_tools(state: TurnState, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    """Those that the person has; the model is shown no others, and no skill that it cannot load."""
+    """Return the tools that the person may use; the model sees no others, and no skill that it cannot load."""
     if (grant := state.ports.for_call().grant) is None:
         return tools
     given = [grant(tool) for tool in tools]
@@ -163,7 +163,7 @@ def _emit_step(state: TurnState, calls: tuple[ToolCall, ...], batch: ToolBatch) 
 
 
 def _is_stuck(entries: Sequence[Entry]) -> bool:
-    """Did the last three answers want the same tools, with the same results?"""
+    """Return True if the last three answers called the same tools, with the same results."""
     asked = [n for n, entry in enumerate(entries) if entry.role == "assistant"][-3:]
     if len(asked) < 3 or not entries[asked[-1]].tool_calls:
         return False

@@ -22,7 +22,7 @@ LARGEST_READ = 64_000_000  # bytes of a picture or a PDF
 
 
 class DocumentText(NamedTuple):
-    """What a PDF says, or the beginning of it; and how many pages it has."""
+    """The text of a PDF, or its beginning, and the number of its pages."""
 
     text: str
     pages: int
@@ -33,11 +33,11 @@ class MediaReader(Protocol):
 
     @property
     def missing(self) -> str:
-        """What it needs to do so, in words for people; empty: it has all."""
+        """Describe for people what is not installed; "" if nothing is missing."""
         ...
 
     async def fit_picture(self, data: bytes) -> bytes:
-        """The same as a JPEG that is small enough."""
+        """Return the picture as a JPEG that is small enough."""
         ...
 
     async def read_document(self, data: bytes, limit: int) -> DocumentText:

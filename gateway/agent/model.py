@@ -19,9 +19,9 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """One call of a model. `name` asks for another model of the same provider than the configured one.
+    """One call of a model. `name` selects another model of the same provider than the configured one.
 
-    `options` are what a provider may understand besides: temperature, top_p, max_tokens.
+    `options` are further settings that a provider may know: temperature, top_p, max_tokens.
     """
 
     messages: tuple[Entry, ...]
@@ -41,7 +41,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class Model(Protocol):
-    """A model streams; what goes wrong is a `ModelError`, whoever the provider is.
+    """A model that streams its answer, and raises `ModelError` for every provider.
 
     It may have an `async def warm(self)`, which loads what its first answer needs, and raises nothing.
     """

@@ -26,7 +26,7 @@ UNSAID = "[you are not shown what is pictured, and {} could not say it: {}]"
 
 
 async def describe_pictures(state: TurnState, entry: Entry) -> Entry:
-    """The entry with words in the place of its pictures, where the agent has somebody who finds them."""
+    """Return the entry with descriptions in place of its pictures, if the agent has a model for them."""
     model = state.agent.vision
     if model is None or not entry.parts:
         return entry

@@ -28,7 +28,7 @@ NOT_READABLE = "it cannot be read"
 
 
 def is_picture(attachment: Attachment) -> bool:
-    """Does its network call it one, or its sender?"""
+    """Return True if its network or its sender calls it a picture."""
     is_called = attachment.kind == "image" or attachment.media_type.startswith("image/")
     return is_called or attachment.name.lower().endswith(SUFFIXES)
 
@@ -74,7 +74,7 @@ def describe_withheld_pictures(entry: Entry, pictures: Mapping[str, str]) -> str
 
 
 def limit_pictures(history: tuple[Entry, ...], turns: int) -> tuple[Entry, ...]:
-    """What came before a turn, with the pictures of so many turns."""
+    """Return the history before a turn, with the pictures of so many turns."""
     if not any(map(PARTS, history)):
         return history
     kept = list(history)

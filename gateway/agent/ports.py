@@ -29,17 +29,17 @@ class EventEmitter(Protocol):
 
 
 class UsagePort(Protocol):
-    """What is asked before each call of a model, and told after it."""
+    """Asked before each call of a model, and notified after it."""
 
     async def ask(self, model: str, tokens: int) -> str:
-        """May it be called, with about so many tokens? Returns why not, for the person; empty: it may."""
+        """Return why a call with about so many tokens is not allowed, for the person; "" if it is."""
 
     def count(self, usage: Usage, model: str, tokens: int) -> Usage:
         """A call that was asked for with this model and so many tokens has used that; returns it with what it cost."""
 
 
 class IgnoredUsage:
-    """For turns whose usage nobody adds up."""
+    """Usage that no one adds up."""
 
     async def ask(self, _model: str, _tokens: int) -> str:
         return ""

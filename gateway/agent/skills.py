@@ -72,7 +72,7 @@ def read_skill(folder: Path, findings: list[Finding]) -> Skill | None:
 
 
 def read_skill_name(folder: Path) -> str:
-    """What the skill in a folder calls itself; nothing where it does not say so."""
+    """Return the name in a skill's own file; "" if it has none."""
     try:
         head, _ = _split_front_matter(folder / FILE)
     except AgentError:

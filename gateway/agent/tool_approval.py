@@ -72,7 +72,7 @@ def check_approval(ports: Ports, tool: Tool, call: AskedCall) -> bool:
 
 
 def _follow_answer(ports: Ports, call: AskedCall, answer: Any, key: str) -> None:
-    """Whatever is not clearly a yes refuses; None: nobody answered in time."""
+    """Follow an answer: anything that is not clearly a yes denies; None: no answer came in time."""
     if isinstance(answer, str) and answer.strip().lower() in LASTING:
         ports.approvals[key] = answer.strip().lower()
     elif not is_yes(answer):

@@ -109,7 +109,7 @@ class Tool:
 
     @property
     def may_change_files(self) -> bool:
-        """Tell if files of the machine may have changed when it has run."""
+        """Return True if the host's files may have changed after it has run."""
         return self.changes_files and not self.read_only and not (self.is_trusted and self.repeatable)
 
 
@@ -224,13 +224,13 @@ def _type_of(schema: Mapping[str, Any]) -> str:
 
 
 class ToolSource(Protocol):
-    """Where tools come from. The names of all of them begin with `prefix` and an underscore."""
+    """A source of tools, whose names all start with `prefix` and an underscore."""
 
     @property
     def prefix(self) -> str: ...
 
     async def tools(self) -> Sequence[Tool]:
-        """Those that there are now. Raises AgentError, with the reason, when they cannot be had."""
+        """Return the present tools. Raises AgentError with the reason if they cannot be listed."""
 
 
 class FilteredToolSource(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What people decided about hooks, for all gateways that share a journal: one record, which each of them follows."""
+"""People's decisions about hooks, for all gateways that share a journal: one record, which each of them follows."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class SharedSwitches:
-    """Writes decisions down there, and has those of others count here. `last` is loaded before `join`."""
+    """Writes decisions to the journal, and applies those of other gateways here. Load `last` before `join`."""
 
     def __init__(self, engine: Engine) -> None:
         self.last = LastRecord(engine, subjects.HOOK_DECISIONS_SUBJECT, HookDecisionState(), self._note_change)
@@ -23,9 +23,9 @@ class SharedSwitches:
         self._touch: Callable[[Collection[str]], None] = lambda _names: None
 
     async def join(self, switches: HookSwitches, touch: Callable[[Collection[str]], None]) -> None:
-        """These follow from now on; `touch` hears of which hooks something else is said.
+        """Apply the decisions to these switches from now on; `touch` gets the names of changed hooks.
 
-        What was decided in this home before the journal held it goes along.
+        Decisions of this home from before the journal had them are added.
         """
         self._switches, self._touch = switches, touch
         own, kept = switches.decisions, self.last.value
@@ -39,7 +39,7 @@ class SharedSwitches:
         switches.adopt(self.last.value.enabled, self.last.value.trusted)
 
     async def write(self, enabled: Mapping[str, bool], trusted: Mapping[str, str]) -> None:
-        """This is decided too, for all gateways."""
+        """Write decisions for all gateways."""
         while True:
             kept = self.last.value
             with suppress(Conflict):

@@ -292,7 +292,10 @@ class MessageDecoder:
         self._warnings = 0
 
     def decode(self, line: bytes) -> Any:
-        """Of a line that is no message, an error for whoever waits for it; else one that is told to who listens."""
+        """Decode a line.
+
+        One that is no message becomes an error for the caller that waits for it, or else for listeners.
+        """
         try:
             return self._wrap(self._validate(line, by_name=False))
         except ValueError as error:
@@ -332,7 +335,7 @@ async def _watch_transport(
 
 
 class _WatchedStream(ObjectReceiveStream[Any]):
-    """The stream that is read from, and notes its end: a program that dies while nobody calls it is noticed."""
+    """A stream that notes its end, so that a program that dies while no one calls it is noticed."""
 
     def __init__(self, inner: Any, ended: anyio.Event) -> None:
         self._inner = inner

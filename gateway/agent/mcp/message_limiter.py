@@ -1,8 +1,8 @@
-"""What a server of tools says, bounded before anybody decodes it.
+"""Bound the messages of a tool server before they are decoded.
 
-A message of usual length goes through as it is. A longer one is made short in the parser's process. One that is longer
-still is not even kept, and one that stays a heap of small values goes no further: who waits for it gets an error in its
-place, as far as its id can be seen.
+A message of usual length passes unchanged. A longer one is shortened in the parser's process. One that is longer still
+is dropped at once, and so is one that remains a heap of small values: the caller that waits for it gets an error
+instead, if its id can be found.
 """
 
 import re
@@ -28,10 +28,10 @@ LAST_ID = re.compile(
 
 
 class MessageParser(Protocol):
-    """What makes a long message short, out of the way of everybody else."""
+    """A parser that shortens long messages in another process."""
 
     async def compact(self, message: bytes, limit: int) -> bytes:
-        """The same with texts of so many characters. Raises AgentError when it cannot be read."""
+        """Shorten the message's texts to so many characters. Raises AgentError if it is unreadable."""
 
 
 class PartialMessage:
@@ -61,17 +61,17 @@ class PartialMessage:
 
 
 class MessageLimiter(msgspec.Struct, frozen=True):
-    """How much of a result the model gets to see, and who makes it of a long one."""
+    """The limit of a result for the model, and the parser that shortens long ones."""
 
     server: str
     parser: MessageParser
     output_limit: int
 
     async def read_lines(self, pieces: AsyncIterable[bytes], prefix: bytes = b"") -> AsyncIterator[bytes]:
-        """The lines of a stream, without their ends; a message stands behind this prefix, other lines are no message.
+        """Yield the lines of a stream, without their ends; a message follows this prefix, other lines are no messages.
 
         Raises:
-            AgentError: a message is too long, and nobody can be told instead.
+            AgentError: a message is too long, and no caller can be found for the error.
         """
         buffer = PartialMessage()
         async for piece in pieces:
@@ -118,7 +118,7 @@ class MessageLimiter(msgspec.Struct, frozen=True):
 
 
 def make_error_response(message: bytes, why: str) -> bytes | None:
-    """For whoever waits for this message; None where it does not show who that is."""
+    """Make an error for the caller that waits for this message; None if it cannot be found."""
     found = FIRST_ID.match(message) or LAST_ID.search(message[-END_BYTES:])
     if found is None:
         return None
@@ -127,9 +127,7 @@ def make_error_response(message: bytes, why: str) -> bytes | None:
 
 
 def remove_output_schemas(message: Any) -> None:
-    """What tools say of the shape of their results is not looked at: the patterns in it are not ours, and the library
-    would try them on the loop.
-    """
+    """Remove the schemas of results: their patterns are foreign, and the library would run them on the loop."""
     result = getattr(message, "result", None)
     tools = result.get("tools") if isinstance(result, dict) else None
     for tool in tools if isinstance(tools, list) else ():

@@ -60,7 +60,7 @@ async def run_server(
 async def _read_messages(
     process: Process, arrived: ObjectSendStream[Any], limiter: MessageLimiter, parse: ParseMessage
 ) -> None:
-    """Until it ends, or says what cannot be read; what it says after that is thrown away, so that it can end."""
+    """Read messages until the process ends, or sends something unreadable; drop the rest, so that it can end."""
     output = process.stdout
     assert output is not None
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
@@ -90,7 +90,7 @@ async def _write_messages(
 
 
 async def _end(process: Process) -> None:
-    """First its input is closed, then it is told to end, with all that it started, and at last it is killed."""
+    """End a process: close its input, then send it and its children a signal, and finally kill it."""
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):

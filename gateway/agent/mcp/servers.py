@@ -27,7 +27,7 @@ STABLE_AFTER = 60.0  # a server that was up for so long begins with the small pa
 
 
 class McpServer:
-    """One server of tools. `state` and `reason` are for whoever shows it."""
+    """One server of tools. `state` and `reason` are for display."""
 
     def __init__(self, spec: McpSpec, patience: float = START_WAIT, snapshots: SnapshotStore | None = None) -> None:
         self.spec = spec

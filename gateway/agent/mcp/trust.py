@@ -1,7 +1,7 @@
-"""Which tools of a server run without a question, and whether a tool is still the one that a person has seen.
+"""The trust in a server's tools: which run without a question, and if a tool is still the one that a person has seen.
 
-A server says itself what its tools do, and may say something else tomorrow. What it said when its tools were first
-seen is kept (`ToolSnapshot`); a tool that says something else since asks again, until a person lets it run.
+A server itself describes its tools, and may change the description. The first description is stored (`ToolSnapshot`); a
+tool that has changed since asks again, until a person approves it.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ LONGEST_SHOWN = 300  # characters of a description, where somebody is told that 
 
 
 class ToolSnapshot(msgspec.Struct, frozen=True):
-    """What a server said of a tool when it was last seen: a digest of all of it, and the description's beginning."""
+    """The server's description of a tool when it was last seen: a digest of all of it, and its first words."""
 
     digest: str
     description: str
@@ -26,7 +26,7 @@ NEVER_SEEN = ToolSnapshot("", "")
 
 
 class SnapshotStore(Protocol):
-    """Where it is kept what the servers said of their tools."""
+    """The store of the servers' descriptions."""
 
     async def read(self, server: str) -> Mapping[str, ToolSnapshot]:
         """By tool; empty for a server that was never up."""
@@ -36,7 +36,7 @@ class SnapshotStore(Protocol):
 
 
 class MemorySnapshots(msgspec.Struct):
-    """Kept as long as this object: for whoever runs servers without a gateway."""
+    """A store in memory, for servers without a gateway."""
 
     snapshots: dict[str, dict[str, ToolSnapshot]] = msgspec.field(default_factory=dict)
 
@@ -48,10 +48,10 @@ class MemorySnapshots(msgspec.Struct):
 
 
 class ToolTrust(msgspec.Struct, frozen=True):
-    """Which of a server's tools run without a question.
+    """The tools of a server that run without a question.
 
-    `is_inherited`: the server stood in the configuration before anybody could say how far it is trusted; what only
-    reads runs unasked for owners and admins, as it did.
+    `is_inherited`: the server was configured before trust could be set; tools that only read still run without a
+    question for owners and admins.
     """
 
     settings: McpServerSettings
@@ -66,13 +66,13 @@ class ToolTrust(msgspec.Struct, frozen=True):
         return self.settings.trust == "all" or tool in self.settings.allow
 
     def is_allowed_for(self, role: object, tool: str, *, only_reads: bool) -> bool:
-        """For somebody with this role."""
+        """Return True if the tool may run without a question for this role."""
         inherits = self.is_inherited and self.settings.trust is None and role in ("owner", "admin")
         return self.is_allowed(tool, only_reads=only_reads) or (inherits and only_reads)
 
 
 def snapshot_of(found: Any) -> ToolSnapshot:
-    """What the server says of this tool now."""
+    """Return the server's present description of this tool."""
     said = [found.name, found.title, found.description, found.input_schema, found.annotations]
     written = msgspec.json.encode(said, enc_hook=_as_builtins, order="deterministic")
     description = str(found.description or found.title or found.name)[:LONGEST_SHOWN]
@@ -84,7 +84,7 @@ def _as_builtins(value: Any) -> Any:
 
 
 def describe_change(before: ToolSnapshot | None, now: ToolSnapshot) -> str:
-    """In words for whoever owns the gateway."""
+    """Describe a change of a tool for the gateway's owner."""
     if before is None:
         return f"is new, and says of itself: {now.description}"
     if before.description != now.description:

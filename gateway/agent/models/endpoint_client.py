@@ -171,7 +171,7 @@ def make_tls_context(file: str, folder: str) -> ssl.SSLContext:
 
 
 def has_certificates(paths: ssl.DefaultVerifyPaths) -> bool:
-    """Tell if this build of Python finds certificates at its places; some builds look at other ones."""
+    """Return True if this build of Python finds certificates at its default places; some builds use other ones."""
     return bool(paths.cafile or (paths.capath and any(map(CERTIFICATE_NAME.fullmatch, os.listdir(paths.capath)))))  # noqa: PTH208 - names alone
 
 
@@ -189,7 +189,7 @@ def encode_host(host: str) -> bytes:
 
 
 def is_same_host(url: SplitResult, target: SplitResult) -> bool:
-    """Tell if a key for the first may go to the second: never to another host, and never out of TLS."""
+    """Return True if a key for the first may go to the second: never to another host, and never out of TLS."""
     place, other = ((one.scheme, one.port or one.scheme) for one in (url, target))
     return url.hostname == target.hostname and (target.scheme == "https" or place == other)
 

@@ -1,7 +1,7 @@
-"""Trying again, and other models when one does not answer: until the first word has come, and not after it.
+"""Retries, and other models if one does not answer: until the first word has arrived, and not after it.
 
-What the person has read a part of cannot be begun anew behind their back; what broke off later is an error of the turn,
-which hooks may answer with a Retry.
+A text that the person has partly read cannot start again unnoticed; a later failure is an error of the turn, which
+hooks may answer with a Retry.
 """
 
 import logging
@@ -26,7 +26,7 @@ BACKOFF = Backoff(0.5, 30.0, 0.5, 1.0)
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """How often one model is tried, and how long is waited before the next try."""
+    """The number of tries of one model, and the pauses between them."""
 
     tries: int = DEFAULT_TRIES
     backoff: Backoff = BACKOFF

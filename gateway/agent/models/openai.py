@@ -58,7 +58,7 @@ class _CompletionDetails(msgspec.Struct):
 
 
 class _CompletionUsage(msgspec.Struct):
-    """What stands in the details is part of the two counts."""
+    """The details are part of the two counts."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -126,7 +126,10 @@ def _count(used: _CompletionUsage, price: TokenPrice) -> Usage:
 
 
 def _messages(entries: Iterable[Entry], pictures: Mapping[str, str]) -> Iterable[dict[str, Any]]:
-    """What a tool gives is text alone here: its pictures follow as a message of their own, behind all of its batch."""
+    """Convert the entries.
+
+    A tool's result is only text here: its pictures follow all of its batch, in their own message.
+    """
     given: list[dict[str, Any]] = []
     for entry in entries:
         if given and entry.role != "tool":

@@ -1,7 +1,7 @@
-"""What models cost: the prices of the configuration, else those of a few models at their providers' own endpoints.
+"""The prices of models: those of the configuration, else those of a few models at their providers' own endpoints.
 
-The table says what the providers' pages said at its date, in US dollars. It is no promise: a price in the configuration
-wins over it, and a model that stands in neither has no known price, which is said and never taken for nothing.
+The table has the providers' published prices at its date, in US dollars. It is no promise: a price in the configuration
+takes precedence, and a model in neither has no known price, which is reported and never counts as free.
 """
 
 import re
@@ -51,7 +51,7 @@ class TokenPrice(msgspec.Struct, frozen=True):
         )
 
     def estimate(self, read: int, length: int) -> Usage:
-        """Of a call whose endpoint says nothing of it, or that was cut off after so many characters of its answer."""
+        """Estimate the usage of a call whose endpoint reports none, or that was cut off after so many characters."""
         return replace(self.usage_of(read, length // CHARACTERS), calls=1, estimated=1)
 
 
@@ -80,7 +80,7 @@ PRICES: Mapping[str, Mapping[str, TokenPrice]] = {
 
 
 def find_price(model: ModelSettings) -> TokenPrice:
-    """Of a model as it is configured; what was said of it wins over the table."""
+    """Return the price of a configured model; its settings take precedence over the table."""
     listed = _find_listed(model)
     if not (listed.is_known or model.input_price or model.output_price):
         return UNKNOWN_PRICE
@@ -104,7 +104,7 @@ def _list_known(model: ModelSettings) -> Mapping[str, TokenPrice]:
 
 
 def list_prices(settings: Settings, model: ModelSettings) -> dict[str, TokenPrice]:
-    """Those that are known at the endpoint of this model, by name: of the table, and over it those that are set."""
+    """Return the known prices at this model's endpoint, by name: the table's, overridden by the settings."""
     found = dict(_list_known(model))
     for other in (*settings.models.values(), settings.model):
         if (other.provider, other.base_url) == (model.provider, model.base_url):
@@ -113,6 +113,6 @@ def list_prices(settings: Settings, model: ModelSettings) -> dict[str, TokenPric
 
 
 def find_price_by_name(settings: Settings, name: str) -> TokenPrice:
-    """Of the model that is called so at a provider which is configured; unknown where there is none."""
+    """Return the price of the model with this name at a configured provider; unknown if there is none."""
     prices = (list_prices(settings, model).get(name) for model in (settings.model, *settings.models.values()))
     return next(filter(None, prices), UNKNOWN_PRICE)

@@ -66,11 +66,11 @@ _decode_names = JsonDecoder[_ModelList](_ModelList).decode
 
 @dataclass(slots=True)
 class HttpModel(ABC):
-    """One model behind an endpoint. `stall` is how long nothing may come; `extra` stands in every request's body.
+    """One model behind an endpoint. `stall` is the longest silence; `extra` is added to every request's body.
 
-    A provider's class says how a request is encoded (of its options only those in `options`), and what puts an answer
-    together. `prices` are those of other models that the endpoint has. Without `pictures` it is told where they lie.
-    `environ` names the proxies, and the certificates that are trusted.
+    A provider's class encodes a request (of its options only those in `options`), and assembles an answer. `prices` are
+    those of other models of the endpoint. Without `pictures` the model gets their paths. `environ` names the proxies,
+    and the trusted certificates.
     """
 
     name: str
@@ -206,7 +206,7 @@ class HttpModel(ABC):
             raise self._clean(as_model_error(error)) from error
 
     async def _explain(self, error: Exception) -> ModelError:
-        """What went wrong with a request, and which address would have been right where this one is not."""
+        """Explain the failure of a request; if the address is wrong, find the right one."""
         if isinstance(error, RefusedRequest):
             is_of_url = self.base_url and error.status in (404, 405) and "model" not in str(error).lower()
             if is_of_url or error.target:

@@ -77,7 +77,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 class ScriptModel:
-    """Plays a script; `requests` are the newest that it was asked, for whoever wants to look."""
+    """A model that plays a script; `requests` are the latest ones, for inspection."""
 
     def __init__(self, turns: Sequence[ScriptedTurn], source: str = "the script") -> None:
         self.name = "script"

@@ -1,9 +1,9 @@
-"""Which files an agent reaches for whom.
+"""The files that an agent reaches, by person.
 
-Owners and admins have `tools.roots`; a conversation has a folder of its own, in which what its people sent lies too.
-Alone with an owner or admin, the agent begins in the roots; in a chat of several, whoever writes, in the chat's folder,
-and reaches the roots by whole paths. For everybody else that folder is all there is. Nobody reaches another
-conversation's folder, even where a root holds it.
+Owners and admins have `tools.roots`; a conversation has a folder of its own, which also holds its people's files. Alone
+with an owner or admin, the agent starts in the roots; in a group, for any author, in the chat's folder, and reaches the
+roots by whole paths. For everyone else that folder is all there is. No one reaches another conversation's folder, even
+inside a root.
 """
 
 from collections.abc import Callable, Mapping

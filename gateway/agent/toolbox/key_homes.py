@@ -59,13 +59,13 @@ def list_startup_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def find_wide_roots(roots: Iterable[Path], home: Path, environ: Mapping[str, str]) -> list[Path]:
-    """Those of the roots that hold the gateway's home, or a place of keys."""
+    """List the roots that contain the gateway's home, or a place of keys."""
     places = [Path(os.path.realpath(place)) for place in (home, *list_key_homes(environ))]
     real = {root: Path(os.path.realpath(root)) for root in roots}
     return [root for root, path in real.items() if any(place.is_relative_to(path) for place in places)]
 
 
 def list_key_homes(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Those of this user and this machine, whether they are there or not."""
+    """List the places of keys of this user and this host, existing or not."""
     home = Path(environ.get("HOME") or Path.home())
     return (*(home / name for name in BELOW_HOME), *map(Path, OF_THE_MACHINE))

@@ -1,7 +1,7 @@
-"""Remember and recall: short texts that a person wants kept, each person's own.
+"""Remember and recall: short texts that a person wants kept, separately for each person.
 
-Whoever talks an agent into keeping a text would have its next turns too, were that text handed over as it is. So the
-model gets it as a quotation, each in one line, below words that say what it is.
+A text that someone talked an agent into keeping would steer its next turns, if the model got it as it is. So the model
+gets it as a quotation, on one line, below an explanation.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class Memory(Protocol):
         """The texts that share a word with the query, the closest first; without a query the newest first."""
 
     async def forget(self, owner: str) -> int:
-        """Nothing is remembered for them any more; returns how many texts that were."""
+        """Forget everything of a person; return the number of texts."""
 
 
 class FileMemory:
@@ -61,7 +61,7 @@ class FileMemory:
         return found[:MOST]
 
     async def forget(self, owner: str) -> int:
-        """Nothing is remembered for them any more; returns how many texts that were."""
+        """Forget everything of a person; return the number of texts."""
         texts = await self.read(digest_of_owner(owner))
         await self.remove(digest_of_owner(owner))
         return len(texts)

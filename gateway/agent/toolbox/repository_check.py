@@ -1,7 +1,7 @@
-"""Whether git can be run in a folder without running what its repository's settings name.
+"""Check if git can run in a folder without running programs from its repository's settings.
 
-Most of such settings are switched off on the command line; filters and drivers have names of their choice, so that no
-option reaches them. A repository whose settings are all known to run nothing is harmless; of any other git asks.
+Most such settings are switched off on the command line; filters and drivers have arbitrary names, so that no option
+reaches them. A repository is harmless if all its settings are known to run nothing; for any other, git needs approval.
 """
 
 import re

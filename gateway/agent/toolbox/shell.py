@@ -40,7 +40,7 @@ CHANGED_INSTRUCTIONS = (
 
 
 class ShellOptions(msgspec.Struct, frozen=True):
-    """Where commands run, and all of the environment that they get: ours is not inherited."""
+    """The folder of commands, and their whole environment: ours is not inherited."""
 
     settings: ToolSettings
     find_places: Callable[[Mapping[str, Any]], ShellPlaces]  # by the facts of the turn: those of whoever asks
@@ -56,7 +56,7 @@ class ShellOptions(msgspec.Struct, frozen=True):
         return self.find_plain_command(command, self.find_places(facts)) is None
 
     def is_held(self, facts: Mapping[str, Any]) -> bool:
-        """Does the sandbox, without network, stand for a yes?"""
+        """Return True if the sandbox, without network, replaces an approval."""
         return self.settings.shell == "sandboxed" and self.sandbox.is_held and is_trusted(facts)
 
     def find_plain_command(self, command: str, places: ShellPlaces) -> PlainCommand | None:
@@ -75,7 +75,7 @@ class ShellOptions(msgspec.Struct, frozen=True):
 
 
 class CommandOutput(msgspec.Struct, frozen=True):
-    """What a command printed and how it ended, in words; and whether what it could not reach may be why."""
+    """The output of a command and its end, in words; and if the sandbox may be the reason of a failure."""
 
     text: str
     may_be_sandbox: bool = False
@@ -105,7 +105,7 @@ def make_shell_tool(shell: ShellOptions) -> Tool:
 
 
 def _question_of(command: str) -> str:
-    """Whether it may run outside: of this command, so that a yes is none to what a hook makes of the call later."""
+    """Return the id of the question to run this very command outside; a changed command needs another approval."""
     return f"outside-{hashlib.sha256(command.encode()).hexdigest()[:16]}"
 
 

@@ -51,7 +51,7 @@ class ShellPlaces(msgspec.Struct, frozen=True):
     kept: tuple[Path, ...] = ()
 
     def allow(self, word: str, operands: Operands) -> bool:
-        """May a command have this operand?"""
+        """Return True if a command may have this operand."""
         if operands in ("none", "text"):
             return operands == "text"
         try:
@@ -67,7 +67,7 @@ class ShellPlaces(msgspec.Struct, frozen=True):
 
     @property
     def program_folders(self) -> tuple[str, ...]:
-        """Where programs are looked for: in the system's folders, then in those of PATH that no command can write."""
+        """The folders of programs: the system's, then those in PATH that no command can write."""
         roots = [one.resolve() for one in self.roots]
         own = [Path(one).resolve() for one in self.path.split(":") if one.startswith("/")]
         safe = [str(one) for one in own if not any(one.is_relative_to(root) for root in roots)]
@@ -166,7 +166,10 @@ def _fits(usage: ProgramUsage, args: Sequence[str], places: ShellPlaces) -> bool
 
 
 def _is_option(usage: ProgramUsage, word: str, further: Iterator[str]) -> bool:
-    """Is it one of the options, or several letters that are? A value that it wants is taken from the further words."""
+    """Return True for an option, or several one-letter options.
+
+    A value that it needs is taken from the further words.
+    """
     options = usage.options.split()
     if f"{word}:" in options:
         return next(further, None) is not None

@@ -27,7 +27,7 @@ OUT_OF_REACH = re.compile(
 
 
 class ShellSandbox(msgspec.Struct, frozen=True):
-    """What is set, what this machine can hold, and what is read and written besides the roots though it is hidden."""
+    """The settings, the support by this host, and hidden paths that are open beside the roots."""
 
     settings: SandboxSettings
     support: SandboxSupport
@@ -48,7 +48,7 @@ class ShellSandbox(msgspec.Struct, frozen=True):
         return self.settings.mode == "auto" and not self.settings.command and self.support.landlock > 0
 
     def make(self, places: ShellPlaces, is_offline: bool = False) -> CommandSandbox | None:
-        """None where there is none: it is off, or this kernel cannot hold it."""
+        """Return the restrictions of a command; None if the sandbox is off, or not supported by this kernel."""
         if not self.is_there:
             return None
         wanted = self.settings
@@ -62,10 +62,10 @@ class ShellSandbox(msgspec.Struct, frozen=True):
         )
 
     def find_front(self, places: ShellPlaces) -> tuple[str, ...]:
-        """What stands in front of a command: the person's own program.
+        """Return the person's own program to put before a command.
 
         Raises:
-            AgentError: it is not there.
+            AgentError: the program was not found.
         """
         if not self.has_front:
             return ()
@@ -77,10 +77,10 @@ class ShellSandbox(msgspec.Struct, frozen=True):
 
 
 def is_trusted(facts: Mapping[str, Any]) -> bool:
-    """Did an owner or an admin themself cause this turn, and no hook for them?"""
+    """Return True if an owner or an admin caused this turn themself, and no hook for them."""
     return facts.get("role") in TRUSTED_ROLES and not str(facts.get("user_id", "")).startswith(HOOK)
 
 
 def is_refused(output: str) -> bool:
-    """Does a command that failed say that something was out of its reach?"""
+    """Return True if a failed command reports that something was out of its reach."""
     return OUT_OF_REACH.search(output) is not None

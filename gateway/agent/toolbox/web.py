@@ -41,7 +41,7 @@ async def resolve(host: str, port: int) -> Sequence[str]:
 
 
 class PageParser(Protocol):
-    """What makes text of a page, out of the way of everybody else."""
+    """A parser that extracts a page's text in another process."""
 
     async def read_page(self, body: bytes, kind: str, charset: str, limit: int) -> str:
         """At most so many characters of the text. Raises AgentError when it cannot be read."""

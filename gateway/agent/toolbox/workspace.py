@@ -82,7 +82,7 @@ class Workspace(msgspec.Struct, frozen=True):
         return self.change(path, lambda _: content)
 
     def change(self, path: str, make: Callable[[Callable[[], bytes]], bytes]) -> os.stat_result | None:
-        """The same with what `make` makes of the content, which it may read; nobody else changes it meanwhile."""
+        """Write what `make` returns for the content, which it may read; no other task changes the file meanwhile."""
         self._check_may_write(path)
         with self._parent(path, make=True) as (folder, name), _lock_folder(folder, path):
             content, before, mode = make(partial(self.read, path)), None, 0o600
@@ -212,7 +212,7 @@ class Workspace(msgspec.Struct, frozen=True):
 
 @contextmanager
 def _lock_folder(folder: int, path: str) -> Iterator[None]:
-    """Nobody else of ours writes below it meanwhile. A command that holds the lock holds up no more than this."""
+    """Keep our other tasks from writing below a folder. A command that holds the lock delays no more than this."""
     limit = time.monotonic() + LOCK_PATIENCE
     while True:
         try:
@@ -226,7 +226,7 @@ def _lock_folder(folder: int, path: str) -> Iterator[None]:
 
 
 def _find_depth(real: Path, places: Iterable[Path]) -> int:
-    """How deep the nearest of these places lies that holds it; 0: none does."""
+    """Return the depth of the nearest of these places that contains it; 0 if none does."""
     real_places = (Path(os.path.realpath(place)) for place in places)
     return max((len(place.parts) for place in real_places if real.is_relative_to(place)), default=0)
 
@@ -280,7 +280,7 @@ def _translate_errors(path: str) -> Iterator[None]:
 
 
 def _find_in_folder(path: Path, folder: Path) -> Path | None:
-    """What a path of another gateway is in this folder, which ends with the same names there; None: it is elsewhere."""
+    """Return the path in this folder for another gateway's path with the same last names; None if elsewhere."""
     end, parts = folder.parts[-SAME_NAMES:], path.parts
     ends = (at for at in range(SAME_NAMES, len(parts) + 1) if parts[at - SAME_NAMES : at] == end)
     return next((folder.joinpath(*parts[at:]) for at in ends), None)
