@@ -1,10 +1,11 @@
 """Count calls, records, SQL, turns of the loop and memory of the gateway: no busy machine changes these.
 
-`.venv/bin/python -m bench.trips [TREE...] [--scene NAME] [--functions ROW] [--lower]`. Each scene is a real gateway of
-its own, whose model answers at once; see `bench/peers/counted_gateway.py` for what each count is. `bench/bounds.toml`
-has the most that each row may be and, where that is not reached yet, its goal; `tests/test_trips.py` holds the bounds.
-`--functions alone.entries` lists what a row is made of. `--lower` writes the bounds that can be lower. Below the counts
-stands how many functions, files and rooms of `gateway/` a message, a verb and a folder cross.
+`.venv/bin/python -m bench.trips [TREE...] [--scene NAME] [--functions ROW] [--drawing ROW] [--lower]`. Each scene is
+a real gateway of its own, whose model answers at once; see `bench/peers/counted_gateway.py` for what each count is.
+`bench/bounds.toml` has the most that each row may be and, where that is not reached yet, its goal;
+`tests/test_trips.py` holds the bounds. `--functions alone.entries` lists what a row is made of, `--drawing
+alone.entries` draws its rooms in the order in which they are entered. `--lower` writes the bounds that can be lower.
+Below the counts stands how many functions, files and rooms of `gateway/` a message, a verb and a folder cross.
 
 `alone` is the median of 15 messages, each counted until a moment after its answer; `brisk` is 15 of one person without
 a pause, from turn 10 of a conversation on, `long` the same from turn 300 on, beside that; `many` is 16 people at a
@@ -51,6 +52,7 @@ ROUNDS, TURNS_EACH = 3, 8
 SETTLE = 0.2  # seconds after an answer, in which the rest of its message is done
 IDLE, LONG_IDLE = 2.0, 10.0
 HOOKS = 1000
+ENTRIES_A_BLOCK = 25  # in a drawing
 VERBS = ("hooks.list", "status", "keys.list")
 SDKS = ("openai", "httpx2", "pydantic", "mcp", "anthropic")
 COUNTS = (
@@ -395,11 +397,24 @@ def show_crossed(tree: Path) -> None:
         print(f"{row:24}{functions:>24,}{files:>12,}{rooms:>12,}")
 
 
+def draw(found: Mapping[str, int]) -> Iterator[str]:
+    """Yield a line for each room in the order in which it is entered: its weight, and its door."""
+    rooms: dict[str, list[str]] = {}
+    for function in found:
+        rooms.setdefault(room_of(function), []).append(function)
+    for room, functions in rooms.items():
+        files = len({function.partition(":")[0] for function in functions})
+        entries = sum(found[function] for function in functions)
+        weight = f"{files:3} file{'s' * (files > 1):1} {entries:4} {'█' * math.ceil(entries / ENTRIES_A_BLOCK):14}"
+        yield f"{room:12} {weight} {functions[0].removeprefix(f'{room}/')}".rstrip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trees", type=Path, nargs="*", metavar="TREE", default=[ROOT])
     parser.add_argument("--scene", action="append", choices=SCENES, default=[])
     parser.add_argument("--functions", metavar="ROW", help="what the entries of a row are")
+    parser.add_argument("--drawing", metavar="ROW", help="the rooms of a row, in their order")
     parser.add_argument("--lower", action="store_true", help="write the bounds that can be lower")
     options = parse_options(parser, scene=["model"])
     trees = [tree.resolve() for tree in options.trees]
@@ -409,6 +424,7 @@ def main() -> None:
     show(trees, found, read_bounds())
     for name, times in FUNCTIONS.get(options.functions, Counter[str]()).most_common():
         print(f"{times:6}  {name}")
+    print(*draw(FUNCTIONS.get(options.drawing, {})), sep="\n")
     if options.lower:
         lower(found[-1])
 
