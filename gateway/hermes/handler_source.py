@@ -130,16 +130,6 @@ class HandlerSource:
             case _:
                 yield ""
 
-    def find_value(self, name: str) -> ast.expr | None:
-        """The value of a name that is bound once in all of the folder, by a plain assignment."""
-        stores = [node for node in self.nodes if _binds(node, name)]
-        values = [
-            node.value
-            for node in self.nodes
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and node.targets[0] in stores
-        ]
-        return values[0] if len(stores) == len(values) == 1 else None
-
     def _is_own(self, module: str | None) -> bool:
         return (module or "").partition(".")[0] in self._own_modules
 
@@ -149,15 +139,6 @@ def is_word(node: ast.AST, word: str) -> bool:
     match node:
         case ast.Attribute(attr=said) | ast.Constant(value=said) | ast.Name(id=said):
             return said == word
-    return False
-
-
-def _binds(node: ast.AST, name: str) -> bool:
-    match node:
-        case ast.Name(id=bound, ctx=ast.Store()) | ast.arg(arg=bound):
-            return bound == name
-        case ast.alias(name=imported, asname=bound):
-            return (bound or imported) == name
     return False
 
 

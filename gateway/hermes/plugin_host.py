@@ -22,9 +22,9 @@ from gateway.dispatcher.commands import Command, CommandResult, RunCommand
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.errors import AgentError, BudgetRefusal, Conflict, HookError, ModelError
 from gateway.events import Pause
-from gateway.hermes.override_source import ANY_TOOL, is_same_tool
 from gateway.hermes.plugin.arguments import as_openai_messages
 from gateway.hermes.plugin.plugin_context import OVERRIDE_OPTION
+from gateway.hermes.plugin_manifest import ANY_TOOL
 from gateway.hermes.session_list import entry_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
 from gateway.hermes.shim.tool_results import TOOL_RESULTS, Ending, read_override, show_result
@@ -166,6 +166,11 @@ class Plugins:
             return await self._runner(hook.name, command)(call)
 
         return run
+
+
+def is_same_tool(tool: str, name: str) -> bool:
+    """Whether this tool of ours is what a plugin means by that name."""
+    return name in (tool, ANY_TOOL, HERMES_TOOLS.describe_name(tool))
 
 
 def _may_override(version: HookVersion | None) -> bool:

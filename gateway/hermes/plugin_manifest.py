@@ -14,7 +14,6 @@ import msgspec
 from gateway.hermes.callback_source import can_guard
 from gateway.hermes.config import get_items, get_text
 from gateway.hermes.imports import find_former_packages, select_imports
-from gateway.hermes.override_source import find_overrides
 from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.plugin.open_calls import MIDDLEWARE
@@ -44,6 +43,8 @@ PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "to
 
 _LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
 _READS_ENVIRON = re.compile(rb"\b(environ|getenv|environs|decouple|dotenv_values|get_env_value)\b")
+ANY_TOOL = "*"
+_TOOL_NAME = re.compile(rb"""\bregister_tool\b(?:\(\s*(?:name\s*=\s*)?["']([^"']+)["']\s*[,)])?""")
 _COMMAND_NAME = re.compile(rb"""register_command\(\s*(?:name\s*=\s*)?["']/?([\w-]+)["']""")
 
 
@@ -116,6 +117,15 @@ def find_files(source: bytes) -> tuple[str, ...]:
     )
 
 
+def find_overrides(source: bytes) -> tuple[str, ...]:
+    """Name the tools, ours or Hermes's, that it may take the place of, where somebody allowed it to do that.
+
+    While the plugin is not up, these tools wait for it or are refused: a text that hides a name may mean any tool.
+    """
+    names = [found[1].decode(errors="replace") if found[1] else ANY_TOOL for found in _TOOL_NAME.finditer(source)]
+    return tuple(dict.fromkeys(names)) or (ANY_TOOL,)
+
+
 def find_environment_names(source: bytes) -> tuple[str, ...]:
     """The variables that it may read: all names in capitals, where it reads any."""
     if not _READS_ENVIRON.search(source):
@@ -156,7 +166,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         files=find_files(text),
         callbacks=tuple(sorted({*seen.names, *(row.name for row in rows if seen.place)})),
         commands=tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
-        overrides=find_overrides(code),
+        overrides=find_overrides(join_python_files(code)),
         former=find_former_packages(manifest.folder, manifest.entry, sources),
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hermes.override_source import ANY_TOOL, find_overrides
+from gateway.hermes.plugin_manifest import ANY_TOOL, find_overrides
 from gateway.testing import GatewayProcess
 from tests.hermes.test_plugins import last_result, wants
 
@@ -158,9 +158,10 @@ def test_whose_own_check_says_no_leaves_no_shell_behind(tmp_path: Path) -> None:
     ("source", "names"),
     [
         ('ctx.register_tool("terminal", "t", {}, f, override=True)', ("terminal",)),
-        ('NAME = "terminal"\nctx.register_tool(NAME, "t", {}, f, override=True)', ("terminal",)),
+        ('NAME = "terminal"\nctx.register_tool(NAME, "t", {}, f, override=True)', (ANY_TOOL,)),
+        ('ctx.register_tool("ter" + "minal", "t", {}, f, override=True)', (ANY_TOOL,)),
         ('ctx.register_tool(name="patch", toolset="t", schema={}, handler=f, override=flag)', ("patch",)),
-        ('ctx.register_tool("moon", "t", {}, f)\nctx.register_tool("sun", "t", {}, f, override=False)', ()),
+        ('ctx.register_tool("moon", "t", {}, f)\nctx.register_tool("sun", "t", {}, f)', ("moon", "sun")),
         ('for name in NAMES:\n    ctx.register_tool(name, "t", {}, f, override=True)', (ANY_TOOL,)),
         ('ctx.register_tool("moon", **more)', ("moon",)),
         ("ctx.register_tool(*facts)", (ANY_TOOL,)),
@@ -171,4 +172,4 @@ def test_whose_own_check_says_no_leaves_no_shell_behind(tmp_path: Path) -> None:
     ],
 )
 def test_what_its_source_shows(source: str, names: tuple[str, ...]) -> None:
-    assert find_overrides({"__init__.py": source.encode()}) == names
+    assert find_overrides(source.encode()) == names
