@@ -169,7 +169,7 @@ class Plugins:
 
 
 def is_same_tool(tool: str, name: str) -> bool:
-    """Whether this tool of ours is what a plugin means by that name."""
+    """Tell if a plugin means this tool of ours by that name."""
     return name in (tool, ANY_TOOL, HERMES_TOOLS.describe_name(tool))
 
 

@@ -118,9 +118,9 @@ def find_files(source: bytes) -> tuple[str, ...]:
 
 
 def find_overrides(source: bytes) -> tuple[str, ...]:
-    """Name the tools, ours or Hermes's, that it may take the place of, where somebody allowed it to do that.
+    """Return the names under which a plugin registers tools; a name that the text hides may be any tool's.
 
-    While the plugin is not up, these tools wait for it or are refused: a text that hides a name may mean any tool.
+    These tools wait for a plugin that may replace them, and are refused if it does not come up.
     """
     names = [found[1].decode(errors="replace") if found[1] else ANY_TOOL for found in _TOOL_NAME.finditer(source)]
     return tuple(dict.fromkeys(names)) or (ANY_TOOL,)

@@ -254,19 +254,13 @@ class FolderHooks:
 
     async def info(self, name: str) -> HookInfo:
         """Raises HookError when there is no such hook."""
-        hook = await self._find(name)
+        hook = await _find_fresh_hook(self._set, name)
         dead = len(await self._letters.list_owed_to(hook.store_name)) if self._letters else 0
         called, offered = group_by_label(self._set.hooks), group_by_content(self._set.plugins)
         found = _status_of(hook, await _read_owed(hook), dead, called, offered)
         (weighed,) = await add_memory([found])
         known = msgspec.structs.asdict(weighed)
         return HookInfo(**known, stored_as=hook.store_name, given=hook.calls.record.given)
-
-    async def _find(self, name: str) -> FolderHook:
-        """Find the hook; a folder that came a moment ago is looked at now. HookError: no such hook."""
-        if not (self._set.hooks.keys() & {name, PLUGIN_PREFIX + name}):
-            await self._set.refresh(_check_hook(self._set, name).name)
-        return _find_hook(self._set.hooks, name)
 
     async def kept(self, name: str) -> dict[str, Any]:
         """What this hook keeps in its store."""
@@ -345,7 +339,7 @@ class FolderHooks:
 
     async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> HookTrial:
         """Tell the hook, as it runs, of one event. HookError: no such hook."""
-        hook = await self._find(name)
+        hook = await _find_fresh_hook(self._set, name)
         if hook.current is None or hook.current.manifest is None or hook.process.state in CLOSED_STATES:
             raise HookError(f"{name} is {hook.process.state}: {hook.process.reason}")
         sample = make_event(event, fields)
@@ -384,6 +378,13 @@ def _check_hook(there: FolderSet, name: str) -> HookVersion:
         _find_hook(there.hooks, name)
         raise HookError(f"the folder of {name} is gone")
     return version
+
+
+async def _find_fresh_hook(there: FolderSet, name: str) -> FolderHook:
+    """Find the hook; a folder that came a moment ago is looked at now. HookError: no such hook."""
+    if not (there.hooks.keys() & {name, PLUGIN_PREFIX + name}):
+        await there.refresh(_check_hook(there, name).name)
+    return _find_hook(there.hooks, name)
 
 
 def _find_hook(hooks: Mapping[str, FolderHook], name: str) -> FolderHook:
