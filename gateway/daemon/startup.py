@@ -295,7 +295,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     if "lanes" in nodes.roles:
         yield Part("lanes", turns.lanes.run)
         yield Part("signs of turns", turns.signs.run)
-    yield LeasePart("reminders", turns.dispatcher.reminders.run, nodes, TENDING)
+    yield LeasePart("reminders", partial(turns.dispatcher.reminders.run, turns.lanes.accept), nodes, TENDING)
     yield Part("events of others", gateway.presence.event_relay.run)
     yield Part("hooks that wait", turns.hook_requests.waiting.run)
     yield LeasePart("approvals", turns.dispatcher.approvals.run, nodes, TENDING)

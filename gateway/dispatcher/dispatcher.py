@@ -47,10 +47,11 @@ from gateway.dispatcher.pairing_commands import CODE_REPLY
 from gateway.dispatcher.question_places import make_answer_buttons
 from gateway.dispatcher.question_rights import list_refusals
 from gateway.dispatcher.question_text import show_question, to_markdown
-from gateway.dispatcher.reminders import REMINDER, Reminders, TurnChat
+from gateway.dispatcher.reminders import REMINDER, Reminders
 from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.dispatcher.tool_approvals import TurnApprovals, approvals_of
 from gateway.dispatcher.tool_progress import ShownAnswer, ToolProgress
+from gateway.dispatcher.turn_chat import TurnChat
 from gateway.dispatcher.turn_signs import TurnSign, TurnSigns, find_end_state
 from gateway.dispatcher.voice_answers import VoiceAnswers
 from gateway.events import Pause, Question
@@ -101,7 +102,7 @@ class Dispatcher:
         heard: HeardMessages,
     ) -> None:
         self.lanes = make_lanes(self.work, self.note_claim)
-        self.reminders = Reminders(context.engine, self.lanes.accept, ahead=context.engine.clock.calculate_difference)
+        self.reminders = Reminders(context.engine, ahead=context.engine.clock.calculate_difference)
         self.approvals = ApprovalRequests(context, self.lanes)
         self.questions = OpenQuestions(context, self.lanes, self.approvals)
         self.voice_answers = VoiceAnswers(context)

@@ -1,6 +1,4 @@
-"""Acts of the agent's tools in the chat of their turn: send a text, a file, a poll or a place, or set a reminder.
-
-A reminder is a record of the journal, and becomes a message to the agent when it is due.
+"""Reminders: each is a record of the journal, and becomes a message to the agent when it is due.
 
 It comes in the name of the person for whom it was set, with their rights at that time, or, if a hook's task set it,
 with the rights of that task. Its author is `job`. It has an id of its own, so that it comes once, even if the gateway
@@ -10,8 +8,7 @@ are due by the journal's clock, so setting the wall clock does not shift them.
 
 import dataclasses
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias
 
 import anyio
@@ -19,16 +16,11 @@ import anyio.abc
 import msgspec
 from msgspec.structs import replace
 
-from gateway.dispatcher.context import DispatcherContext
 from gateway.engine.interface import Engine, NewRecord
-from gateway.errors import AdapterError, AgentError
-from gateway.lanes.turn import LaneTurn
-from gateway.messages.authors import can_send, find_hook
-from gateway.messages.message import Address, Message, MessageKind, Reply, attachment_from
-from gateway.messages.parts import Location, MessagePart, Poll, add_words
+from gateway.errors import AgentError
+from gateway.messages.message import Address, Message, MessageKind
 from gateway.records import records, subjects
 from gateway.roles import Role
-from gateway.threads import run_in_thread
 
 OWNER = "gateway/reminders"  # no hook has such a name: a folder's name contains no slash
 MOST_OF_ONE = 50
@@ -57,7 +49,6 @@ class Reminders(msgspec.Struct, eq=False):
     """All reminders. They come while `run` runs."""
 
     engine: Engine
-    accept: AcceptMessage
     clock: Callable[[], float] = time.time
     ahead: Callable[[], float] = float
 
@@ -83,15 +74,17 @@ class Reminders(msgspec.Struct, eq=False):
             return False
         return bool(await self.engine.purge(subjects.hook_store_subject_of(OWNER, number)))
 
-    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(
+        self, accept: AcceptMessage, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
         """Send reminders until cancelled. Any node may set one; this node sends it."""
         added = await self.engine.tail(subjects.hook_store_subject_of(OWNER))
         task_status.started()
         while True:
-            with anyio.move_on_after(min(await self.look(), LOOK_PAUSE)):
+            with anyio.move_on_after(min(await self.look(accept), LOOK_PAUSE)):
                 await anext(added, None)
 
-    async def look(self) -> float:
+    async def look(self, accept: AcceptMessage) -> float:
         """Send due reminders; return the seconds until the next one."""
         for one in await self._all():
             if (left := one.at - one.ahead - (self.clock() - self.ahead())) > 0:
@@ -101,7 +94,7 @@ class Reminders(msgspec.Struct, eq=False):
             name, key = f"{REMINDER}{one.id}", one.session_key
             message = Message(name, one.address, one.user_id, text, kind=kind, session=key, role=one.role)
             message = dataclasses.replace(message, person=one.person, is_job=True)
-            await self.accept(message, one.session_key)
+            await accept(message, one.session_key)
             await self.engine.purge(subjects.hook_store_subject_of(OWNER, one.id))
         return LOOK_PAUSE
 
@@ -109,68 +102,3 @@ class Reminders(msgspec.Struct, eq=False):
         found = records.read_all(self.engine, subjects.hook_store_subject_of(OWNER), records.StoredValue)
         kept = {one.key: msgspec.convert(one.value, Reminder) async for _, one in found}
         return sorted(kept.values(), key=lambda one: one.at - one.ahead)
-
-
-class TurnChat(msgspec.Struct, eq=False):
-    """Sends texts for a turn: each is part of the turn's step in the journal, and sent once, however often the turn
-    runs.
-    """
-
-    turn: LaneTurn
-    message: Message
-    role: Role
-    context: DispatcherContext
-    reminders: Reminders
-
-    async def say(self, text: str, to: str, key: str) -> str:
-        """Send a text here, or to another place.
-
-        Raises:
-            AgentError: the place was not found, or the author of the turn may not send there.
-        """
-        author = self.message.author
-        if to and not can_send(author, self.context.agents.find_limits(find_hook(author)).uses):
-            helps = "; `uses: [send]` in its HOOK.yaml allows it" if find_hook(author) else ""
-            raise AgentError(f"this turn was begun by `{author}` and sends nothing to other chats{helps}")
-        try:
-            address = self.context.places.resolve_destination(to) if to else self.message.address
-        except AdapterError as error:
-            raise AgentError(str(error)) from None
-        await self.turn.say(Reply(f"{self.turn.turn_id}:say:{key}", address, text, role=self.role))
-        return "It is being sent."
-
-    async def send_file(self, path: Path, caption: str, key: str) -> str:
-        """Send a file here; the same call sends it once, however often its turn runs.
-
-        Raises:
-            AgentError: the file is gone.
-        """
-        try:
-            file = await run_in_thread(attachment_from, path)
-        except OSError as error:
-            raise AgentError(f"{path.name}: {error.strerror}") from None
-        reply = Reply(f"{self.turn.turn_id}:file:{key}", self.message.address, caption, (file,), role=self.role)
-        await self.turn.say(await self.context.files.shared.share(reply, self.turn.session.key))
-        return f"{file.name} ({file.size:,} bytes) is being sent."
-
-    async def send_part(self, part: Poll | Location, key: str) -> str:
-        """Send a part here; the same call sends it once, however often its turn runs."""
-        name, text = f"{self.turn.turn_id}:part:{key}", add_words("", (part,))
-        await self.turn.say(Reply(name, self.message.address, text, role=self.role, parts=(part,)))
-        return "It is being sent."
-
-    def can_show(self, kind: type[MessagePart]) -> bool:
-        return self.context.chats.can_show(self.message.address, kind)
-
-    async def remind(self, text: str, at: float, key: str) -> str:
-        number = subjects.token_of(f"{self.turn.turn_id}/{key}")[:6]
-        key_, address = self.turn.session.key, self.message.address
-        role, person = self.message.role, self.message.person
-        await self.reminders.add(Reminder(number, at, text, key_, address, self.message.user_id, role, person))
-        return number
-
-    async def list_reminders(self) -> Sequence[tuple[str, float, str]]:
-        return [(one.id, one.at, one.text) for one in await self.reminders.of(self.turn.session.key)]
-
-    async def forget(self, number: str) -> bool:
-        return await self.reminders.remove(self.turn.session.key, number)

@@ -24,7 +24,8 @@ from gateway.daemon.verb_table import VERBS
 from gateway.dispatcher.chat_commands import BUILT_IN, CommandCall
 from gateway.dispatcher.commands import Command, CommandResult, CommandTable
 from gateway.dispatcher.hook_requests import HookRequests
-from gateway.dispatcher.reminders import REMINDER, TurnChat
+from gateway.dispatcher.reminders import REMINDER
+from gateway.dispatcher.turn_chat import TurnChat
 from gateway.errors import AgentError, HookError
 from gateway.hermes.plugin_host import PluginGrants
 from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS
