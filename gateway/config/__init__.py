@@ -1,5 +1,6 @@
-"""Where a gateway lives and how it is to behave: `home` names its files, `guard` judges them, `settings` is the shape
-of the configuration, `loading` fills it from the command line, the environment, credentials, `.env` and `config.yaml`.
+"""The places of a gateway and its configuration.
 
-The environment of the process is read here alone.
+`home` names its files, `guard` judges them, `settings` is the shape of the configuration, and `loading` fills it from
+the command line, the environment, credentials, `.env` and `config.yaml`. Only this room reads the environment of the
+process.
 """

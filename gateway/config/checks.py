@@ -1,6 +1,6 @@
-"""What a type cannot say: ids that are ids, names that mean something, tokens where a network is switched on.
+"""Checks of settings that a type cannot express: valid ids, names that exist, tokens for networks that are switched on.
 
-Each check looks at the settings and at the tree that they came from, so that it can say where.
+Each check looks at the settings and at the tree that they came from, so that a finding has its place.
 """
 
 import re
@@ -50,7 +50,7 @@ def find_invalid_ids(
 
 
 def check_settings(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:
-    """What is wrong with settings that are each right by themselves."""
+    """Yield the faults of settings that are each valid by themselves."""
     yield from _check_zone(settings.gateway.timezone, tree)
     yield from _check_models(settings, tree)
     yield from _check_agents(settings, tree)
@@ -68,14 +68,14 @@ def check_settings(settings: Settings, tree: YamlNode, schema: SettingsSchema) -
 
 
 def find_open_networks(settings: Settings, place: SourceLocation) -> Iterator[Finding]:
-    """Those on which everybody may speak; `place` is where that is said."""
+    """Yield the networks on which everybody may speak; `place` is where the setting that says so was written."""
     for network in settings.access.everybody:
         what = f"everybody on {network} may speak to the gateway"
         yield Finding(place, what, "list ids under `access.users` instead", "warning")
 
 
 def _check_groups(access: AccessSettings, tree: YamlNode, platforms: Mapping[str, PlatformSpec]) -> Iterator[Finding]:
-    """People of groups are named by ids that never change, and are in one group each."""
+    """Check that groups name people by ids that never change, and that each person is in one group only."""
     patterns = {name: spec.user_id for name, spec in platforms.items()} | {"web": _WEB_NAME}
     seen: dict[str, str] = {}
     for name, group in access.groups.items():
@@ -134,7 +134,7 @@ def _check_zone(name: str, tree: YamlNode) -> Iterator[Finding]:
 
 
 def _check_web(web: WebSettings, tree: YamlNode) -> Iterator[Finding]:
-    """A port that others could reach wants TLS, or a proxy that has it."""
+    """Check that a port that others can reach has TLS, or a proxy that has it."""
 
     def find(key: str, what: str, remedy: str) -> Finding:
         return Finding(_find_nearest_place(tree, ("web", *key.split(".", 1))), f"`web.{key}` {what}", remedy)
@@ -161,7 +161,7 @@ def _check_web(web: WebSettings, tree: YamlNode) -> Iterator[Finding]:
 
 
 def _check_webhooks(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
-    """An address that can be written, a template that can be filled, and nothing that only counts beside one."""
+    """Check the addresses and templates of webhooks, and that no setting lacks the one it depends on."""
     for name, webhook in settings.webhooks.items():
         path = ("webhooks", name)
         if not WEBHOOK_NAME.fullmatch(name):
@@ -184,7 +184,7 @@ def _check_webhooks(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
 def _check_webhook_places(
     settings: Settings, tree: YamlNode, platforms: Mapping[str, PlatformSpec]
 ) -> Iterator[Finding]:
-    """The answer of a webhook's agent goes to a network that there is, or nobody ever sees it."""
+    """Check that a webhook's agent answers to a known network; any other answer would be lost."""
     known = {*platforms, "terminal", "web", "home", "agent"}
     for name, webhook in settings.webhooks.items():
         network = webhook.session.partition(":")[0]
@@ -195,7 +195,7 @@ def _check_webhook_places(
 
 
 def _find_identity_faults(web: WebSettings) -> Iterator[tuple[str, str, str]]:
-    """Who says who somebody is, and to whom that is believed: the setting, what is wrong with it, what is right."""
+    """Yield each fault of the settings that identify people behind a proxy: the setting, its fault and the remedy."""
     if web.identity and not web.trusted_proxies:
         remedy = "set `web.trusted_proxies` to the address of the proxy that writes it: nobody else is believed"
         yield "identity", "stands without `trusted_proxies`", remedy
@@ -241,7 +241,10 @@ def _check_models(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
 
 
 def _check_key(model: ModelSettings, tree: YamlNode, path: tuple[str, ...]) -> Iterator[Finding]:
-    """An endpoint of one's own may want no key; and where the gateway is started, there may be one after all."""
+    """Warn about a provider's own endpoint without a key; an endpoint of your own may not need one.
+
+    It is only a warning: the environment in which the gateway starts may hold the key.
+    """
     offer = PROVIDERS.get(model.provider)
     if offer and offer.key_variable and model.base_url == offer.base_url and not model.api_key:
         what = f"`{'.'.join(path)}` has no key for {model.provider}"
@@ -249,7 +252,7 @@ def _check_key(model: ModelSettings, tree: YamlNode, path: tuple[str, ...]) -> I
 
 
 def _check_voice(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
-    """The models that transcribe and speak are of endpoints that may have ears and a mouth."""
+    """Check that the models that transcribe and speak belong to providers that can handle audio."""
     voice = settings.voice
     for part, name in (("transcribe", voice.transcribe.model), ("speak", voice.speak.model)):
         path = ("voice", part, "model")
@@ -303,7 +306,7 @@ def _check_chats(settings: Settings, tree: YamlNode, platforms: Mapping[str, Pla
 
 
 def _check_platforms(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:
-    """A network that is switched on lacks a token, or has one of several."""
+    """Check that a network that is switched on has all its tokens, and that no network has only some of them."""
     for one in list_accounts(settings.platforms):
         section, name = one.settings, to_printable(one.name)
         if section.is_called and section.enabled is not False and (why := _why_not_called(settings)):
@@ -358,7 +361,7 @@ def _check_accounts(settings: Settings, tree: YamlNode, schema: SettingsSchema) 
 
 
 def _find_nearest_place(tree: YamlNode, path: tuple[str, ...]) -> SourceLocation:
-    """The place of what stands under these keys, or of what stands nearest above."""
+    """Find the place of the node at this path, or of its nearest parent."""
     for length in range(len(path), 0, -1):
         node = find_node(tree, path[:length])
         if node is not None:
@@ -367,7 +370,10 @@ def _find_nearest_place(tree: YamlNode, path: tuple[str, ...]) -> SourceLocation
 
 
 def _make_unknown_name_finding(tree: YamlNode, path: tuple[str, ...], known: Iterable[str]) -> Finding:
-    """A setting that names what nobody defined. The name is not repeated: it may be a value in the wrong place."""
+    """Make a finding for a setting that refers to an undefined name.
+
+    The name is not repeated: it may be a secret in the wrong place.
+    """
     listed = ", ".join(f"`{to_printable(one)}`" for one in sorted(known)) or "none"
     what = f"`{to_printable('.'.join(path), 200)}` names what is not there"
     return Finding(_find_nearest_place(tree, path), what, f"define it, or use one of those there are: {listed}")

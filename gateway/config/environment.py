@@ -1,6 +1,6 @@
-"""What is set outside the file: the process's environment, systemd's credentials, and `.env`, in that order.
+"""Values from outside the file: the process's environment, systemd's credentials, and `.env`, in that order.
 
-Each value comes with its place, and an empty one counts as none. The environment itself is never changed.
+Each value comes with its place, and an empty value counts as unset. The environment itself is never changed.
 """
 
 import io
@@ -57,12 +57,12 @@ def read_environment(environ: Mapping[str, str], env_file: Path) -> Environment:
 
 
 def expand_references(text: str, environ: Mapping[str, str]) -> str:
-    """`${NAME}` and `${NAME:-otherwise}` replaced; a name that is not set becomes nothing."""
+    """Replace `${NAME}` and `${NAME:-otherwise}` in the text; a name that is not set becomes an empty text."""
     return _REFERENCE.sub(lambda found: environ.get(found[1]) or found[2] or "", text)
 
 
 def find_references(text: str) -> list[str]:
-    """The names that a text needs: those without an `otherwise`."""
+    """List the names that a text needs: those without an `otherwise`."""
     return [found[1] for found in _REFERENCE.finditer(text) if found[2] is None]
 
 

@@ -21,12 +21,12 @@ def describe(text: str, **bounds: Any) -> Meta:
 
 
 def is_reloadable(kind: inspect.Type) -> bool:
-    """Does a change of this setting, or of all in this section, come into force by a reload?"""
+    """Return True if a reload applies a change of this setting, or of the whole section."""
     return isinstance(kind, inspect.Metadata) and bool((kind.extra or {}).get("reloadable"))
 
 
 class Secret:
-    """One secret; false where there is none."""
+    """A secret text, which is false when it is empty."""
 
     __slots__ = ("_value",)
 

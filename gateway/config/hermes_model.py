@@ -25,13 +25,13 @@ class HermesModel(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """What stands in our config.yaml where it is used."""
+        """The line for our config.yaml that selects this model."""
         address = f", base_url: {self.base_url}" if self.base_url else ""
         return f"model: {{provider: {self.provider}, name: {self.name}{address}}}"
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What stands in `.env` where it is used."""
+        """The variables for `.env` that select this model."""
         named = {
             "GATEWAY_MODEL_PROVIDER": self.provider,
             "GATEWAY_MODEL_NAME": self.name,
@@ -41,7 +41,7 @@ class HermesModel(msgspec.Struct, frozen=True):
 
 
 def find_hermes_model(path: Path) -> HermesModel | None:
-    """The model that Hermes's configuration names; None where there is no such file, or nothing that we could use."""
+    """Return the model that Hermes's configuration names, or None without such a file or a model that we can use."""
     if not path.is_file():
         return None
     root = read_yaml(path, FILE_LIMIT).root
@@ -63,7 +63,7 @@ def find_hermes_model(path: Path) -> HermesModel | None:
 
 
 def point_to_hermes_model(path: Path, config: Path) -> list[Finding]:
-    """What to write where Hermes's model is to answer here too."""
+    """Return a finding that says how to use Hermes's model here too."""
     found = find_hermes_model(path)
     if found is None:
         return []
@@ -72,11 +72,11 @@ def point_to_hermes_model(path: Path, config: Path) -> list[Finding]:
 
 
 def _choose_provider(named: str, name: str, base_url: str) -> str:
-    """Ours for Hermes's word; where that leaves it open, the address says it, or the shape of the name."""
+    """Return our provider for Hermes's word; an ambiguous word is resolved by the address or the shape of the name."""
     if named in PROVIDERS:
         return named
     if host := urlsplit(base_url).hostname:
-        # Of several that run on this machine the address does not tell which one is meant.
+        # Several providers run on this machine, so a local address identifies none of them.
         by_host = {urlsplit(PROVIDERS[one].base_url).hostname: one for one in ("openrouter", "openai", "anthropic")}
         return by_host.get(host, OTHER_PROVIDER)
     return "openrouter" if named in ("", "auto") and "/" in name else ""

@@ -1,6 +1,6 @@
-"""The home of one gateway: what lies where. All that we write lies in `<home>/hermes-gateway/`; the rest is Hermes's.
+"""The home of one gateway: the paths of its files. We write only in `<home>/hermes-gateway/`; the rest is Hermes's.
 
-Light on purpose: every command needs it, before anything else.
+The module imports little on purpose: every command needs it before anything else.
 """
 
 import os
@@ -18,16 +18,15 @@ SHARED_TEMPORARY = Path("/tmp")  # noqa: S108 - one place for all who look; what
 
 
 def get_process_environment() -> dict[str, str]:
-    """A copy of the environment that this process was started with: the one place where it is read."""
+    """Return a copy of the environment that this process was started with. Only this function reads it."""
     return dict(os.environ)  # noqa: TID251 - this is that place
 
 
 def find_home(environ: Mapping[str, str], chosen: str = "") -> "Home":
-    """The home that was chosen on the command line, else HERMES_HOME, else `~/.hermes`.
+    """Return the home that was chosen on the command line, else HERMES_HOME, else `~/.hermes`.
 
-    Raises:
-        ConfigError: HERMES_HOME is no absolute path, and so would mean another place in every directory; or the path
-            is not UTF-8, which nothing that we write down could name.
+    Raises: ConfigError: HERMES_HOME is no absolute path, and so would mean another place in every directory; or the
+    path is not UTF-8, which nothing that we write down could name.
     """
     person = environ.get("HOME") or str(Path.home())
     named = environ.get("HERMES_HOME", "")
@@ -46,7 +45,7 @@ def find_home(environ: Mapping[str, str], chosen: str = "") -> "Home":
 
 
 def _find_runtime_directory(environ: Mapping[str, str]) -> Path | None:
-    """The user's directory for sockets; also found by those that were started without it (cron, sudo, ssh)."""
+    """Return the user's directory for sockets, also for processes started without the variable (cron, sudo, ssh)."""
     for named in (environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{os.geteuid()}"):
         if named.startswith("/") and is_private(Path(named)):
             return Path(named)
@@ -54,7 +53,7 @@ def _find_runtime_directory(environ: Mapping[str, str]) -> Path | None:
 
 
 def is_private(path: Path) -> bool:
-    """Whether it is a directory of ours, no link, that nobody else may enter."""
+    """Return True for a real directory, no link, that is ours and that no other user may enter."""
     try:
         found = path.lstat()
     except OSError:
@@ -80,7 +79,7 @@ class Home:
         self.own_folder = ours = root / OWN_FOLDER
         self.config = ours / "config.yaml"
         self.journal = ours / "journal.db"
-        self.search = ours / "search.db"  # made from the journal, and can be made anew
+        self.search = ours / "search.db"  # made from the journal, and can be rebuilt
         self.logs = ours / "logs"
         self.log = self.logs / "gateway.log"
         self.hook_logs = self.logs / "hooks"
@@ -94,7 +93,7 @@ class Home:
         self.shared_files = ours / "files.shared"  # is there when all of them are with the servers, too
         self.folders = ours / "folders"  # what of the agents' folders all gateways have
         self.memory = ours / "memory"  # what people had the agent remember
-        self.unreadable = ours / "unreadable"  # what networks sent and nobody could read
+        self.unreadable = ours / "unreadable"  # messages of networks that could not be parsed
         self.context_copies = ours / "context"  # what context files said before commands ran
         self.voice = ours / "voice"  # what programs that speak are writing now
         self.backups = ours / "backups"
@@ -112,16 +111,16 @@ class Home:
 
     @property
     def own_places(self) -> list[Path]:
-        """All that is named above in our own folder. A place that is new is among them, whoever forgets to say so."""
+        """All paths of this class in our own folder. They are collected, so that a new one cannot be forgotten."""
         named = (path for path in vars(self).values() if isinstance(path, Path) and self.own_folder in path.parents)
         return [*named, self.socket, self.turn_marks]
 
     @property
     def socket(self) -> Path:
-        """The control socket: in our directory, or, where that makes too long a name, in a runtime directory.
+        """The control socket: in our directory, or in a runtime directory if its path would be too long there.
 
-        The name depends on the home alone, and where there already is a socket, that one is it: so the gateway and
-        its commands agree, though one may have been started by systemd and the other by cron.
+        The name depends on the home alone, and an existing socket takes precedence: so the gateway and its commands
+        agree, even if systemd started one and cron the other.
         """
         near = self.own_folder / "control.sock"
         if len(os.fsencode(near)) <= LONGEST_SOCKET:
@@ -131,9 +130,10 @@ class Home:
 
     @property
     def turn_marks(self) -> Path:
-        """Whose code runs, for whoever starts after a crash: in memory, where there is a runtime directory.
+        """The file that names the hooks whose code is running, read by the next start after a crash.
 
-        A disk that does not answer would hold up the whole gateway with each mark.
+        It is in memory if there is a runtime directory. A disk that does not answer would hold up the whole gateway
+        with each mark.
         """
         if self._runtime is None:
             return self.own_folder / "turn-marks"
@@ -151,5 +151,5 @@ class Home:
         return [directory / f"{self._checksum}.sock" for directory in directories]
 
     def path(self, written: str) -> Path:
-        """A path as a person wrote it in the configuration: `~` is theirs, and what is relative begins at the home."""
+        """Resolve a path of the configuration: `~` is the user's, and a relative path begins at the gateway's home."""
         return self.root / Path(written).expanduser()

@@ -1,8 +1,16 @@
-"""From all sources to one frozen configuration: the command line counts most, then the environment, systemd's
-credentials, `.env`, `config.yaml`, and last the defaults. Each value knows where it came from.
+"""One frozen configuration from all sources.
 
-All sources become one tree, so that a value is checked and found fault with in the same way wherever it stands. What is
-wrong is collected; `load_configuration` refuses to go on with an error, `read_configuration` tells all.
+The command line counts most, then the environment, systemd's credentials, `.env`, `config.yaml`, and last the defaults.
+Each value has its origin.
+
+  command line ─┐
+  environment ──┤                ┌── `schema`: which settings exist
+  credentials ──┼─ `merge` ── one tree ── `bind` ── settings ── `checks` ── Configuration
+  .env ─────────┤                                    └── findings, each with its place ──┘
+  config.yaml ──┘
+
+All sources become one tree, so that every value is checked alike, wherever it comes from. Findings are collected:
+`load_configuration` raises an error for the serious ones, `read_configuration` returns all of them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,10 +61,9 @@ class Configuration:
 def load_configuration(
     schema: SettingsSchema, home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _EMPTY
 ) -> Configuration:
-    """The configuration of a home. `chosen` holds what the command line sets: `logs.level` -> `debug`.
+    """Return the configuration of a home. `chosen` holds the options of the command line: `logs.level` -> `debug`.
 
-    Raises:
-        ConfigError: something is wrong; the message has every finding, each in a line of its own.
+    Raises: ConfigError: something is wrong; the message has every finding, each in a line of its own.
     """
     configuration, findings = read_configuration(schema, home, environ, chosen)
     if configuration is None:
@@ -69,7 +76,7 @@ def load_configuration(
 def read_configuration(
     schema: SettingsSchema, home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _EMPTY
 ) -> tuple[Configuration | None, list[Finding]]:
-    """The configuration, or None where a finding is an error; and all findings. Nothing is made or changed."""
+    """Return the configuration and all findings; after an error, None and the findings. No file is changed."""
     findings = list(check_home(home))
     outside = read_environment(environ, home.env)
     findings += outside.findings
@@ -114,7 +121,7 @@ def _read_file(home: Home) -> YamlDocument:
 
 
 def _find_emptied(home: Home) -> Iterator[Finding]:
-    """A file of 0 bytes is what lost power leaves of one that was just written."""
+    """Warn about a file of 0 bytes, which lost power leaves of one that was just written."""
     with suppress(OSError):
         if home.config.stat().st_size == 0:
             what = "it has 0 bytes, so the defaults are in effect"
@@ -124,8 +131,9 @@ def _find_emptied(home: Home) -> Iterator[Finding]:
 def _bind_settings(
     schema: SettingsSchema, tree: YamlNode, outside: Environment, findings: list[Finding]
 ) -> tuple[Settings | None, YamlNode]:
-    """The settings in the tree. What Hermes's variables hold may be right for Hermes: where it is not for us, it is
-    passed over with a warning.
+    """Bind the tree to the settings.
+
+    A value of one of Hermes's variables may be valid for Hermes alone: it is then ignored with a warning.
     """
     settings, wrong = bind(tree, schema.settings)
     foreign = {

@@ -8,7 +8,7 @@ from gateway.yaml_source.tree import SourceLocation, YamlMapping, YamlNode, Yaml
 
 
 def node_of(value: SourcedValue, shape: Shape) -> YamlNode:
-    """A value from outside as the file would write it; a list is separated by commas."""
+    """Convert a value from outside into a node, as the file would hold it; commas separate the items of a list."""
     if shape == "flag":
         return YamlScalar(value.place, {"1": "true", "0": "false"}.get(value.text, value.text))
     if shape == "text":
@@ -18,7 +18,7 @@ def node_of(value: SourcedValue, shape: Shape) -> YamlNode:
 
 
 def find_node(tree: YamlNode, path: KeyPath) -> YamlNode | None:
-    """The node under these keys."""
+    """Return the node at this path, or None."""
     node: YamlNode | None = tree
     for key in path:
         node = node.get(key) if isinstance(node, YamlMapping) else None
@@ -26,7 +26,7 @@ def find_node(tree: YamlNode, path: KeyPath) -> YamlNode | None:
 
 
 def put_node(tree: YamlNode, path: KeyPath, node: YamlNode) -> YamlNode:
-    """The tree with this node under these keys; a section that is no mapping gives way only if it is empty."""
+    """Return the tree with this node at this path. A section that is no mapping is replaced only if it is empty."""
     if not path:
         return node
     if not isinstance(tree, YamlMapping):
@@ -42,7 +42,7 @@ def put_node(tree: YamlNode, path: KeyPath, node: YamlNode) -> YamlNode:
 
 
 def remove_node(tree: YamlNode, path: KeyPath) -> YamlNode:
-    """The tree without what stands under these keys."""
+    """Return the tree without the node at this path."""
     if not isinstance(tree, YamlMapping):
         return tree
     key, rest = path[0], path[1:]

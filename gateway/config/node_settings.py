@@ -31,7 +31,7 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
 
 
 class JournalSettings(Struct, frozen=True, kw_only=True):
-    """What is kept of conversations and deliveries."""
+    """How long conversations and deliveries are kept, and how much space they may take."""
 
     retention: Annotated[
         Duration,

@@ -1,4 +1,4 @@
-"""Who else could write what we obey, or read what we keep: the owners and modes of the home and of the files in it."""
+"""Findings about owners and modes: files of the home that other users could change, or secrets that they could read."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ OTHER_OWNER = "belongs to another user"
 
 
 def list_places(home: Home) -> tuple[tuple[Path, str, bool], ...]:
-    """What we obey or keep secrets in: the path, what should be there, and whether a link to that is as good."""
+    """List the files that we obey or keep secrets in: path, expected kind, and True if a link to it is accepted."""
     return (
         (home.root, "a directory", True),
         (home.own_folder, "a directory", False),
@@ -23,7 +23,7 @@ def list_places(home: Home) -> tuple[tuple[Path, str, bool], ...]:
 
 
 def check_home(home: Home) -> Iterator[Finding]:
-    """What is wrong with the places of this home, as far as they exist; nothing is made or changed."""
+    """Yield the faults of the places of this home, as far as they exist, without changing anything."""
     for path, wanted, follow in list_places(home):
         misshapen = [*check_shape(path, wanted, follow=follow)]
         yield from misshapen or (*check_owner(path), *check_writers(path))
@@ -31,10 +31,9 @@ def check_home(home: Home) -> Iterator[Finding]:
 
 
 def prepare_home(home: Home) -> None:
-    """Make our directories, for us alone, where they are missing; leave everything else as it is.
+    """Make the missing directories of the home, accessible to us alone, and leave everything else as it is.
 
-    Raises:
-        ConfigError: somebody else could change what we do, or the home cannot be written.
+    Raises: ConfigError: other users could change our files, or the home cannot be written.
     """
     wrong = [finding for finding in check_home(home) if finding.severity == "error"]
     if wrong:
@@ -62,7 +61,7 @@ def _make_directory(directory: Path) -> None:
 
 
 def check_shape(path: Path, wanted: str, *, follow: bool) -> Iterator[Finding]:
-    """Whether what is there is `wanted`, in words."""
+    """Yield a finding if the path is of another kind than `wanted`, which is in words."""
     found = _stat(path, follow=follow)
     if found and stat.S_ISLNK(found.st_mode):
         yield make_finding(path, "a link, which could lead anywhere", f"put {wanted} in its place")
@@ -71,7 +70,7 @@ def check_shape(path: Path, wanted: str, *, follow: bool) -> Iterator[Finding]:
 
 
 def check_owner(path: Path) -> Iterator[Finding]:
-    """Whether it is ours, or root's."""
+    """Yield a finding if the owner is neither our user nor root."""
     found = _stat(path, follow=True)
     if found and found.st_uid not in (os.geteuid(), 0):
         remedy = f"run the gateway as that user, or: chown {os.geteuid()} {path}"
@@ -79,7 +78,7 @@ def check_owner(path: Path) -> Iterator[Finding]:
 
 
 def check_writers(path: Path) -> Iterator[Finding]:
-    """Whether somebody else can change it."""
+    """Yield a finding if other users can change it."""
     found = _stat(path, follow=True)
     if found and found.st_mode & stat.S_IWOTH:
         yield make_finding(path, "everybody on this machine can change it", f"run: chmod o-w {path}")
@@ -88,7 +87,7 @@ def check_writers(path: Path) -> Iterator[Finding]:
 
 
 def check_readers(path: Path, what: str = "others can read your secrets") -> Iterator[Finding]:
-    """Whether others can read it; that they can change it is worse, and said by `check_writers`."""
+    """Yield a finding if others can read it. `check_writers` reports the worse case, that they can change it."""
     found = _stat(path, follow=True)
     if found and found.st_mode & (stat.S_IRGRP | stat.S_IROTH) and not found.st_mode & 0o022:
         mode = 700 if stat.S_ISDIR(found.st_mode) else 600

@@ -1,4 +1,4 @@
-"""What the configuration has to know of a chat network. Each says it in a module of its own, and they are handed in.
+"""The description of a chat network for the configuration. Each network fills it in a module of its own.
 
 A network may have several bots here. One has no name of its own, and its settings are the network's section; each of
 the others is an account, with a section of the same shape under `accounts`.
@@ -25,7 +25,7 @@ ProgressDisplay: TypeAlias = Literal["off", "tools", "all"]
 
 
 class DisplaySettings(Struct, frozen=True, kw_only=True):
-    """What people see of the work on an answer, while it lasts. A network and a chat may say otherwise."""
+    """How much of the work on an answer people see while it lasts. A network and a chat may override it."""
 
     progress: Annotated[
         ProgressDisplay,
@@ -45,9 +45,12 @@ class DisplaySettings(Struct, frozen=True, kw_only=True):
 
 
 class PlatformSettings(Struct, frozen=True, kw_only=True):
-    """What all networks have. What is `SHARED` the bots of a network have from its section alone; `NATIVE_PARTS` are
-    what the network shows as what it is, of all that is neither text nor file, and not in words. `IS_STAMPED`: the
-    network itself says when a message was sent, and no person can choose that."""
+    """The settings that all networks have.
+
+    `SHARED` lists those that all bots of a network take from the network's own section. `NATIVE_PARTS` lists the parts
+    of a message, neither text nor file, that the network shows natively instead of in words. `IS_STAMPED` means that
+    the network itself dates each message, and no person can choose the time.
+    """
 
     SHARED: ClassVar[tuple[str, ...]] = ()
     NATIVE_PARTS: ClassVar[tuple[type[MessagePart], ...]] = ()
@@ -85,12 +88,12 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def is_called(self) -> bool:
-        """Whether the network calls us, by the port."""
+        """True if the network calls us over HTTP, at our port."""
         return False
 
     @property
     def why_unusable(self) -> str:
-        """Why its code cannot be used, in words; empty: it can."""
+        """The reason why its code cannot be used, in words; empty if it can."""
         return ""
 
     @property
@@ -113,7 +116,7 @@ class PlatformAccount(NamedTuple):
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Where its settings stand."""
+        """The path of its settings."""
         return ("platforms", self.platform, *(("accounts", self.account) if self.account else ()))
 
 
@@ -133,9 +136,9 @@ class UnknownSettings(PlatformSettings, frozen=True, kw_only=True):
 
 
 class PlatformPlace(msgspec.Struct, frozen=True):
-    """Where the code of a network is: in this package; `folder` is that of a package that is not installed.
+    """The code of a network: a package, and its `folder` if the package is not installed.
 
-    origin: where it was found, in words, if it is not ours. Such code runs inside the gateway all the same.
+    origin: the place it was found at, in words, if it is not ours. That code runs inside the gateway all the same.
     """
 
     package: str

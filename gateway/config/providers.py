@@ -28,11 +28,11 @@ PROVIDERS: Mapping[str, ProviderInfo] = {
     "ollama": ProviderInfo("http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL", ""),
     "lmstudio": ProviderInfo("http://127.0.0.1:1234/v1", "LM_BASE_URL", ""),
 }
-"""In the order in which they are taken where a model is named and no provider."""
+"""The order is that in which providers are tried if a model is named without a provider."""
 
 
 def find_provider(environ: Mapping[str, str]) -> tuple[str, str]:
-    """The first provider whose key or address is in the environment, and that variable; empty where there is none."""
+    """Return the first provider whose key or address is in the environment, and that variable, or two empty texts."""
     for provider, offer in PROVIDERS.items():
         for variable in (offer.key_variable, offer.url_variable):
             if variable and environ.get(variable):
@@ -41,7 +41,7 @@ def find_provider(environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def list_other_urls(base_url: str, models_path: str) -> tuple[str, ...]:
-    """Where an endpoint is probably meant to be, when nothing answers at this address; the nearest first.
+    """List the addresses that an endpoint was probably meant to have if this one does not answer; the nearest first.
 
     `models_path` is that of the list of models: an endpoint whose own begins with /v1 has no /v1 in its address.
     """

@@ -25,12 +25,12 @@ class SettingValue(NamedTuple):
 
 
 def build_settings_schema(schema: SettingsSchema) -> dict[str, Any]:
-    """The JSON schema of `config.yaml`."""
+    """Build the JSON schema of `config.yaml`."""
     return build_json_schema(schema.settings, "hermes-gateway: config.yaml", {HooksSettings: HookOverrides})
 
 
 def values_of(settings: Struct) -> dict[str, Any]:
-    """The settings as the file would write them; secrets are not shown, and left out where there are none."""
+    """Return the settings as the file would write them, with secrets masked and empty ones left out."""
     struct = _struct_of(type(settings))
     return {
         field.encode_name: _value_of(value, field.type)

@@ -73,19 +73,22 @@ class SettingsSchema:
 
     @property
     def unknown(self) -> list[str]:
-        """The networks of whose settings nothing is known, since their code is not loaded."""
+        """The networks whose settings are unknown because their code is not loaded."""
         return [name for name, spec in self.platforms.items() if issubclass(spec.settings, UnknownSettings)]
 
     @cached_property
     def own_variables(self) -> tuple[SettingVariable, ...]:
-        """Ours: one for each setting that one text can hold. Where Hermes has a name for it too, ours counts more."""
+        """Our variables, one for each setting that fits into one text; they take precedence over Hermes's."""
         root = inspect_type(self.settings)
         assert isinstance(root, inspect.StructType)
         return tuple(_list_variables(root, ()))
 
     @cached_property
     def hermes_variables(self) -> tuple[SettingVariable, ...]:
-        """Those that Hermes knows too: what is wrong with them may be right for Hermes, and does not stop us."""
+        """The variables that Hermes reads too.
+
+        A value that is wrong for us may be right for Hermes, so it does not stop us.
+        """
         named = {"GATEWAY_ALLOWED_USERS": "access.users.all", "HERMES_MODEL": "model.name"}
         for platform, spec in self.platforms.items():
             named |= {
@@ -119,7 +122,7 @@ class SettingsSchema:
 
     @property
     def token_shapes(self) -> list[TokenShape]:
-        """What the secrets of the networks look like."""
+        """The shapes of the networks' secrets."""
         return [shape for spec in self.platforms.values() for shape in spec.token_shapes]
 
     @property
@@ -133,7 +136,7 @@ class SettingsSchema:
         return {platform: _variable_of(("platforms", platform, "accounts")) for platform in self.platforms}
 
     def list_account_variables(self, platform: str, account: str) -> Iterator[SettingVariable]:
-        """Those of one account: the network's, with the account's name behind. What Hermes calls, is called so here."""
+        """Yield the variables of one account: those of the network, Hermes's too, with the account's name appended."""
         usual = {name.path: name for name in (*self.own_variables, *self.hermes_variables)}
         for path, name in usual.items():
             if path[:2] == ("platforms", platform):
@@ -141,7 +144,7 @@ class SettingsSchema:
                 yield SettingVariable(variable, (*path[:2], "accounts", account, *path[2:]), name.shape)
 
     def list_platform_secrets(self, platform: str, account: str = "") -> Iterator[tuple[KeyPath, str]]:
-        """Where a network's secrets stand, each with the variable that it should be in."""
+        """Yield the path of each secret of a network, with the variable that should hold it."""
         variables = self._variables
         if account:
             variables = {name.path: name.variable for name in self.list_account_variables(platform, account)}
@@ -151,8 +154,8 @@ class SettingsSchema:
 
 
 def build_settings_type(platforms: Mapping[str, PlatformSpec]) -> type[Settings]:
-    """`Settings`, with a section and a list of ids for each network."""
-    annotated: Any = Annotated  # the type checker wants to see what stands within it
+    """Build `Settings` with a section and a list of ids for each network."""
+    annotated: Any = Annotated  # the type checker insists on seeing the types inside
     literal: Any = Literal
     networks = {name: _add_accounts(spec.settings) for name, spec in platforms.items()}
     sections = _extend(AllPlatformSettings, {name: (section, section()) for name, section in networks.items()})
@@ -170,7 +173,7 @@ def build_settings_type(platforms: Mapping[str, PlatformSpec]) -> type[Settings]
 
 
 def _add_accounts(section: type[PlatformSettings]) -> type[PlatformSettings]:
-    """A network's section, with further bots of the same shape."""
+    """Build a network's section with further bots of the same shape."""
     annotated: Any = Annotated
     accounts = annotated[dict[str, section], describe(ACCOUNTS)]  # type: ignore[valid-type]
     return _extend(section, {"accounts": (accounts, {})})
@@ -206,7 +209,7 @@ def _list_variables(struct: inspect.StructType, path: KeyPath) -> Iterator[Setti
 
 
 def ending_of(account: str) -> str:
-    """What stands behind the name of a network's variable where it means an account: `_WORK`."""
+    """Return the suffix of a network's variables for an account: `_WORK`."""
     return f"_{account.upper().replace('-', '_')}"
 
 
@@ -216,12 +219,12 @@ def describe_former(path: KeyPath) -> str:
 
 
 def _variable_of(path: KeyPath) -> str:
-    """`logs.level` -> GATEWAY_LOGS_LEVEL, `gateway.shutdown_timeout` -> GATEWAY_SHUTDOWN_TIMEOUT."""
+    """Return the variable of a setting: GATEWAY_LOGS_LEVEL, or GATEWAY_SHUTDOWN_TIMEOUT for a setting of `gateway`."""
     return PREFIX + "_".join(path[1:] if path[0] == "gateway" else path).upper()
 
 
 def unwrap_type(kind: inspect.Type) -> inspect.Type:
-    """The type without its description, and without the possibility of None."""
+    """Return the type without its description and without None."""
     while isinstance(kind, inspect.Metadata | inspect.UnionType):
         if isinstance(kind, inspect.Metadata):
             kind = kind.type

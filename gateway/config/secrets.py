@@ -1,8 +1,7 @@
-"""Which values are secret. They are known by value: a name says little, and in an error only the value stands.
+"""The secret values. They are recognized by value: a name says little, and an error message shows the value alone.
 
-Secret are the settings of the secret type, what webhooks are called with and systemd's credentials, whatever they look
-like; and what stands in `.env` or is given to somebody by name (`env:`), unless it plainly is none: see
-`is_public_value`.
+Settings of the secret type, the secrets of webhooks and systemd's credentials are always secret. A value of `.env`, or
+of a variable passed by name (`env:`), is secret unless it is plainly public: see `is_public_value`.
 """
 
 import re
@@ -22,7 +21,7 @@ from gateway.config.settings import Settings
 from gateway.logs.redaction import REPLACEMENT, SECRET_NAME
 from gateway.yaml_source.binder import inspect_type
 
-MIN_LENGTH = 8  # of what nobody declared to be a secret
+MIN_LENGTH = 8  # for values that are not declared as secret
 _NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")
 _LOCALE = re.compile(r"(C|POSIX|[a-z]{2,3}_[A-Z]{2})(\.[A-Za-z0-9-]+)?(@[a-z]+)?\Z")
 _TIME_ZONE = re.compile(r"[A-Z][A-Za-z]+(/[A-Z][A-Za-z_+-]*[0-9]{0,2}){1,2}\Z")
@@ -32,7 +31,7 @@ _WORDS = frozenset({"critical", "disabled", "production", "development", "localh
 
 
 def list_secrets(settings: Settings, outside: Environment, schema: SettingsSchema) -> Iterator[str]:
-    """Every value that must never be shown, each perhaps more than once."""
+    """Yield every value that must never be shown; a value may come several times."""
     yield from _list_settings(settings)
     yield from (outside.environ.get(webhook.secret_env, "") for webhook in settings.webhooks.values())
     public = list_public_variables(schema, settings)
@@ -42,7 +41,7 @@ def list_secrets(settings: Settings, outside: Environment, schema: SettingsSchem
 
 
 def list_public_variables(schema: SettingsSchema, settings: Settings) -> frozenset[str]:
-    """The variables of settings that are no secrets: a name of a model, an id of a person, an address."""
+    """List the variables whose settings are public: names of models, ids of people, addresses."""
     secret = _secret_paths(schema)
     public = {one.variable for one in (*schema.own_variables, *schema.hermes_variables) if one.path not in secret}
     for one in list_accounts(settings.platforms):
@@ -55,7 +54,7 @@ def list_public_variables(schema: SettingsSchema, settings: Settings) -> frozens
 
 
 def replace_secrets(text: str) -> str:
-    """Return the text with what is a password or a token in addresses, by its place or name, replaced."""
+    """Replace passwords and tokens in the addresses of the text, found by their place or name."""
     return _QUERY_VALUE.sub(_mask_named, _LOGIN.sub(rf"\1{REPLACEMENT}@", text)) if "://" in text else text
 
 
@@ -77,7 +76,7 @@ def _mask_named(found: re.Match[str]) -> str:
 
 
 def is_public_value(text: str) -> bool:
-    """Whether this plainly is no secret: too short, digits alone, a path, an address without a user, a common word."""
+    """Return True for a value that is plainly public: short, digits, a path, an address without a user, or a word."""
     if len(text) < MIN_LENGTH or text.isdecimal() or text.startswith(("/", "~/", "./", "../")):
         return True
     if "://" in text:
@@ -106,7 +105,7 @@ def _is_secret_by_name(name: str, text: str) -> bool:
 
 
 def _list_settings(value: Any, name: str = "") -> Iterator[str]:
-    """Every secret in the settings. What stands in a mapping (a tool server's environment) is given by name."""
+    """Yield every secret in the settings. Values of a mapping (a tool server's environment) are judged by name too."""
     match value:
         case Secret() if value and (
             not name or not is_public_value(value.reveal()) or _is_secret_by_name(name, value.reveal())

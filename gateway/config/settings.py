@@ -1,7 +1,7 @@
-"""The shape of the configuration: every setting, its type, its bounds, its default and what it does.
+"""The shape of the configuration: every setting, its type, its bounds, its default and its purpose.
 
-This is the one description: the file is checked against it, `config schema` and the reference in the documentation are
-made from it. What each chat network adds to it, `gateway.config.schema` puts in.
+This is the one description: the file is checked against it, and `config schema` and the reference in the documentation
+are made from it. `gateway.config.schema` adds the settings of each chat network.
 """
 
 from typing import Annotated, Any, Literal, TypeAlias
@@ -65,7 +65,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
 
 
 class AgentSettings(Struct, frozen=True, kw_only=True):
-    """An agent: what it is told, what it may use, how far it may go."""
+    """An agent: its instructions, its tools and its limits."""
 
     description: Annotated[str, describe("what it is for; other agents read it before they call it")] = ""
     instructions: Annotated[str, describe("what stands before every conversation")] = ""
@@ -104,7 +104,7 @@ class RouteSettings(Struct, frozen=True, kw_only=True):
 
 
 class ChatSettings(Struct, frozen=True, kw_only=True):
-    """What holds in one chat or thread. What stands here, `/settings` does not change there."""
+    """The settings of one chat or thread. They take precedence over `/settings` there."""
 
     answer: Annotated[
         AnswerRule | None,
@@ -124,7 +124,7 @@ class ChatSettings(Struct, frozen=True, kw_only=True):
 
 
 class SandboxSettings(Struct, frozen=True, kw_only=True):
-    """What the commands of the shell tool may reach."""
+    """The files, network and sockets that commands of the shell tool may reach."""
 
     mode: Annotated[
         Literal["auto", "off"],
@@ -149,7 +149,7 @@ class SandboxSettings(Struct, frozen=True, kw_only=True):
 
 
 class ToolSettings(Struct, frozen=True, kw_only=True):
-    """What the built-in tools may do."""
+    """The limits of the built-in tools."""
 
     roots: Annotated[
         tuple[str, ...],
@@ -238,12 +238,12 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     ] = ""
 
 
-# Begins the names of plugins: a hook may be called as a plugin is. Where no hook is, the plugin's own name is enough.
+# The prefix of a plugin's name where a hook has the same name. Without such a hook the plain name is enough.
 PLUGIN_PREFIX = "plugin:"
 
 
 class HookOverrides(Struct, frozen=True, kw_only=True):
-    """What this gateway decides about one hook, over its manifest."""
+    """The settings of one hook, which override its manifest."""
 
     enabled: Annotated[bool | None, describe("whether it runs; by default what its manifest says")] = None
     options: Annotated[dict[str, Any], describe("over the `options` of its manifest")] = {}
@@ -309,12 +309,12 @@ class HooksSettings(Struct, frozen=True, kw_only=True):
     ] = {}
 
     def find_overrides(self, name: str, short: str = "") -> HookOverrides:
-        """Of one hook; `short` is another name for it."""
+        """Return the settings of one hook; `short` is another name for it."""
         return self.each.get(name) or self.each.get(short) or HookOverrides()
 
 
 class AdapterSettings(Struct, frozen=True, kw_only=True):
-    """Chat networks whose code is somebody else's. It runs inside the gateway: take it from those whom you trust."""
+    """Chat networks whose code comes from others. It runs inside the gateway: install it only from people you trust."""
 
     dirs: Annotated[tuple[str, ...], describe("directories of adapters; relative ones begin at the home")] = ()
 
@@ -335,7 +335,7 @@ GUEST_TOOLS = ("web_fetch", "load_skill", "unload_skill")
 
 
 class RoleToolSettings(Struct, frozen=True, kw_only=True):
-    """The tools that an agent has when it works for somebody. An owner has all."""
+    """The tools that an agent has when it works for a person of each role. An owner has all."""
 
     admin: Annotated[
         tuple[str, ...], describe("the tools for an admin: names, globs such as `mcp_wiki_*`, or `all`"), ONE_OR_MORE
@@ -351,7 +351,7 @@ class RoleToolSettings(Struct, frozen=True, kw_only=True):
 
 
 class GroupSettings(Struct, frozen=True, kw_only=True):
-    """Several people who are let in as the same."""
+    """Several people with the same role."""
 
     people: Annotated[tuple[str, ...], describe("who is in it, each `PLATFORM:ID`, and in no other group")] = ()
     role: Annotated[Literal["admin", "operator", "user", "guest"], describe("what they are at least")] = "user"
@@ -361,7 +361,7 @@ class GroupSettings(Struct, frozen=True, kw_only=True):
 
 
 class AccessSettings(Struct, frozen=True, kw_only=True):
-    """Who may speak. By default nobody."""
+    """The people who may use the gateway. By default the list is empty."""
 
     owners: Annotated[PlatformIds, describe("who may do everything, on every platform where the id is theirs")] = (
         PlatformIds()
@@ -494,7 +494,7 @@ class WebSettings(Struct, frozen=True, kw_only=True):
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):
-    """What the gateway says about itself."""
+    """The logs of the gateway."""
 
     level: Annotated[Literal["debug", "info", "warning", "error"], describe("the least that is said"), RELOADABLE] = (
         "info"
@@ -505,7 +505,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
 
 class TraceSettings(Struct, frozen=True, kw_only=True):
-    """Where it is told what a turn was made of, and how long each part of it took."""
+    """The collector that receives traces of turns, with the duration of each step."""
 
     endpoint: Annotated[
         str,
@@ -518,7 +518,7 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
 
 
 class SecuritySettings(Struct, frozen=True, kw_only=True):
-    """What `hermes-gateway security audit` finds and you mean so."""
+    """The findings of `hermes-gateway security audit` that you accept."""
 
     accepted: Annotated[
         tuple[str, ...], describe("ids of its checks; what they find is counted, and is no finding any more")

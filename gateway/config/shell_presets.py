@@ -1,8 +1,8 @@
-"""The harmless use of programs that people let run without asking. An option that is not named here asks.
+"""The harmless uses of programs that people let run without asking. Any option that is not listed here asks.
 
-What is left out writes files elsewhere (`sort -o`), runs programs (`find -exec`, `tar`), loads code or settings of the
-workspace (`git -c`), follows links to the depth (`grep -R`), changes the machine (`date -s`), or never ends
-(`tail -f`).
+The lists leave out options that write files elsewhere (`sort -o`), run programs (`find -exec`, `tar`), load code or
+settings of the workspace (`git -c`), follow links to any depth (`grep -R`), change the machine (`date -s`), or never
+end (`tail -f`).
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ Operands: TypeAlias = Literal["none", "text", "read", "deep", "write"]
 class ProgramUsage(msgspec.Struct, frozen=True):
     """The harmless use of a program, or of one of its subcommands.
 
-    `options` are written as `-a` (letters may stand together), `--all`, `-n:` (its value is in the same word, or the
-    next one) and `--lines=` (its value is in the same word). `operands`: none, any text, paths that are read, folders
-    that are read to their depth, or paths that are written. `number`: `-20` is an option too.
+    `options` are written as `-a` (letters may be combined), `--all`, `-n:` (its value is in the same word, or the next
+    one) and `--lines=` (its value is in the same word). `operands`: none, any text, paths that are read, folders that
+    are read to any depth, or paths that are written. `number`: `-20` is an option too.
     """
 
     options: str = ""
@@ -28,7 +28,7 @@ class ProgramUsage(msgspec.Struct, frozen=True):
 
 
 class Preset(msgspec.Struct, frozen=True):
-    """What is known of a program: how it is used, and what goes before its words and around it to keep it harmless."""
+    """A program's harmless uses, with the words, options and variables that we add to keep it harmless."""
 
     usage: ProgramUsage = msgspec.field(default_factory=ProgramUsage)
     subcommands: Mapping[str, ProgramUsage] = msgspec.field(default_factory=dict)
@@ -58,7 +58,7 @@ GIT_SUBCOMMANDS: Mapping[str, ProgramUsage] = {
     "ls-files": ProgramUsage("-c -d -m -o -s --cached --deleted --modified --others --stage --exclude-standard -z"),
     "branch": ProgramUsage("-a -r -v -vv --all --remotes --list --show-current --no-color", "none"),
 }
-# What the settings of a repository could make git run is switched off; those that no option reaches make it ask.
+# We switch off what a repository's settings could make git run; a setting that no option reaches makes git ask.
 GIT_BEFORE = (
     *("--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat"),
     *("-c", "core.attributesFile=/dev/null", "-c", "core.sshCommand=false", "-c", "core.askPass=false"),

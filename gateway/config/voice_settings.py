@@ -28,7 +28,7 @@ class ProgramReach(Struct, frozen=True, kw_only=True):
 
 
 class TranscriptionSettings(ProgramReach, frozen=True, kw_only=True):
-    """What makes words of what people say; nothing does until a model or a program is named."""
+    """The model or program that transcribes voice messages; off until one of them is set."""
 
     model: Annotated[
         str, describe("a name under `models`, of an endpoint that has `/audio/transcriptions` as OpenAI's has")
@@ -47,7 +47,7 @@ class TranscriptionSettings(ProgramReach, frozen=True, kw_only=True):
 
 
 class SpeakerSettings(ProgramReach, frozen=True, kw_only=True):
-    """What reads answers aloud to those who want that; nothing does until a model or a program is named."""
+    """The model or program that reads answers aloud to people who want that; off until one of them is set."""
 
     model: Annotated[
         str, describe("a name under `models`, of an endpoint that has `/audio/speech` as OpenAI's has")

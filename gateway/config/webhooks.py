@@ -1,8 +1,8 @@
-"""What can be called from outside: the settings of webhooks, and what the message says that one becomes.
+"""The settings of webhooks, and the message that a webhook makes of a request.
 
-A template is a text with paths into what was sent, such as `{issue.title}`, and nothing else. A path is looked up in
-mappings and lists alone, part by part, so no text of anybody reaches what is not data. What it finds is quoted, as JSON
-writes a text: however it is written, the model sees where it begins and ends.
+A template is a text with paths into the payload, such as `{issue.title}`, and nothing else. A path is looked up in
+mappings and lists alone, part by part, so that no text of a sender reaches anything but data. The value is quoted as a
+JSON text: the model always sees where it begins and ends.
 """
 
 import json
@@ -24,7 +24,7 @@ WebhookSigner: TypeAlias = Literal["github", "stripe", "slack", "standard", "tok
 
 
 class WebhookKeys(Struct, frozen=True, kw_only=True):
-    """How it is known who calls `/webhooks/NAME`; a HOOK.yaml says the same."""
+    """The way in which the sender of `/webhooks/NAME` is verified; a HOOK.yaml has the same keys."""
 
     secret_env: Annotated[
         str,
@@ -40,7 +40,7 @@ class WebhookKeys(Struct, frozen=True, kw_only=True):
 
 
 class WebhookSettings(WebhookKeys, frozen=True, kw_only=True):
-    """What is called from outside by `POST /webhooks/NAME`: an event for hooks, and with a template a message too."""
+    """A URL, `POST /webhooks/NAME`, that emits an event for hooks and, with a template, sends a message to an agent."""
 
     template: Annotated[
         str, describe("makes it a message to an agent; `{issue.title}` is what stands there in what was sent, quoted")
@@ -65,7 +65,7 @@ class WebhookSettings(WebhookKeys, frozen=True, kw_only=True):
 
 
 class PayloadPath(NamedTuple):
-    """Where something stands in what was sent."""
+    """The path of a value in a payload."""
 
     parts: tuple[str, ...]
 
@@ -77,7 +77,7 @@ MessageTemplate: TypeAlias = tuple[str | PayloadPath, ...]
 
 
 def parse_template(text: str) -> MessageTemplate:
-    """Its pieces. Raises ValueError, which says what stands where."""
+    """Split a template into its pieces. Raises ValueError, which names the fault and its place."""
     pieces: list[str | PayloadPath] = []
     at = 0
     for found in _PIECE.finditer(text):
@@ -94,7 +94,7 @@ def parse_template(text: str) -> MessageTemplate:
 
 
 def render_template(template: MessageTemplate, payload: Any) -> tuple[str, list[str]]:
-    """The message, and the paths that lead to nothing: there it has an empty text."""
+    """Fill the template. Return the message and the paths without a value, which become an empty text."""
     missing: list[str] = []
     pieces: list[str] = []
     for piece in template:
