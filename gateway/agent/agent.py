@@ -26,14 +26,13 @@ class TurnLimits(msgspec.Struct, frozen=True):
 class Agent:
     """Model, instructions, tools, skills and sub-agents under one name.
 
-    `context_files`: their text stands behind the instructions, as it is when a turn begins; `kept_files` knows what
-    counts of them, where commands may have changed them.
-    `sources`: further tools, which are asked for anew at the beginning of each turn.
+    `context_files`: their text follows the instructions, as it is when a turn begins; `kept_files` knows which version
+    of them counts if commands may have changed them. `sources`: further tools, which are listed again at the beginning
+    of each turn.
 
-    `context_window`: tokens that fit into one call, or 0 when it is not known; before it is full, the older part of a
-    conversation is summed up.
-    `picture_turns`: so many turns after its own a picture is still shown to the model; none is where another model says
-    in words what they show (`vision`).
+    `context_window`: tokens that fit into one call, or 0 if unknown; before it is full, the older part of a
+    conversation is summarized. `picture_turns`: for so many turns after its own, a picture is still shown to the model;
+    0 if another model describes the pictures in words (`vision`).
     """
 
     name: str

@@ -1,16 +1,16 @@
-"""Before the tools of one answer act, all questions about them are answered; and what was asked about acts first.
+"""The gate of a batch of tool calls: all its questions are answered before any call acts, and approved calls act first.
 
-Who says yes to `sh build.sh` has the file in mind as it is; a call beside it that writes the file must not run while
-the question is open, nor before the script has run. So the calls of a batch that change something wait for each other:
-each comes to the gate when nothing is left to be asked about it. When the last one has come, or has ended another way,
+A person who approves `sh build.sh` has the present file in mind; a call beside it that writes the file must not run
+while the question is open, nor before the script has run. So the calls of a batch that change something wait for each
+other: each comes to the gate when its own questions are answered. When the last one has come, or has ended another way,
 the gate opens:
 
 - One of them waits for an answer: none goes through. The turn stops with all questions together, and runs again with
   all answers.
-- Else those that needed a yes go through at once, and the others when these have ended.
+- Otherwise the approved calls go through at once, and the others when these have ended.
 
-What only reads waits for nobody. A sub-agent has batches of its own. What it asks comes when its batch runs, so there
-the turn as a whole counts (`Ports.open_questions`): while one of its questions is open, nothing that changes something
+A call that only reads does not wait. A sub-agent has batches of its own. Its questions come when its batch runs, so the
+turn as a whole counts (`Ports.open_questions`): while one of its questions is open, no call that changes something
 begins.
 """
 
@@ -26,7 +26,7 @@ class BatchGate:
 
     def __init__(self, calls: Iterable[str], questions: set[str]) -> None:
         self._missing = set(calls)
-        self._allowed: set[str] = set()  # those that needed a yes, and have not ended
+        self._allowed: set[str] = set()  # approved calls that have not ended
         self._questions = questions
         self._open = anyio.Event()
         self._open_to_all = anyio.Event()
@@ -46,7 +46,7 @@ class BatchGate:
             raise Pause(())
 
     def end(self, call_id: str, asked: Iterable[str] = ()) -> None:
-        """This call is over; `asked`: it waits for answers to these."""
+        """End this call; `asked` are the questions that it waits for."""
         self._questions.update(asked)
         self._missing.discard(call_id)
         self._allowed.discard(call_id)

@@ -1,21 +1,22 @@
-"""The files whose text stands in front of every turn, and how it is kept from commands of the agent.
+"""The files whose text precedes every turn, protected from commands of the agent.
 
 Theory of operation
 
-The kernel's sandbox grants folders, and cannot leave a file out of one that is granted: a command that works in the
-workspace can write `AGENTS.md` there, make it a link to a secret, or remove it. So what counts is not what the file
-says, but what it said when the last command began. Before a command runs, a copy of each file is kept beside the
-journal, with a mark that commands run; as long as they do, turns get the copy. A file that is another one when the
-command is over is *held*: turns go on with the copy, and whoever owns the gateway is told. So is one that a command
-made a link, or put behind one: nothing that the link leads to counts, which may appear later, or change. And so is one
-that has another name since, by which others write it, as long as it is the same file. When the file
-is changed again, or no more than touched, while no command runs, then by somebody who may, and it counts as it is.
+The kernel's sandbox grants folders, and cannot exclude a file from a granted one: a command that works in the workspace
+can write `AGENTS.md` there, make it a link to a secret, or remove it. So the version that counts is the one from before
+the last command began. Before a command runs, a copy of each file is kept beside the journal, with a mark that commands
+run; until they end, turns get the copy.
 
-A turn looks at the files, and reads them only where one is another one than at the turn before, where a command has
-begun or ended since, or where one was changed so lately that the next change might not show.
+A file that differs when the command is over is *held*: turns go on with the copy, and the gateway's owner is notified.
+A file that a command made a link, or moved behind one, is held too: the target of the link may appear later, or change.
+The third case is a file that has a second name since, through which others can write it. When a file is changed again,
+or just touched, while no command runs, then a person did it, and the file counts as it is.
 
-A gateway that was killed while a command ran finds the mark at its next start, and holds what is not as its copy.
-A command that somebody let run outside of the sandbox may write these files; nothing here is asked about it.
+A turn looks at the files, and reads them only if one differs from the turn before, if a command has begun or ended
+since, or if a file was changed so recently that the next change might not show.
+
+A gateway that was killed while a command ran finds the mark at its next start, and holds the files that differ from
+their copies.
 """
 
 import hashlib
@@ -54,7 +55,7 @@ class StoredFile(msgspec.Struct):
     path: str
     data: bytes = b""
     held: FileState | None = None
-    place: str = ""  # where it was when all links are followed; empty: nobody has looked
+    place: str = ""  # where it was with all links resolved; empty: not looked up yet
     names: FileState = ()  # if it had several: which file it was, and how many
 
 
@@ -82,7 +83,7 @@ class ContextFiles:
         self._load()
 
     async def join(self, paths: tuple[Path, ...]) -> str:
-        """The text of the files that are there, each under its name."""
+        """Return the text of the files that exist, each under its name."""
         states, commands, looked = tuple([_find_whole_state(path) for path in paths]), self._commands, time.time_ns()
         known = self._texts.get(paths)
         if known and known[0] == states:
@@ -96,7 +97,7 @@ class ContextFiles:
         return text
 
     def read(self, path: Path) -> bytes:
-        """Return the text of the file that counts; "" if there is none."""
+        """Return the text of the file that counts, or "" without a file."""
         with self._lock:
             return self._find_text(path)
 
@@ -116,10 +117,10 @@ class ContextFiles:
 
     @asynccontextmanager
     async def watch(self, paths: Sequence[Path]) -> AsyncIterator[RunningCommand]:
-        """A command that may write these runs inside.
+        """Watch a command that may write these files, which runs inside the context.
 
         Raises:
-            AgentError: what they say now cannot be kept.
+            AgentError: their present content cannot be kept.
         """
         command = RunningCommand()
         with CancelScope(shield=True):  # what was begun is ended
@@ -214,18 +215,18 @@ class ContextFiles:
 
 
 async def load_context(paths: tuple[Path, ...], files: ContextFiles | None) -> str:
-    """The text of the files that are there; `files` reads them only where they may say something else by now."""
+    """Return the text of the files that exist; `files` reads them only if they may have changed."""
     return await (files.join(paths) if files else run_in_thread(join_context_files, paths, None))
 
 
 def join_context_files(paths: Iterable[Path], files: ContextFiles | None) -> str:
-    """The text of the files that are there, each under its name."""
+    """Join the texts of the files that exist, each under its name."""
     texts = ((path, files.read(path) if files else read_context_file(path)) for path in paths)
     return "\n\n".join(text for path, data in texts if (text := _show_file(path, data)))
 
 
 def read_context_file(path: Path) -> bytes:
-    """No more than a bit more than is shown; nothing where there is no plain file, which could hold us up."""
+    """Read the file up to a bit more than is shown. Anything but a plain file could block us, and gives no bytes."""
     with suppress(OSError):
         return read_plain_file(path, LONGEST_FILE + 1)
     return b""

@@ -1,7 +1,7 @@
-"""One invocation of an agent: from `agent:start` to `agent:end`, and again when a hook's Retry says so there.
+"""One invocation of an agent: from `agent:start` to `agent:end`, and again after a hook's Retry there.
 
-Whatever ends it, the transcript is whole afterwards: the person's message stands in it, every tool call has a result,
-and its last entry is the reply.
+However it ends, the transcript is complete afterwards: it holds the person's message, every tool call has a result, and
+its last entry is the reply.
 """
 
 import logging
@@ -37,7 +37,7 @@ TOO_SLOW = "I stopped because this took longer than {:g} seconds."
 
 @dataclass(slots=True)
 class Invocation(Operation[TurnResult]):
-    """An agent answers the message; None goes on from what is there.
+    """The answer of an agent to a message; without a message it goes on from the history.
 
     `text` are the person's words, which interceptors of `agent:start` may change.
     """
@@ -46,7 +46,7 @@ class Invocation(Operation[TurnResult]):
     text: str = ""
     before = "agent:start"
     after = "agent:end"
-    ends_with_turn = False  # it has an ending whenever it comes to `agent:end`; a Retry there begins it anew
+    ends_with_turn = False  # it always has an ending at `agent:end`; a Retry there restarts it
 
     def begin(self) -> None:
         self.state.ending.finish, self.state.base = None, len(self.state.entries)
@@ -85,7 +85,7 @@ class Invocation(Operation[TurnResult]):
         }
 
     async def prepare_retry(self, retry: Retry) -> None:
-        """The entries so far become part of the view; the message of the Retry, if there is one, is answered."""
+        """Move the entries so far into the view; the message of the Retry, if any, is answered next."""
         state = self.state
         self.message = Entry("user", retry.message) if retry.message else None
         state.view, state.summarized = (*state.view, *state.new_entries), None
@@ -118,7 +118,7 @@ class Invocation(Operation[TurnResult]):
         return {"message": self.text[:SHORT_LENGTH], "message_full": self.text}
 
     def _message_left(self, event: Fields | None) -> Entry | None:
-        """The person's message, in the words that the hooks left."""
+        """Return the person's message in the words that the hooks left."""
         if self.message is None:
             return None
         if event is not None and event.get("message_full") is not None:
@@ -127,7 +127,7 @@ class Invocation(Operation[TurnResult]):
 
 
 async def run_subagent(state: TurnState, agent: Agent, call_id: str, message: Entry | None, note: str) -> TurnResult:
-    """The run of a sub-agent within this one. Without a message it is given the whole conversation."""
+    """Run a sub-agent within this invocation. Without a message it receives the whole conversation."""
     turn_id = f"{state.ports.turn_id}/{call_id}"  # its steps are those of a turn within the turn
     ports = msgspec.structs.replace(state.ports.for_call(call_id), turn_id=turn_id, stop=CancelScope())
     view = () if message is not None else (*state.view, *state.new_entries[:-1])  # without the call that hands over
@@ -173,7 +173,7 @@ def _configure(state: TurnState, event: Fields | None) -> None:
 
 
 async def _answer(state: TurnState, message: Entry | None) -> None:
-    """The loop, between the person's message and the last word."""
+    """Run the loop, between the person's message and the last word."""
     try:
         if message is not None:
             await state.add(message)
@@ -188,7 +188,7 @@ async def _answer(state: TurnState, message: Entry | None) -> None:
     except Exception as error:
         is_known = isinstance(error, GatewayError)  # it says what happened; of any other the way there is needed
         log.warning("the turn of agent %s failed: %s", state.agent.name, error, exc_info=not is_known)
-        # What the person has read the beginning of stays, and is marked as what it is.
+        # The person has read the beginning already: it stays, and is marked as broken off.
         begun = f"{state.request.partial}{BROKE_OFF}" if state.request.partial.strip() else ""
         state.ending.finish = TurnEnding(f"{begun}{apologise(error)}", "failed", "failed")
         await _add_last_word(state)
@@ -203,7 +203,7 @@ async def _answer(state: TurnState, message: Entry | None) -> None:
 
 
 async def _answer_instead(state: TurnState, message: Entry | None, result: OperationResult) -> None:
-    """The reply when hooks of `agent:start` gave one, or allowed none."""
+    """Set the reply if hooks of `agent:start` gave one, or refused."""
     if (refusal := find_refusal(result.outcome)) is not None:
         state.ending.finish = TurnEnding(refusal, "denied", "denied")
     elif result.error is not None:

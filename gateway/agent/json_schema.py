@@ -23,7 +23,7 @@ DEPTH = 32
 
 
 def check_value(value: Any, schema: Any) -> None:
-    """Raises ValueError, naming the place, when the value cannot be what the schema describes."""
+    """Check a value against a JSON schema. Raises ValueError, with the place, if it does not match."""
     with suppress(TypeError, AttributeError):  # a schema that is none forbids nothing
         _check(value, schema, "$", 0)
 

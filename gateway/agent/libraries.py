@@ -19,7 +19,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "web": ("aiohttp", "yarl"),
 }
 
-# Those that are not installed with the gateway itself, and the packages that bring them.
+# Libraries that are not installed with the gateway itself, and the packages that provide them.
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "mcp": ("mcp",),
     "media": ("pillow", "pypdfium2"),
@@ -30,7 +30,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
 
 
 def is_installed(name: str) -> bool:
-    """Can it probably be loaded? Its own modules are not, to find that out; packages around them may be."""
+    """Return True if the library can probably be loaded. Packages around its modules may be loaded for that."""
     modules = LIBRARIES[name]
     wanted = [one for one in modules if "." not in one or one.partition(".")[0] not in modules]
     try:
@@ -40,7 +40,7 @@ def is_installed(name: str) -> bool:
 
 
 def load_library(name: str) -> tuple[Any, ...]:
-    """The modules of a library.
+    """Load the modules of a library.
 
     Raises:
         ConfigError: they are not installed.

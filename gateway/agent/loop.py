@@ -78,7 +78,7 @@ def _grant_tools(state: TurnState, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
 
 
 def _last_answer_reason(state: TurnState, hops: int) -> str:
-    """The reason that the next answer is the last one, or nothing."""
+    """Return why the next answer is the last one, or an empty text."""
     if 0 < state.request.limits.hops <= hops:
         return "hops"
     return "loop" if _is_stuck(state.new_entries) else ""
@@ -94,7 +94,7 @@ def _check_limits(state: TurnState, last: str) -> TurnEnding | None:
 
 
 def _end_with(state: TurnState, entry: Entry, stop: str, last: str) -> TurnEnding:
-    """The turn's end with this answer, and with a word on what is wrong with it where something is."""
+    """End the turn with this answer, and add a note if something is wrong with it."""
     said = entry.content
     if not said.strip() and stop in EMPTY_STOPS:
         said, stop = NOTHING_SAID, "empty"
@@ -108,8 +108,9 @@ def _end_with(state: TurnState, entry: Entry, stop: str, last: str) -> TurnEndin
 
 
 async def _next_answer(state: TurnState, tools: Sequence[Tool]) -> tuple[Entry, str] | None:
-    """The assistant's next entry, and why it ended: from the steps of an earlier try, or from the model, which is asked
-    once more when it said nothing at all. None when a hook ended the turn.
+    """Return the assistant's next entry and its stop reason, or None if a hook ended the turn.
+
+    It comes from the steps of an earlier try, or from the model, which gets a second chance if its answer was empty.
     """
     if known := state.replay.answers.get(state.hop):
         state.usage += known.usage

@@ -1,7 +1,7 @@
-"""Pictures that no model takes as they are, made such; and what PDFs say.
+"""Conversion of pictures that models do not accept, and extraction of text from PDFs.
 
-The work is done elsewhere (`MediaReader`), with libraries that not everybody has installed. What is made of a picture
-lies beside it under a name of its own, so that it is made once, and goes when the picture goes.
+The work is done elsewhere (`MediaReader`), with optional libraries. A converted picture is kept beside the original
+under a name of its own, so that it is made once, and is removed with the original.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class DocumentText(NamedTuple):
 
 
 class MediaReader(Protocol):
-    """Reads what people send. Each raises AgentError, in words, where that cannot be done."""
+    """A reader of pictures and PDFs. Each method raises AgentError, in words, if that is impossible."""
 
     @property
     def missing(self) -> str:
@@ -45,12 +45,12 @@ class MediaReader(Protocol):
         ...
 
     async def render_page(self, data: bytes, number: int) -> bytes:
-        """One of its pages, from 0, as a JPEG that is small enough."""
+        """Render one of its pages, from 0, as a JPEG that is small enough."""
         ...
 
 
 async def show_picture(one: Attachment, media: MediaReader) -> Picture | str:
-    """The picture as a model can be shown it, or in words why it cannot."""
+    """Return the picture in a form that a model accepts, or the reason in words."""
     found = await run_in_thread(find_picture, one)
     if isinstance(found, Picture) or found == NOT_READABLE:
         return found
@@ -66,9 +66,9 @@ async def show_picture(one: Attachment, media: MediaReader) -> Picture | str:
 
 
 async def keep_tool_picture(folder: Path, media: MediaReader, data: bytes) -> tuple[str, Picture | None]:
-    """A picture that a tool gave, as a file of the conversation: in words for the model, and as what it can be shown.
+    """Keep a picture from a tool as a file of the conversation. Returns words for the model, and a picture to show.
 
-    It is called by what is in it, like a file that came in, so that it goes like one.
+    The file is named by a digest, like a file that came in, so that it is removed like one.
     """
 
     def write() -> Path:
@@ -108,7 +108,7 @@ async def keep_picture(data: bytes, made: Path, received: Path) -> Picture | str
 
 
 async def read_received(path: Path) -> bytes:
-    """Raises AgentError: it is too large, or not to be had."""
+    """Read a received file. Raises AgentError if it is too large or unreadable."""
     try:
         return await run_in_thread(lambda: read_whole(open_received_file(path), LARGEST_READ))
     except OverflowError:

@@ -50,7 +50,7 @@ class Model(Protocol):
     def name(self) -> str: ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """An async generator; closing it early gives up the call."""
+        """Stream the answer, as an async generator; closing it early gives up the call."""
 
 
 CONTENT, PARTS, TOOL_CALLS, DESCRIPTION = map(attrgetter, ("content", "parts", "tool_calls", "description"))
@@ -60,7 +60,7 @@ PICTURE = 1500 * CHARACTERS  # what a large one costs with most models
 
 
 def estimate_tokens(request: ModelRequest) -> int:
-    """About how many a request has. It walks the whole conversation, so it does without a call for each entry."""
+    """Estimate the tokens of a request. It walks the whole conversation, so it avoids a call for each entry."""
     characters = len(request.system) + sum(map(len, map(CONTENT, request.messages)))
     characters += PICTURE * sum(map(len, map(PARTS, request.messages)))
     for call in chain.from_iterable(map(TOOL_CALLS, request.messages)):

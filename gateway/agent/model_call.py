@@ -105,7 +105,7 @@ class ModelCall(Operation[Chunk]):
         return {"content": value.text, "tool_calls": [as_call(call) for call in value.tool_calls]}
 
     def from_fields(self, left: Any) -> Chunk:
-        """An answer that a hook gave: a text, or a mapping with `content` and `tool_calls`."""
+        """Convert the answer of a hook: a text, or a mapping with `content` and `tool_calls`."""
         if isinstance(left, Chunk):
             return left
         if isinstance(left, dict):
@@ -114,13 +114,13 @@ class ModelCall(Operation[Chunk]):
         return Chunk("" if left is None else str(left), stop="result")
 
     def denied(self, text: str) -> Chunk:
-        """A denied call ends the turn: there is no answer that it could go on with."""
+        """End the turn: after a denied call it has no answer to go on with."""
         if self.state.ending.finish is None:
             self.state.ending.finish = TurnEnding(text, "denied", "denied")
         return Chunk(text, stop="denied")
 
     def _response_of(self, result: OperationResult) -> Chunk:
-        """The model's answer, a hook's, the text that denies it, or what had come before it broke off."""
+        """Return the model's answer, a hook's, the text of a denial, or the text that had come before it broke off."""
         if result.is_from_hook:
             return self.from_fields(result.value)
         if isinstance(result.value, Chunk):
@@ -144,10 +144,10 @@ def _apply_rewrite(response: Chunk, after: Fields) -> Chunk:
 async def call_model(
     model: Model, request: ModelRequest, usage: UsagePort, add: Callable[[Usage], None]
 ) -> AsyncGenerator[Chunk]:
-    """The pieces of an answer. Each call costs what it costs, whether or not its answer is heard to its end or kept.
+    """Stream the pieces of an answer. Each call is charged, even if its answer is cut off or discarded.
 
     Raises:
-        BudgetRefusal: it may not be made.
+        BudgetRefusal: the budget does not allow it.
     """
     name, tokens = request.name or model.name, estimate_tokens(request)
     if refusal := await usage.ask(name, tokens):
@@ -165,7 +165,7 @@ async def call_model(
     finally:
         if used is not None:
             used = structs.replace(used, calls=1, model=used.model or name)
-        elif length or not is_failed:  # cut off, or nobody said what it took
+        elif length or not is_failed:  # cut off, or without a report of its usage
             used = Usage(tokens, length // CHARACTERS, calls=1, model=name, estimated=1)
         add(usage.count(used or Usage(), name, tokens))
 
@@ -205,7 +205,7 @@ async def _filter_chunk(state: TurnState, text: str, index: int) -> str:
 
 
 def _request_from(request: ModelRequest, event: Fields, default: str) -> ModelRequest:
-    """The request as the interceptors left it. System messages among the messages join the system prompt."""
+    """Build the request that the interceptors left. System messages among the messages join the system prompt."""
     try:
         left = event.get("messages", request.messages)
         entries = list(request.messages) if left is request.messages else [entry_from(one) for one in left or ()]
@@ -227,7 +227,7 @@ def _request_from(request: ModelRequest, event: Fields, default: str) -> ModelRe
 
 
 def apply_summary(history: Sequence[Entry], session: dict[str, Any]) -> tuple[tuple[Entry, ...], int]:
-    """The history as the model is shown it, and how many of its entries the summary before it stands for."""
+    """Return the history as the model sees it, and the number of entries that the summary replaces."""
     known = session.get(SUMMARY_KEY)
     if not isinstance(known, dict) or not 0 < known.get("upto", 0) <= len(history):
         return tuple(history), 0
@@ -235,9 +235,9 @@ def apply_summary(history: Sequence[Entry], session: dict[str, Any]) -> tuple[tu
 
 
 async def fit_request(state: TurnState, request: ModelRequest) -> ModelRequest:
-    """The request, short enough for the model's window.
+    """Shorten the request until it fits the model's window.
 
-    What is from before this turn is summed up by the model itself, and the summary is kept with the session. If that is
+    The model itself summarizes the entries from before this turn, and the summary is kept with the session. If that is
     not enough, the tool results of this turn lose their text, the oldest first.
     """
     limit = int(state.agent.context_window * WINDOW_SHARE)
@@ -267,7 +267,7 @@ def _count_summarizable(state: TurnState, request: ModelRequest) -> int:
 
 
 async def _sum_up(state: TurnState, before: str, messages: Sequence[Entry]) -> str:
-    """The model's summary of these messages; where it fails, a note that they are left out."""
+    """Return the model's summary of these messages; if that fails, a note that they are left out."""
     lines = "\n".join(f"{entry.role}: {entry.content}" for entry in messages if entry.content)
     text = f"{before}\n{lines[-state.agent.context_window * 3 :]}".strip()
     parts: list[str] = []
@@ -282,7 +282,7 @@ async def _sum_up(state: TurnState, before: str, messages: Sequence[Entry]) -> s
 
 
 def _keep_summary(state: TurnState, count: int, text: str) -> None:
-    """From now on the summary stands in the place of what it sums up: in this turn, and in those to come."""
+    """Replace the summarized entries with the summary, in this turn and in later ones."""
     place = seen = 0
     while seen < count:
         seen += state.view[place].role != "system"

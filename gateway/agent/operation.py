@@ -1,33 +1,31 @@
-"""How anything that a turn does stands between its two events.
+"""The frame of every action of a turn: each is carried out between its two events.
 
-Theory of operation
--------------------
-A call of the model, a batch of tools, one tool, a handoff, a skill, a question, the whole invocation: each is an
-`Operation`, a class with the names of its two events, what their fields are, and what is done in between.
-`run_operation` is the one machine that carries all of them out:
+Theory of operation ------------------- A call of the model, a batch of tools, one tool, a handoff, a skill, a question,
+the whole invocation: each is an `Operation`, a class with the names of its two events, their fields, and the action in
+between. `run_operation` is the one machine that carries all of them out:
 
-    node:before            only where the operation is a part of the turn (`node_type`)
+    node:before            only if the operation is a part of the turn (`node_type`)
       <before>             its hooks change the fields, give the value (`result`), refuse with Deny or End, or fail it
         act                left out when one of them did
       <after>              its hooks see the value or the error, change either, or ask for another try
     node:after             the same once more, around all tries of it; `NodeVisit` is an operation itself
 
-Five promises are kept here, and nowhere else:
+It keeps five promises, which no other module has to repeat:
 
 Pairs. Whatever becomes of the operation or of the interceptors before it (an error, an outcome, a pause, a
 cancellation), the event after it is fired exactly once for each time that the one before it was.
 
-Errors are values. An `Exception` is put into `OperationResult.error`, the event after it shows it as the field
-`error`, and hooks may take it away or put another there. Whether it is raised in the end is for `conclude` to say.
+Errors are values. An `Exception` is put into `OperationResult.error`, the event after it shows it as the field `error`,
+and hooks may remove or replace it. `conclude` decides if it is raised in the end.
 
 Leaving is not an error. A pause, a cancellation and a refused step are a `BaseException`: the event after it is fired
-on the way out, nothing that its hooks say changes where we go, and all that is left to fire shares `EXIT_GRACE`
-seconds, shielded from the cancellation.
+on the way out, its hooks cannot change where we go, and all remaining events share `EXIT_GRACE` seconds, shielded from
+the cancellation.
 
-Tries. A Retry from the event after it runs the pair again, at most `RETRIES` times, as long as nothing has decided how
-the turn ends.
+Tries. A Retry from the event after it runs the pair again, at most `RETRIES` times, as long as the turn's ending is
+undecided.
 
-Silence is cheap. For an event that nobody wants no fields are built, and nothing is called.
+Silence is cheap. For an event without a listener no fields are built, and no function is called.
 """
 
 import logging
@@ -72,12 +70,15 @@ APOLOGY = "Something went wrong and I could not finish. Please try again; the pe
 
 
 class OperationResult(msgspec.Struct):
-    """What came of one try of an operation.
+    """The result of one try of an operation.
 
-    before_event, after_event: the fields as the hooks left them; empty and None where nobody wanted the event;
-        the latter also where none of them could change it.
-    outcome, after_outcome: what hooks decided at each of the two.
+    before_event, after_event: the fields as the hooks left them; empty and None if no hook wants the event; the latter
+    also if no hook can change it.
+
+    outcome, after_outcome: the decision of the hooks at each of the two.
+
     is_from_hook: a hook gave the value, in place of the operation.
+
     exit_reason: `paused` or `interrupted`, while the operation is being left.
     """
 
@@ -91,17 +92,17 @@ class OperationResult(msgspec.Struct):
     after_outcome: Outcome | None = None
 
     def left(self, name: str) -> Any:
-        """The value as the hooks left it, in the field of this name."""
+        """Return the value as the hooks left it, in the field of this name."""
         return self.value if self.after_event is None else self.after_event.get(name)
 
 
 @dataclass(slots=True)
 class Operation(ABC, Generic[Value]):
-    """Something that a turn does between the events `before` and `after` (empty where none follows).
+    """A part of a turn between the events `before` and `after` (either may be empty).
 
-    result_field: the field of the event after it that holds its value. node_type: which part of the turn it is, where
-    it is one: then `node:before` and `node:after` stand around it; the node's name is in the attribute `node_named_by`.
-    ends_with_turn: a Retry of it comes too late once it is decided how the turn ends.
+    result_field: the field of the event after it that holds its value. node_type: the kind of node, if it is one: then
+    `node:before` and `node:after` surround it, and the attribute `node_named_by` holds the node's name. ends_with_turn:
+    a Retry of it comes too late once the turn's ending is decided.
     """
 
     state: TurnState
@@ -113,31 +114,31 @@ class Operation(ABC, Generic[Value]):
     ends_with_turn: ClassVar[bool] = True
 
     def begin(self) -> None:
-        """Called before each try."""
+        """Prepare each try; it runs before the event."""
 
     @abstractmethod
     def before_fields(self) -> dict[str, Any]:
-        """The fields of the event before it; hooks that fill in `result` give its value."""
+        """Return the fields of the event before it; hooks that fill in `result` give its value."""
 
     @abstractmethod
     async def act(self, event: Fields | None) -> Any:
-        """Do it. `event` are the fields as the hooks left them, None where no hook may change them."""
+        """Carry it out. `event` holds the fields as the hooks left them, or is None if no hook may change them."""
 
     def after_fields(self, _result: OperationResult) -> dict[str, Any]:
-        """The fields of the event after it, beside `error`."""
+        """Return the fields of the event after it, beside `error`."""
         return {}
 
     async def when_prevented(self, result: OperationResult) -> None:
-        """Called in place of `act` when a hook gave the value, refused the operation, or failed."""
+        """Clean up, in place of `act`, when a hook gave the value, refused the operation, or failed."""
 
     def take(self, result: OperationResult) -> None:
-        """Called after each try, before a Retry of it is followed."""
+        """Take the result of each try, before a Retry of it is followed."""
 
     async def prepare_retry(self, retry: Retry) -> None:
-        """Called before the next try."""
+        """Prepare the next try."""
 
     def conclude(self, result: OperationResult) -> Value:
-        """The operation's value after its last try: what the hooks left of it. Raises the error that they left."""
+        """Return the operation's value after its last try, as the hooks left it. Raises the error that they left."""
         self.state.end(result.outcome, self.before)
         self.state.end(result.after_outcome, self.after)
         if result.error is not None:
@@ -147,16 +148,16 @@ class Operation(ABC, Generic[Value]):
         return self.from_fields(result.left(self.result_field))
 
     def to_fields(self, value: Value) -> Any:
-        """The value as hooks of nodes see it."""
+        """Convert the value for hooks of nodes."""
         return value
 
     def from_fields(self, left: Any) -> Value:
-        """The value that a hook left behind."""
+        """Convert the value that a hook left."""
         value: Value = left
         return value
 
     def denied(self, text: str) -> Value:
-        """The value when a hook does not allow it, with the hook's own words, if it has any."""
+        """Return the value after a hook's refusal, with the hook's own words, if it has any."""
         raise AgentError(text)
 
 
@@ -195,7 +196,8 @@ class NodeVisit(Operation[Value]):
         left = result.left("result")
         if result.is_from_hook:
             return self.inner.from_fields(left)
-        # What no hook touched goes on as it is: its plain form would lose what hooks are not shown.
+        # A value that no hook touched stays as it is: its plain form would lose the parts that hooks do not
+        # see.
         is_untouched = result.after_event is None or (value is not None and left == self.inner.to_fields(value))
         return value if is_untouched else self.inner.from_fields(left)
 
@@ -206,7 +208,7 @@ class NodeVisit(Operation[Value]):
 
 
 async def run_operation(operation: Operation[Value]) -> Value:
-    """Carry out an operation between its events, and the events of its node around them. Gives what it concludes."""
+    """Carry out an operation between its events, and the events of its node around them. Returns its conclusion."""
     wants = operation.state.ports.wants
     if operation.node_type is not None and (wants("node:before") or wants("node:after")):
         operation = NodeVisit(operation.state, operation)
@@ -268,7 +270,7 @@ async def _fire_before(operation: Operation[Any], result: OperationResult) -> Fi
 
 
 def error_as_fields(error: BaseException | None, redact: Callable[[str], str] = str) -> dict[str, Any] | None:
-    """The error as a plain dict: `type`, `message`, and `kind` where it has one. No secret is in it."""
+    """Convert the error into a plain dict: `type`, `message`, and `kind` if it has one. Secrets are redacted."""
     if error is None:
         return None
     fields: dict[str, Any] = {"type": type(error).__name__, "message": redact(str(error)) or type(error).__name__}
@@ -280,7 +282,7 @@ def error_as_fields(error: BaseException | None, redact: Callable[[str], str] = 
 
 
 def error_from_fields(left: Any, error: Exception | None, shown: Mapping[str, Any] | None) -> Exception | None:
-    """The error that hooks left: the same one, none, or another in its place, raised from the old one."""
+    """Return the error that hooks left: the same one, none, or another in its place, raised from the old one."""
     if left is None or left == shown:
         return None if left is None else error
     other: Exception
@@ -297,5 +299,5 @@ def error_from_fields(left: Any, error: Exception | None, shown: Mapping[str, An
 
 
 def apologise(error: BaseException) -> str:
-    """The words for the person: never the error's own text, which may hold what is not theirs to see."""
+    """Return the words for the person: never the error's own text, which may hold private details."""
     return APOLOGIES.get(error.kind, APOLOGY) if isinstance(error, ModelError) else APOLOGY

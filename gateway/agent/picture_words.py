@@ -1,8 +1,8 @@
-"""Pictures in words: another model says what they show, for an agent whose own model is to be shown none.
+"""Pictures in words: another model describes them, for an agent whose own model sees no pictures.
 
-What it says stands in the text of the entry that had them, for good, so a picture is paid for once. It is written down
-as a step of a turn within the turn, so that one that is run again after a crash does not ask again; the call is counted
-like every other. Where nothing can be said, the reason stands there instead.
+The description joins the text of the entry for good, so that a picture is paid for once. It is recorded as a step of a
+turn within the turn, so that a repeated turn does not ask again; the call is counted like every other. If a picture
+cannot be described, the reason takes the place of the description.
 """
 
 import hashlib

@@ -1,9 +1,9 @@
-"""Pictures on their way to a model: what may go as it is, and what of it stands in a request.
+"""Pictures on their way to a model: which may go as they are, and how a request holds them.
 
-A picture is a file that somebody sent, in the folder of their conversation. What is known of it is read from its
-header, whatever its sender said; it is never decoded here. An entry of the transcript names it by path and digest. The
-bytes are read when a request is made, and no others than those that came: the folder is open to the agent's tools, so
-no link is followed, and what has another digest by now is not shown.
+A picture is a file that a person sent, in the folder of their conversation. Its type and size are read from its header,
+whatever its sender claims; it is never decoded here. An entry of the transcript names it by path and digest. The bytes
+are read when a request is made, and only if they are those that came: the folder is open to the agent's tools, so no
+link is followed, and a file with another digest is not shown.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def is_picture(attachment: Attachment) -> bool:
 
 
 def find_picture(attachment: Attachment) -> Picture | str:
-    """The picture as a model can be shown it, or in words why it cannot."""
+    """Return the picture in a form that a model accepts, or the reason in words."""
     try:
         data = read_whole(open_received_file(Path(attachment.path)), LARGEST)
     except OverflowError:
@@ -51,7 +51,7 @@ def find_picture(attachment: Attachment) -> Picture | str:
 
 
 def load_pictures(entries: Sequence[Entry]) -> dict[str, str]:
-    """The pictures of a request by their digest, in base64: the newest ones, as far as they are still there."""
+    """Load the pictures of a request by their digest, in base64: the newest ones, as far as they still exist."""
     loaded: dict[str, str] = {}
     left = LARGEST_SUM
     for part in (part for entry in reversed(entries) for part in entry.parts):
@@ -68,7 +68,7 @@ def load_pictures(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def describe_withheld_pictures(entry: Entry, pictures: Mapping[str, str]) -> str:
-    """The text of an entry, with the places of those of its pictures that do not go with it."""
+    """Return the text of an entry, with the paths of those of its pictures that are not shown."""
     withheld = [f"[you are not shown the picture in {one.path}]" for one in entry.parts if one.digest not in pictures]
     return "\n".join([*([entry.content] if entry.content else []), *withheld])
 
@@ -114,7 +114,7 @@ def _read_webp(data: bytes) -> tuple[str, int, int] | None:
 
 
 def _read_jpeg(data: bytes) -> tuple[str, int, int] | None:
-    """The size stands in the first frame header; before it lie segments, each with its length."""
+    """Find the size in the first frame header; segments precede it, each with its length."""
     place = 2
     while data[place] == 0xFF:
         marker = data[place + 1]

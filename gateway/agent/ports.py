@@ -29,13 +29,13 @@ class EventEmitter(Protocol):
 
 
 class UsagePort(Protocol):
-    """Asked before each call of a model, and notified after it."""
+    """The counter of usage: consulted before each call of a model, and notified after it."""
 
     async def ask(self, model: str, tokens: int) -> str:
         """Return why a call with about so many tokens is not allowed, for the person; "" if it is."""
 
     def count(self, usage: Usage, model: str, tokens: int) -> Usage:
-        """A call that was asked for with this model and so many tokens has used that; returns it with what it cost."""
+        """Count the usage of a call that `ask` allowed with this model and so many tokens. Returns it with its cost."""
 
 
 class IgnoredUsage:
@@ -49,45 +49,45 @@ class IgnoredUsage:
 
 
 async def ignore_step(step: Step) -> None:
-    """For turns that need not survive a crash."""
+    """Record no step, for turns that need not survive a crash."""
 
 
 async def load_no_approvals() -> None:
-    """For turns whose approvals are all known at their start."""
+    """Load no approvals, for turns whose approvals are all known at their start."""
 
 
 async def load_no_tools(_action: str, _skill: Skill) -> Sequence[str]:
-    """For turns whose skills bring nothing but their text."""
+    """Load no tools, for turns whose skills have only text."""
     return ()
 
 
 class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """The world of one turn.
 
-    run, emit, wants: the hooks, in the turn's scope. decides: does a hook of this event do more than look on?
-        reads: does a hook of an event read a field of it?
+    run, emit, wants: the hooks, in the turn's scope. decides: True if a hook of this event may change something. reads:
+        True if a hook of an event reads a field of it.
     record: awaited after each answer of the model, before each tool and after it; raising ends the turn at once.
-    delta: text of the reply as it leaves the interceptors. discard: what was streamed of the present answer is void,
-        since the model is asked again.
-    steps, answers, asked, calls, resumed: what is known of an earlier run of the same turn: its records, the person's
-        answers by question id or name, the prompts of those questions and the calls that they were about, and whether
-        there was such a run at all. The answers are those that the hooks' scope reads; an interceptor of a question may
-        change them.
-    authors: the restricted hooks that said what is to be done, by the id of the call; "": in all of the turn.
-    limit: these ports, as they are for what such hooks have done.
-    changed_by: which hooks changed a tool's call, by its id. open_questions: those that this run of the turn has put.
+    delta: text of the reply as it leaves the interceptors. discard: the streamed part of the present answer is void,
+        since the model is called again.
+    steps, answers, asked, calls, resumed: the earlier run of the same turn: its records, the person's answers by
+        question id or name, the prompts of those questions and the calls that they were about, and True if such a run
+        exists at all. The answers are those that the hooks' scope reads; an interceptor of a question may change them.
+    authors: the restricted hooks that gave instructions, by the id of the call; "": for the whole turn.
+    limit: returns these ports with the rights of such hooks.
+    changed_by: the hooks that changed a tool's call, by its id. open_questions: those that this run of the turn has
+        put.
     stop: cancelling it interrupts the turn, which then has the status `interrupted`; any other cancellation passes.
-    approvals: what the person has approved for longer than once: `tool` or `tool:subject` -> `session` or `always`.
-    load_approvals: awaited before a tool that asks; puts those that are not there yet into `approvals`.
+    approvals: the lasting approvals of the person: `tool` or `tool:subject` -> `session` or `always`.
+    load_approvals: awaited before a tool that asks; adds missing ones to `approvals`.
     turn, session, facts: the bags and the common fields that tools see.
-    on_skill: awaited when a skill was loaded or unloaded (`load`, `unload`); gives the names of the tools that came or
-        went with it.
-    chat: the conversation, where there is one that tools may speak in.
-    grant: a tool as the person has it for whom the turn works; None: they do not. Sub-agents have no more. Without it
+    on_skill: awaited when a skill was loaded or unloaded (`load`, `unload`); returns the names of the tools that came
+        or went with it.
+    chat: the conversation in which tools may send messages, if the turn has one.
+    grant: returns a tool as the person of the turn may use it; None: they may not. Sub-agents have no more. Without it
         they have every tool.
-    keep_picture: keeps what a tool gave as a picture; gives words about it for the model, and what it can be shown.
-    usage: counts the calls of the model, and says which may not be made.
-    redact: takes secrets out of an error before anybody is told of it.
+    keep_picture: keeps a picture of a tool; returns words about it for the model, and a form that can be shown.
+    usage: counts the calls of the model, and refuses those above the budget.
+    redact: removes secrets from an error before it is shown.
     """
 
     run: EventRunner
@@ -122,18 +122,17 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     usage: UsagePort = msgspec.field(default_factory=IgnoredUsage)
 
     def for_call(self, call_id: str = "") -> "Ports":
-        """These ports with the rights of this call's authors; without an id, of what the turn does from now on."""
+        """Return these ports with the rights of this call's authors; without an id, of the turn from now on."""
         hooks = self.authors[""] | self.authors[call_id]
         return self.limit(self, hooks) if hooks else self
 
 
 class TurnResult(msgspec.Struct, frozen=True):
-    """The result of a turn. With `questions`, the turn is paused: it is run again once they are answered.
+    """The result of a turn. With `questions`, the turn is paused: it runs again once they are answered.
 
-    entries: what the turn adds to the transcript, the person's message included; nothing while it is paused.
-    stop: why it went no further: `end_turn`, `result` (a hook gave it), `hops`, `loop`, `tokens`, `budget`, `seconds`,
-        or the status.
-    sends_files: may lines of the reply name files to go with it?
+    entries: the turn's additions to the transcript, the person's message included; empty while it is paused. stop: why
+    it ended: `end_turn`, `result` (a hook gave it), `hops`, `loop`, `tokens`, `budget`, `seconds`, or the status.
+    sends_files: True if lines of the reply may name files to go with it.
     """
 
     reply: str = ""

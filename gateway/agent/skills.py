@@ -33,9 +33,9 @@ class Skill(msgspec.Struct, frozen=True):
 
 
 def find_skills(roots: Iterable[Path]) -> tuple[tuple[Skill, ...], tuple[Finding, ...]]:
-    """The skills below these folders, and what is wrong with those that were left out.
+    """Find the skills below these folders, and the faults of those that were left out.
 
-    Where two have one name, the first root's counts. A missing root has none.
+    If two have one name, the first root's counts. A missing root is empty.
     """
     skills: dict[str, Skill] = {}
     findings: list[Finding] = []
@@ -53,7 +53,7 @@ def find_skills(roots: Iterable[Path]) -> tuple[tuple[Skill, ...], tuple[Finding
 
 
 def read_skill(folder: Path, findings: list[Finding]) -> Skill | None:
-    """The skill in a folder, or None; what is wrong with it joins the findings."""
+    """Read the skill in a folder, or return None; its faults join the findings."""
     path = folder / FILE
     try:
         head, _ = _split_front_matter(path)
@@ -82,7 +82,7 @@ def read_skill_name(folder: Path) -> str:
 
 
 def read_skill_text(skill: Skill) -> str:
-    """The text of a skill, as the model is given it: without the front matter, with the place of its files.
+    """Return the text of a skill for the model: without the front matter, with the place of its files.
 
     Raises:
         AgentError: it cannot be read any more.
@@ -94,7 +94,7 @@ def read_skill_text(skill: Skill) -> str:
 
 
 def render_skills_prompt(skills: Sequence[Skill]) -> str:
-    """The part of the instructions that lists the skills which the model can load."""
+    """Return the part of the instructions that lists the skills which the model can load."""
     if not skills:
         return ""
     lines = [f"- {skill.name}: {skill.description}" for skill in skills]

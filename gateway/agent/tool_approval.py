@@ -1,14 +1,14 @@
-"""Whether a call may run: asked of a person where it must be, and looked at once more right before the tool acts.
+"""The approval of tool calls: a person approves them if necessary, and each call is checked again right before it acts.
 
-A yes is one to a call, never to its id. Each question carries the calls that it lets run, with a digest of tool and
-arguments, and the turn knows all that were put for it (`Ports.calls`). So when a call is about to run, what was asked
-about it is compared with what it has become; hooks may have changed it since, and a process that died may have been
-another one. The first row that fits decides:
+An approval is for a call as it was shown, never for its id alone. Each question carries the calls that it lets run,
+with a digest of tool and arguments, and the turn knows all that were put for it (`Ports.calls`). So before a call runs,
+the approved call is compared with the present one; hooks may have changed it since, and the process may have restarted.
+The first row that fits decides:
 
-    nothing was asked about it           the tool's own rule (`asks`): lasting approvals, else a question
-    it was asked about as it is now      a question of the tool's own needs its yes; a hook has judged the answer itself
-    it was asked about as another call   it is asked once more, as it is now
-    and that twice already               refused, with the names of the hooks that changed it
+    no question is about this call          the tool's own rule (`asks`): lasting approvals, else a question
+    a question is about its present form    the tool's own question needs approval; a hook judges its own answers
+    a question is about another form        a new question, for the present form
+    and that happened twice already         refused, with the names of the hooks that changed it
 """
 
 import logging
@@ -25,30 +25,30 @@ log = logging.getLogger(__name__)
 REFUSED = "The person did not allow {tool} to run."
 TOO_LATE = "Nobody allowed {tool} to run in time. Go on without it."
 CHANGED = "{tool} is not run: this call was changed after it was allowed, {by}."
-# What stands for an answer that nobody gave.
+# The texts in place of an answer that did not come.
 UNSHOWN = "The question could not be shown whole, so the answer is no."
 UNREACHABLE = "Nobody who may allow this can be reached."
 LASTING = ("session", "always")
-MOST_FORMS = 2  # so many times one call may be asked about, each time as another
+MOST_FORMS = 2  # one call may have questions about so many forms
 
 
 class Refused(AgentError):
-    """A person was asked and did not agree. The name is what hooks see as the error's `type`."""
+    """The refusal of a person. The class name is the error's `type` for hooks."""
 
 
 def ask_for_approval(tool: str, *, again: bool = False) -> str:
-    """The words by which a tool asks; what it is about to do stands below them, wherever they are shown."""
+    """Return the tool's question; details of the call are shown below it, on any platform."""
     return f"May I run {tool}?" + (
         " The call was changed after the last answer, so it is asked again." if again else ""
     )
 
 
 def check_approval(ports: Ports, tool: Tool, call: AskedCall) -> bool:
-    """Go on when this call may run as it is. Returns whether that took a yes, now or for longer.
+    """Continue if this call may run as it is. Returns True if that took an approval, now or for longer.
 
     Raises:
-        Pause: a person has to be asked first.
-        Refused: a person did not allow it, or it is another one than was allowed.
+        Pause: a person has to approve first.
+        Refused: a person did not allow it, or it differs from the approved call.
     """
     forms = {one.digest: one for calls in ports.calls.values() for one in calls if one.call_id == call.call_id}
     question = f"{call.call_id}/{call.tool}/approve/{call.digest[:16]}"
@@ -72,7 +72,7 @@ def check_approval(ports: Ports, tool: Tool, call: AskedCall) -> bool:
 
 
 def _follow_answer(ports: Ports, call: AskedCall, answer: Any, key: str) -> None:
-    """Follow an answer: anything that is not clearly a yes denies; None: no answer came in time."""
+    """Follow an answer: anything that is not clearly an approval denies; None: no answer came in time."""
     if isinstance(answer, str) and answer.strip().lower() in LASTING:
         ports.approvals[key] = answer.strip().lower()
     elif not is_yes(answer):
@@ -81,7 +81,7 @@ def _follow_answer(ports: Ports, call: AskedCall, answer: Any, key: str) -> None
 
 
 def _was_allowed_in_0_1(ports: Ports, call: AskedCall, pattern: str) -> bool:
-    """A question of 0.1 stood for the call's id, and mostly named what would run: then its yes is one to this call."""
+    """Return True if a question of 0.1 approved this call: it was for the call's id, and mostly named the command."""
     question = f"{call.call_id}/{call.tool}/approve"
     named = bool(pattern) and ports.asked.get(question) == f"May I run {call.tool}: {pattern}"
     if question in ports.answers and not is_yes(ports.answers[question]):

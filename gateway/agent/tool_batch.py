@@ -26,7 +26,7 @@ WITHDRAWN_TEXT = "A hook withdrew this call; it was not run."
 
 
 class ToolBatch(msgspec.Struct, frozen=True):
-    """The results of a batch in the order of its calls, and messages for the model besides."""
+    """The results of a batch in the order of its calls, and further messages for the model."""
 
     results: tuple[Entry, ...]
     messages: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class ToolBatchRun(Operation[ToolBatch]):
         return {"results": self.to_fields(self._batch_of(result)), "hop": self.state.hop}
 
     def conclude(self, result: OperationResult) -> ToolBatch:
-        """An error of the batch as a whole is a result of each of its calls."""
+        """Return the results; an error of the batch as a whole is a result of each of its calls."""
         self.state.end(result.outcome, self.before, "Stopped by hook.")
         batch = self._batch_of(result)
         if result.after_event is not None and result.after_event.get("results") != self.to_fields(batch):
@@ -103,7 +103,7 @@ class ToolBatchRun(Operation[ToolBatch]):
         return self.denied(refusal or "")
 
     async def _run_in_parallel(self, left: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> ToolBatch:
-        """A pause of one lets those finish that only read, and they are not run again; all questions go together."""
+        """Run the calls side by side. A pause of one lets reading calls finish for good; all questions go together."""
         results: dict[str, Entry] = {}
         messages: dict[str, str] = {}
         pauses: list[Pause] = []
@@ -147,7 +147,7 @@ class ToolBatchRun(Operation[ToolBatch]):
 
 
 def _calls_from(calls: tuple[ToolCall, ...], event: Fields) -> tuple[ToolCall, ...]:
-    """The calls that the interceptors left; one that the model did not make has no place for a result."""
+    """Return the calls that the interceptors left; a call that the model did not make has no place for a result."""
     try:
         left = [call_from(call) for call in event.get("calls") or ()]
     except ValueError as error:
@@ -160,7 +160,7 @@ def _calls_from(calls: tuple[ToolCall, ...], event: Fields) -> tuple[ToolCall, .
 
 
 def _batch_from(calls: tuple[ToolCall, ...], left: Any, batch: ToolBatch) -> ToolBatch:
-    """The results that hooks left: matched by call id where they say it, else by place; the others are as before."""
+    """Return the results that hooks left, matched by call id if they have it, else by place; the others stay."""
     left = left if isinstance(left, list) else [left]
     by_id = {item["call_id"]: item for item in left if isinstance(item, dict) and "call_id" in item}
     own = {entry.call_id: entry for entry in batch.results}

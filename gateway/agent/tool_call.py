@@ -83,7 +83,7 @@ class ToolCallRun(Operation[Entry]):
             self.name, self.args = str(event.get("tool")), event.get("args") or {}
             impl = event.get("impl")
             chosen = impl if impl is not self.tool else find_tool(self.tools, self.name)
-        # An earlier try of the turn ran the tool and paused at `tool:after`: only the interceptors are asked again.
+        # An earlier try of the turn ran the tool and paused at `tool:after`: only the interceptors run again.
         if known := state.replay.unjudged.pop(self.asked.id, None):
             self.own_result, self.parts = known.entry, known.entry.parts
             if known.entry.error:
@@ -107,7 +107,7 @@ class ToolCallRun(Operation[Entry]):
         self.message = retry.message or self.message
 
     def conclude(self, result: OperationResult) -> Entry:
-        """The result for the model: what a hook left, the denial, or the error in words."""
+        """Return the result for the model: the one that a hook left, the denial, or the error in words."""
         self.state.end(result.outcome, self.before, "Stopped by hook.")
         self.state.end(result.after_outcome, self.after, "Stopped by hook.")
         left = result.left("result")
@@ -123,18 +123,18 @@ class ToolCallRun(Operation[Entry]):
         return make_result(self.asked, denied or str(result.error) or type(result.error).__name__, error=True)
 
     def _parts_of(self, result: OperationResult) -> tuple[Picture, ...]:
-        """The pictures that the interceptors left of those that the tool gave."""
+        """Return the tool's pictures that the interceptors left."""
         left = result.left("parts") if result.after_event is not None else None
         return tuple(part for part in self.parts if asdict(part) in left) if isinstance(left, list) else self.parts
 
 
 async def call_tool(state: TurnState, asked: ToolCall, tools: tuple[Tool, ...], gate: BatchGate) -> tuple[Entry, str]:
-    """The result of the call for the model, recorded; and what a hook's Retry wants to tell it besides."""
+    """Return the recorded result of the call for the model, and the message of a hook's Retry for it."""
     call = ToolCallRun(state, asked, tools, gate)
     try:
         entry = await run_operation(call)
     except Pause:
-        if call.own_result:  # a person is asked about the result: it is kept, and the tool is not run again
+        if call.own_result:  # a person decides about the result: it is kept, and the tool is not run again
             step = ToolFinished(turn_id=state.ports.turn_id, call_id=asked.id, entry=call.own_result, judged=False)
             await state.record(step)
         raise
@@ -143,7 +143,7 @@ async def call_tool(state: TurnState, asked: ToolCall, tools: tuple[Tool, ...], 
 
 
 def make_result(asked: ToolCall, text: str, error: bool = False, parts: tuple[Picture, ...] = ()) -> Entry:
-    """The result of a call, or with `error` what became of one that was not done."""
+    """Make the result of a call, or with `error` the reason why it was not done."""
     return Entry("tool", text, call_id=asked.id, name=asked.name, error=error, parts=parts)
 
 
@@ -217,7 +217,7 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
 
 
 def _limit_tool(ports: Ports, call_id: str, tool: Tool) -> Tool:
-    """The tool as a user has it. Raises AgentError: they do not."""
+    """Return the tool as the user may use it. Raises AgentError if they may not."""
     if limited := ports.grant(tool) if ports.grant else tool:
         return limited
     hooks = ", ".join(sorted(ports.authors[""] | ports.authors[call_id]))
@@ -231,7 +231,7 @@ async def _show_picture(call: ToolCallRun, keep: KeepPicture, data: bytes) -> st
 
 
 def _describe_call(call: ToolCallRun, tool: Tool, args: dict[str, Any]) -> AskedCall:
-    """The call as it would run now. What a hook put in the place of a tool is not that tool, whatever its name."""
+    """Describe the call as it would run now. A hook's replacement is not the tool, whatever its name."""
     name = tool.name if any(tool is one for one in call.tools) else f"{tool.name} (put in its place by a hook)"
     return make_asked_call(call.asked.id, name, args, call.state.ports.changed_by.get(call.asked.id, ()))
 
@@ -240,20 +240,20 @@ def _make_ask(call: ToolCallRun, about: AskedCall) -> AskPerson:
     def ask(prompt: str, name: str) -> Any:
         key = f"{call.asked.id}/{call.name}/{name}"
         if key in call.state.ports.answers:
-            return call.state.ports.answers[key]  # None: nobody answered in time
+            return call.state.ports.answers[key]  # None: no answer came in time
         raise Pause((Question(key, prompt, call.name, key, calls=(about,)),))
 
     return ask
 
 
 def _list_answers(call: ToolCallRun) -> dict[str, Any]:
-    """What the person answered this call, by the names of the questions."""
+    """Return the person's answers to this call, by the names of the questions."""
     begin = f"{call.asked.id}/{call.name}/"
     return {key.removeprefix(begin): value for key, value in call.state.ports.answers.items() if key.startswith(begin)}
 
 
 def as_text(value: Any) -> str:
-    """A tool's value as the model reads it: text as it is, everything else as JSON, or at least as words."""
+    """Convert a tool's value for the model: text as it is, everything else as JSON, or at least as words."""
     if isinstance(value, str):
         return value
     try:

@@ -1,7 +1,7 @@
 """A tool: a function with a name, a description and a schema, from a typed signature or from elsewhere.
 
-Arguments are checked before a tool is called: against the signature where there is one, else against the JSON schema
-that came with the tool. What is wrong with them goes to the model, with the parameters there are.
+Arguments are checked before a tool is called: against the signature if it has one, else against the JSON schema that
+came with the tool. The model gets an error with the parameters that exist.
 """
 
 import inspect
@@ -20,7 +20,7 @@ from gateway.errors import AgentError
 from gateway.messages.parts import Location, MessagePart, Poll
 
 AskPerson: TypeAlias = Callable[[str, str], Any]
-RAW_ARGS = "__raw__"  # the argument under which a model's text stands when it was no JSON object
+RAW_ARGS = "__raw__"  # the argument that holds a model's text which was no JSON object
 
 
 class ChatPort(Protocol):
@@ -36,16 +36,16 @@ class ChatPort(Protocol):
         """Send it here, as what it is. Returns words about that for the model."""
 
     def can_show(self, kind: type[MessagePart]) -> bool:
-        """Are such parts shown here as what they are?"""
+        """Return True if the network shows such parts natively."""
 
     async def remind(self, text: str, at: float, key: str) -> str:
-        """Let it come as a message at that time. Returns its number."""
+        """Schedule the text as a message at that time. Returns its number."""
 
     async def list_reminders(self) -> Sequence[tuple[str, float, str]]:
-        """The reminders of this conversation: number, time, text."""
+        """Return the reminders of this conversation: number, time, text."""
 
     async def forget(self, number: str) -> bool:
-        """Take a reminder back. Returns whether there was one."""
+        """Cancel a reminder. Returns True if it existed."""
 
 
 ShowPicture: TypeAlias = Callable[[bytes], Awaitable[str]]
@@ -55,8 +55,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     """The turn that a tool runs in, as far as the tool may know it.
 
     `turn` and `session` are the bags that hooks see too; `facts` are the turn's common fields (platform, user_id, ...).
-    `ask(prompt, name)` gives the person's answer, or pauses the turn until there is an answer; `answers` are those that
-    this call has been given, by name. `show` puts a picture beside the result, and gives words that say so in it.
+    `ask(prompt, name)` returns the person's answer, or pauses the turn until they answer; `answers` are those that this
+    call has received, by name. `show` puts a picture beside the result, and returns words about it.
     """
 
     call_id: str = ""
@@ -77,15 +77,18 @@ ToolCallable: TypeAlias = Callable[[dict[str, Any], ToolContext], Awaitable[Any]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something that a model may have done.
+    """An action that a model can request.
 
-    `repeatable`: doing it twice does no harm, so that an interrupted call may be run again. `asks`: a person is asked
-    first, always or for the arguments and people for whom it says so; `subject` says what a lasting approval covers
-    (without it: every call of this tool). `suspect`: when the process died while it ran, that may have been its doing,
-    and it is not run again although it is repeatable. `is_trusted`: it needs nobody's yes, and may be given without
-    being named. `sends`: it is for conversations where such a part can be shown. `narrow`: what somebody has of it who
-    has not every tool. `read_only`: it changes nothing, so that it need not wait while a person is asked about a call
-    beside it. `changes_files`: it may change files of the machine.
+    `repeatable`: a second run does no harm, so that an interrupted call may be run again.
+    `asks`: a person has to approve first, always or depending on arguments and people.
+    `subject`: returns the scope of a lasting approval (without it: every call of this tool).
+    `suspect`: it may have caused the death of the process in which it ran, and is not run again although it is
+        repeatable.
+    `is_trusted`: it needs no approval, and may be granted without being named.
+    `sends`: it is for conversations where such a part can be shown.
+    `narrow`: the variant for people who may not use every tool.
+    `read_only`: it changes nothing, so that it need not wait while a call beside it awaits an approval.
+    `changes_files`: it may change files of the machine.
     """
 
     name: str
@@ -122,7 +125,7 @@ class ArgumentError(AgentError):
 
 
 def check_args(tool: Tool, args: Any) -> dict[str, Any]:
-    """The arguments, if the tool can be called with them.
+    """Return the arguments if they fit the tool.
 
     Raises:
         ArgumentError: they do not fit; the text tells the model how they would.
@@ -177,7 +180,7 @@ def tool_from(
     subject: Callable[[dict[str, Any]], str] | None = None,
     read_only: bool = False,
 ) -> Tool:
-    """The tool that a typed function is."""
+    """Make a tool from a typed function."""
     name = name or getattr(function, "__name__", type(function).__name__)
     struct, wants_context = _parse_signature(function, name)
 
@@ -234,7 +237,7 @@ class ToolSource(Protocol):
 
 
 class FilteredToolSource(msgspec.Struct, frozen=True):
-    """Some of a source's tools: those of these names; its prefix stands for all of them."""
+    """Some of a source's tools, by name; the source's prefix selects all of them."""
 
     source: ToolSource
     names: tuple[str, ...]
@@ -249,7 +252,7 @@ class FilteredToolSource(msgspec.Struct, frozen=True):
 
 
 def choose_sources(sources: Sequence[ToolSource], names: tuple[str, ...] | None) -> tuple[ToolSource, ...]:
-    """The sources that an agent with these tools needs; without a list, all. The others are left alone."""
+    """Return the sources that an agent with these tools needs; without a list, all. The others are not queried."""
     if names is None:
         return tuple(sources)
     wanted = [one for one in sources if any(name == one.prefix or name.startswith(f"{one.prefix}_") for name in names)]
@@ -257,7 +260,7 @@ def choose_sources(sources: Sequence[ToolSource], names: tuple[str, ...] | None)
 
 
 async def gather_tools(sources: Sequence[ToolSource]) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """The tools of all sources, asked side by side, in their order; and why some of them have none."""
+    """Return the tools of all sources, queried side by side, in their order; and the reasons of those that failed."""
     found: dict[int, Sequence[Tool]] = {}
     missing: dict[int, str] = {}
 

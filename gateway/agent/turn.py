@@ -8,23 +8,22 @@
       tools:after  node:after  message:add  agent:step                  their results; then the model again
     agent:end                                                           the reply
 
-The names stand as they happen: each `:before` with its `:after`, what is within further in. A loaded skill (`skill:*`),
-a sub-agent (`handoff:*`) and a person's answer (`interrupt:*`) are pairs of the same kind, with a node of their own.
+The names are in the order of the events: each `:before` with its `:after`, inner events further in. A loaded skill
+(`skill:*`), a sub-agent (`handoff:*`) and a person's answer (`interrupt:*`) are pairs of the same kind, with a node of
+their own.
 
-Theory of operation
--------------------
-A turn is a function of agent, history, message and ports; it knows no session, no platform and no database. What it
-needs of the world are the functions in `Ports`, and what it leaves is a `TurnResult`. It never raises for what a model,
-a tool or a hook did wrong: that is a status of the result. A cancellation of `ports.stop` is an interruption, and a
-result too; any other cancellation passes through, as does a journal that refuses a step.
+Theory of operation ------------------- A turn is a function of agent, history, message and ports; it knows no session,
+no platform and no database. It reaches the world through the functions in `Ports`, and returns a `TurnResult`. It never
+raises for a fault of a model, a tool or a hook: that is a status of the result. A cancellation of `ports.stop` is an
+interruption, and a result too; any other cancellation passes through, as does a journal that refuses a step.
 
 It can be run again at any time with the steps that it recorded before (`Ports.steps`): finished answers and tools are
-taken from there instead of being done again. That is how it goes on after a crash, and it is also how it
-waits. Who must ask a person raises Pause, which unwinds the whole turn; once there is an answer, the turn starts from
-its beginning, runs through its own steps, and comes to the same place, now with the answer in `Ports.answers`.
+taken from there instead of being done again. That is how it goes on after a crash, and it is also how it waits. A tool
+or hook that must ask a person raises Pause, which unwinds the whole turn; after the answer, the turn starts from its
+beginning, runs through its own steps, and comes to the same place, now with the answer in `Ports.answers`.
 
-So a turn is run in rounds. A round that pauses hands its questions to the hooks of `interrupt:before` first; those that
-a hook answers are answered at once, in the next round, and only what is left is for the person.
+So a turn is run in rounds. A round that pauses hands its questions to the hooks of `interrupt:before` first; the
+answers of hooks count at once, in the next round, and only the remaining questions go to the person.
 """
 
 from collections.abc import Sequence
@@ -51,7 +50,7 @@ from gateway.events.outcomes import find_refusal
 from gateway.messages.steps import Step
 from gateway.messages.transcript import Entry, ToolCall
 
-ROUNDS = 10  # so often may hooks answer the questions of other hooks, before a person is asked after all
+ROUNDS = 10  # hooks may answer the questions of other hooks so often, before a person must
 
 
 async def run_turn(agent: Agent, history: Sequence[Entry], message: Entry, ports: Ports) -> TurnResult:
@@ -104,11 +103,11 @@ async def _process_answers(state: TurnState) -> None:
     for name, response in list(answers.items()):
         with suppress(Pause):  # an interceptor that asks about an answer changes nothing
             left = await run_operation(AnswerVisit(state, name, asked.get(name, ""), response))
-            answers[name] = response if name in state.ports.calls and is_yes(left) else left  # a yes is the person's
+            answers[name] = response if name in state.ports.calls and is_yes(left) else left  # hooks cannot approve
 
 
 async def _prepare_questions(state: TurnState, questions: tuple[Question, ...]) -> tuple[Question, ...]:
-    """The questions that are left for a person, as interceptors want them put."""
+    """Return the questions that are left for a person, as interceptors want them put."""
     left = []
     for question in questions:
         shown, answer = question, None
@@ -135,7 +134,7 @@ class QuestionVisit(Operation[tuple[Question, Any]]):
         return {"name": self.question.name, "value": self.question.prompt}
 
     async def act(self, event: Fields | None) -> None:
-        """The turn waits outside of this: it is run again with the answer."""
+        """Do nothing: the turn waits outside of this, and runs again with the answer."""
 
     def conclude(self, result: OperationResult) -> tuple[Question, Any]:
         if result.error is not None:
@@ -191,7 +190,7 @@ async def run_tool(agent: Agent, call: ToolCall, ports: Ports) -> Entry:
     """Use one of the agent's tools, as far as they are granted, without its model: with the same events and questions.
 
     Raises:
-        Pause: a person has to be asked first.
+        Pause: a person has to approve first.
     """
     is_own = find_tool(agent.tools, call.name) is not None
     sources = () if is_own else choose_sources(agent.sources, (call.name,))

@@ -34,7 +34,7 @@ class StepNotRecorded(BaseException):
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """Finished answers by hop, tools by call id. Where there are several records of one thing, the last one counts.
+    """Finished answers by hop, tools by call id. If one has several records, the last one counts.
 
     `unjudged`: tools that have run, and about whose results an interceptor asked a person.
     """
@@ -46,7 +46,7 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 def build_replay(steps: Sequence[Step], turn_id: str) -> Replay:
-    """The records of this turn; those of its sub-agents carry the id of the call behind that of the turn."""
+    """Return the records of this turn; those of its sub-agents have the id of the call appended to that of the turn."""
     known = Replay()
     for step in steps:
         if step.turn_id != turn_id:
@@ -62,7 +62,7 @@ def build_replay(steps: Sequence[Step], turn_id: str) -> Replay:
 
 
 class TurnEnding(msgspec.Struct, frozen=True):
-    """The end of an invocation: its reply, and why there is no more to do."""
+    """The end of an invocation: its reply, and its reason."""
 
     reply: str
     status: TurnStatus = "ok"
@@ -137,7 +137,7 @@ class TurnState:
     view: tuple[Entry, ...]  # what the model is shown of the time before this invocation
     replay: Replay
     origin: RunOrigin = field(default_factory=RunOrigin)
-    summarized: int | None = None  # so much of the history a summary stands for; None: hooks changed it
+    summarized: int | None = None  # so many entries of the history are replaced by a summary; None: hooks changed it
     entries: list[Entry] = field(default_factory=list)
     base: int = 0  # so many of the entries are part of the view: an invocation before this one made them
     node_state: dict[str, Any] = field(default_factory=dict)  # the bag that the hooks of nodes share
@@ -150,7 +150,7 @@ class TurnState:
 
     @property
     def is_behind(self) -> bool:
-        """Did an earlier try of the turn get beyond this hop? Then all that the hop did is done, its events too."""
+        """True if an earlier try of the turn got beyond this hop: then all work of the hop is done, its events too."""
         return self.hop + 1 in self.replay.answers
 
     @property
@@ -160,7 +160,7 @@ class TurnState:
 
     @property
     def sends_files(self) -> bool:
-        """May lines of the answer name files to go with it? If whoever wrote it has the tool for that."""
+        """True if lines of the answer may name files to send: the agent that wrote it has the tool for that."""
         if self.ending.transferred is not None:
             return self.ending.transferred.sends_files
         tool, grant = find_tool(self.agent.tools, SEND_FILE), self.ports.grant
@@ -170,7 +170,7 @@ class TurnState:
         self.usage += used
 
     async def fire(self, name: str, fields: dict[str, Any]) -> tuple[Fields, Outcome | None]:
-        """The event as its hooks leave it; where none may change it, the same fields."""
+        """Fire an event and return the fields as its hooks left them; if none may change it, the same fields."""
         if not self.ports.wants(name):
             return fields, None
         if self.origin.resumed:
@@ -200,7 +200,7 @@ class TurnState:
         return max(self.ending.exit_deadline - now, 0.01)
 
     def end(self, outcome: Outcome | None, point: str, fallback: str = "") -> bool:
-        """Does the outcome end the run? The first one that does decides how."""
+        """Return True if the outcome ends the run. The first one that does decides how."""
         end = find_end(outcome)
         if end and self.ending.finish is None:
             self.ending.finish = TurnEnding(end.reply or fallback, "ended", "ended", end.reason or f"ended at {point}")
@@ -221,7 +221,7 @@ class TurnState:
         return kept
 
     async def record(self, step: Step) -> None:
-        """Write down what is done. Whoever cannot, no longer owns the turn and must not act on it."""
+        """Record a step. After a failure the turn belongs to another process, and must not act on it."""
         if isinstance(step, ToolFinished) and step.judged:
             self.results.recorded_results[step.call_id] = step.entry
         try:

@@ -29,7 +29,7 @@ SubagentRunner: TypeAlias = Callable[[TurnState, Agent, str, Entry | None, str],
 
 
 def make_skill_tools(state: TurnState) -> tuple[Tool, ...]:
-    """The tools by which this run reaches its agent's skills."""
+    """Make the tools by which this run reaches its agent's skills."""
     if not state.agent.skills:
         return ()
 
@@ -48,7 +48,7 @@ def make_skill_tools(state: TurnState) -> tuple[Tool, ...]:
 
 
 def make_agent_tools(state: TurnState, run_subagent: SubagentRunner) -> tuple[Tool, ...]:
-    """The tools by which this run reaches its agent's sub-agents."""
+    """Make the tools by which this run reaches its agent's sub-agents."""
     if not state.agent.agents:
         return ()
     agent = _choice_schema(state.agent.agents)

@@ -25,8 +25,9 @@ def get_process_environment() -> dict[str, str]:
 def find_home(environ: Mapping[str, str], chosen: str = "") -> "Home":
     """Return the home that was chosen on the command line, else HERMES_HOME, else `~/.hermes`.
 
-    Raises: ConfigError: HERMES_HOME is no absolute path, and so would mean another place in every directory; or the
-    path is not UTF-8, which nothing that we write down could name.
+    Raises:
+        ConfigError: HERMES_HOME is no absolute path, and so would mean another place in every directory; or the path is
+            not UTF-8, which nothing that we write down could name.
     """
     person = environ.get("HOME") or str(Path.home())
     named = environ.get("HERMES_HOME", "")

@@ -63,7 +63,8 @@ def load_configuration(
 ) -> Configuration:
     """Return the configuration of a home. `chosen` holds the options of the command line: `logs.level` -> `debug`.
 
-    Raises: ConfigError: something is wrong; the message has every finding, each in a line of its own.
+    Raises:
+        ConfigError: something is wrong; the message has every finding, each in a line of its own.
     """
     configuration, findings = read_configuration(schema, home, environ, chosen)
     if configuration is None:

@@ -33,7 +33,8 @@ def check_home(home: Home) -> Iterator[Finding]:
 def prepare_home(home: Home) -> None:
     """Make the missing directories of the home, accessible to us alone, and leave everything else as it is.
 
-    Raises: ConfigError: other users could change our files, or the home cannot be written.
+    Raises:
+        ConfigError: other users could change our files, or the home cannot be written.
     """
     wrong = [finding for finding in check_home(home) if finding.severity == "error"]
     if wrong:

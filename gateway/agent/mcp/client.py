@@ -87,11 +87,11 @@ class McpConnection:
         self._now: Mapping[str, ToolSnapshot] = {}
 
     def forget_tools(self) -> None:
-        """The server says that it has others now."""
+        """Forget the tools, since the server says that they have changed."""
         self._tools = None
 
     async def tools(self) -> tuple[Tool, ...]:
-        """The server's tools, asked for once, and again when it says that they changed."""
+        """Return the server's tools; they are fetched once, and again when the server says that they changed."""
         if self._tools is None:
             found: list[Any] = []
             cursor = None
@@ -105,12 +105,12 @@ class McpConnection:
             self._now = {one.name: snapshot_of(one) for one in offered}
             await self._compare(self._now)
             self._tools = tuple(self._tool(one, self._now[one.name]) for one in offered)
-        elif self.changed:  # until somebody lets it run, here or elsewhere
+        elif self.changed:  # until a person approves it, here or elsewhere
             await self._compare(self._now)
         return self._tools
 
     async def _compare(self, now: Mapping[str, ToolSnapshot]) -> None:
-        """Find the tools that changed. Of a server that is up for the first time, all that it says is as seen."""
+        """Find the tools that changed. The first descriptions of a new server count as approved."""
         server = self._spec.name
         before = await self._snapshots.read(server)
         if not before:
@@ -184,7 +184,7 @@ class McpConnection:
 async def connect(
     spec: McpSpec, on_line: Callable[[str], None], snapshots: SnapshotStore
 ) -> AsyncIterator[McpConnection]:
-    """The connection, while inside. `on_line` gets each line of a program's standard error."""
+    """Connect while inside. `on_line` gets each line of a program's standard error."""
     sdk, stdio, http, shared, types, httpx2 = await run_in_thread(load_library, "mcp")
     limiter = MessageLimiter(spec.name, spec.parser, spec.output_limit)
     connection: McpConnection | None = None
@@ -377,7 +377,7 @@ def make_tool_name(server: str, tool: str) -> str:
 
 
 async def describe_result(result: Any, limit: int, show: ShowPicture | None) -> str:
-    """A result as text. Its first pictures are shown; what is no text is named."""
+    """Describe a result as text. Its first pictures are shown; other content is named."""
     lines, shown = list[str](), 0
     for block in result.content:
         if block.type == "image" and show and shown < MOST_PICTURES and (data := _decode(block.data)):

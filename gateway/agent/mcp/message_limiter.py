@@ -16,8 +16,8 @@ from gateway.worker.json_decoder import why_hard
 
 USUAL_BYTES = 256_000  # that are decoded where everything else is done
 MAX_BYTES = 8_000_000  # that are kept of one message
-ENDLESS_BYTES = 200_000_000  # after which nobody waits for the end of a message any more
-END_BYTES = 200  # at both ends of a message, in which its id stands
+ENDLESS_BYTES = 200_000_000  # no end of a message is awaited after so many bytes
+END_BYTES = 200  # at both ends of a message, which hold its id
 UNREADABLE = -32001  # the code of the error in its place
 FIRST_ID = re.compile(
     rb'\s{0,9}\{\s{0,9}(?:"jsonrpc"\s{0,9}:\s{0,9}"2\.0"\s{0,9},\s{0,9})?"id"\s{0,9}:\s{0,9}(\d{1,18})\b'
@@ -86,7 +86,7 @@ class MessageLimiter(msgspec.Struct, frozen=True):
             yield await self._bound(buffer, prefix)
 
     async def read_whole(self, pieces: AsyncIterable[bytes]) -> bytes:
-        """A stream that is one message."""
+        """Read a stream that is one message."""
         buffer = PartialMessage()
         async for piece in pieces:
             buffer.add(piece)

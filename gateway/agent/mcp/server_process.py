@@ -17,7 +17,7 @@ from anyio.abc import ObjectReceiveStream, ObjectSendStream, Process
 from gateway.agent.mcp.message_limiter import MessageLimiter
 from gateway.worker import kernel
 
-END_TIMEOUT = 2.0  # seconds that it has to end when its input is closed, and once more when it was told to
+END_TIMEOUT = 2.0  # seconds to end after its input is closed, and again after a signal
 KILL_TIMEOUT = 2.0  # seconds to see that it is gone
 FLUSH_TIMEOUT = 0.5  # seconds for what is still to be written
 POLL_PAUSE = 0.01
@@ -34,7 +34,7 @@ async def run_server(
     limiter: MessageLimiter,
     parse: ParseMessage,
 ) -> AsyncIterator[Streams]:
-    """The program while inside, as the two streams that the library's client wants."""
+    """Run the program while inside. Gives the two streams that the library's client wants."""
     process = await anyio.open_process(command, env=env, stderr=errors, cwd=folder, start_new_session=True)
     kernel.restore_descriptor_limit(process.pid)
     arrived, reading = anyio.create_memory_object_stream[Any](0)
@@ -84,7 +84,7 @@ async def _write_messages(
                 text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await process.stdin.send(text.encode() + b"\n")
     except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-        await arrived.aclose()  # it may still live: whoever waits for an answer learns that there is none
+        await arrived.aclose()  # it may still live: callers who wait for an answer get an error
     finally:
         written.set()
 
@@ -106,7 +106,7 @@ async def _end(process: Process) -> None:
 
 
 async def _has_ended(process: Process, seconds: float) -> bool:
-    """Asked again and again: a child of it may hold its pipes, and its end would never be told."""
+    """Wait for the end of the process by polling: a child may hold its pipes open, and hide its end from us."""
     with anyio.move_on_after(seconds):
         while process.returncode is None:  # noqa: ASYNC110 - see above
             await anyio.sleep(POLL_PAUSE)

@@ -51,7 +51,7 @@ class McpServer:
         return self._connection.changed if self._connection else {}
 
     async def tools(self) -> Sequence[Tool]:
-        """The server's tools; the first call starts it. Raises AgentError when there are none now."""
+        """Return the server's tools; the first call starts it. Raises AgentError if they cannot be had now."""
         self._wanted.set()
         with anyio.move_on_after(self._patience):
             await self._tried.wait()

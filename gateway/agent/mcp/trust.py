@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.config.settings import McpServerSettings
 
-LONGEST_SHOWN = 300  # characters of a description, where somebody is told that it changed
+LONGEST_SHOWN = 300  # characters of a description in the message about its change
 
 
 class ToolSnapshot(msgspec.Struct, frozen=True):
@@ -29,10 +29,10 @@ class SnapshotStore(Protocol):
     """The store of the servers' descriptions."""
 
     async def read(self, server: str) -> Mapping[str, ToolSnapshot]:
-        """By tool; empty for a server that was never up."""
+        """Return the descriptions by tool; empty for a server that was never up."""
 
     async def write(self, server: str, tools: Mapping[str, ToolSnapshot]) -> None:
-        """These are seen from now on, beside those that were."""
+        """Store these descriptions, beside the earlier ones."""
 
 
 class MemorySnapshots(msgspec.Struct):
@@ -58,11 +58,11 @@ class ToolTrust(msgspec.Struct, frozen=True):
     is_inherited: bool = False
 
     def is_allowed(self, tool: str, *, only_reads: bool) -> bool:
-        """For everybody: the configuration says so."""
+        """Return True if the configuration lets everybody run the tool."""
         return self.is_listed(tool) or (self.settings.trust == "read" and only_reads)
 
     def is_listed(self, tool: str) -> bool:
-        """The configuration names it, or all: then whatever it says of itself makes no difference."""
+        """Return True if the configuration names the tool, or all tools: then its own description does not matter."""
         return self.settings.trust == "all" or tool in self.settings.allow
 
     def is_allowed_for(self, role: object, tool: str, *, only_reads: bool) -> bool:

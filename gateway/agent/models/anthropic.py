@@ -106,7 +106,7 @@ class MessageAccumulator(StreamedAnswer):
         return ""
 
     def _count(self, usage: _MessageUsage) -> None:
-        """Counts are of the whole answer so far; those of the cache stand beside what was read, at their own prices."""
+        """Count the usage. Counts cover the whole answer so far; those of the cache have prices of their own."""
         known = self.usage or Usage()
         cached = max(known.cached_tokens, usage.cache_read_input_tokens or 0)
         cache_written = max(known.cache_written_tokens, usage.cache_creation_input_tokens or 0)
@@ -120,7 +120,7 @@ class MessageAccumulator(StreamedAnswer):
 
 
 def _messages(entries: Iterable[Entry], pictures: Mapping[str, str]) -> Iterable[dict[str, Any]]:
-    """People and tools have one role here: what follows each other from them is one message."""
+    """Convert the entries. People and tools have one role here, so that adjacent entries of both become one message."""
     role, blocks = "", list[dict[str, Any]]()
     for entry in entries:
         next_role = "assistant" if entry.role == "assistant" else "user"
@@ -169,7 +169,7 @@ class AnthropicModel(HttpModel):
         return {"anthropic-version": API_VERSION} | ({"x-api-key": self.api_key} if self.api_key else {})
 
     def encode_request(self, request: ModelRequest, pictures: Mapping[str, str]) -> bytes:
-        """The instructions may be kept by the endpoint's cache."""
+        """Encode the request. The instructions may be kept by the endpoint's cache."""
         body: dict[str, Any] = {"max_tokens": LONGEST_ANSWER, "messages": list(_messages(request.messages, pictures))}
         if request.system:
             body["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]

@@ -17,10 +17,8 @@ from gateway.messages.transcript import Entry, ToolCall, Usage
 
 CONNECT_HINT = "`hermes-gateway setup model` where I run (`./x setup model` in a checkout) connects a real one."
 WORDS = re.compile(r"\S+\s*|\s+")
-SUM_PATTERN = (
-    re.compile(  # numbers and what stands between them are short, so that no text is looked at again and again
-        r"[-+(]{0,9}\d[\d\s.()]{0,40}+(?:[-+*/%^\u00d7\u00f7]{1,3}+[\s(+-]{0,9}+\d[\d\s.()]{0,40}+)+"
-    )
+SUM_PATTERN = re.compile(  # numbers and the signs between them are short, so that no text is scanned repeatedly
+    r"[-+(]{0,9}\d[\d\s.()]{0,40}+(?:[-+*/%^\u00d7\u00f7]{1,3}+[\s(+-]{0,9}+\d[\d\s.()]{0,40}+)+"
 )
 ASK_PATTERN = re.compile(
     r"\b(?:ask|delegate)\b.{0,200}?\b(?:helper|agent)\b[\s:,]*(?:to\s+)?(.*)", re.IGNORECASE | re.DOTALL
@@ -60,7 +58,7 @@ class DemoModel(msgspec.Struct, frozen=True):
         return "demo"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """The answer, a word at a time; tool calls and usage with the last chunk."""
+        """Stream the answer, a word at a time; tool calls and usage come with the last chunk."""
         calls = tuple(self._wanted(request))
         text = "" if calls else self._reply(request)
         for word in WORDS.findall(text):
@@ -72,7 +70,7 @@ class DemoModel(msgspec.Struct, frozen=True):
         yield Chunk(tool_calls=calls, usage=usage, stop="tool_calls" if calls else "stop")
 
     def _wanted(self, request: ModelRequest) -> Iterator[ToolCall]:
-        """The tools that the person's words ask for, once: after their results comes the answer."""
+        """Yield the tools that the person's words ask for, once: after their results comes the answer."""
         words, results = _find_last_exchange(request.messages)
         if results or not words:
             return
@@ -103,7 +101,7 @@ class DemoModel(msgspec.Struct, frozen=True):
 
 
 def _find_last_exchange(messages: Sequence[Entry]) -> tuple[str, list[Entry]]:
-    """The person's last message, and the tool results since."""
+    """Return the person's last message, and the tool results since."""
     results: list[Entry] = []
     for entry in reversed(messages):
         if entry.role == "tool":
@@ -114,7 +112,7 @@ def _find_last_exchange(messages: Sequence[Entry]) -> tuple[str, list[Entry]]:
 
 
 def _find_intents(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The tools that these words want. A text for another agent or for memory is not searched for further wishes."""
+    """Yield the tools that these words want. A text for another agent or for memory is not searched any further."""
     if found := ASK_PATTERN.search(text):
         yield "delegate", {"task": found[1].strip() or "Introduce yourself."}
     elif (found := REMEMBER.search(text)) and not RECALL.search(text):

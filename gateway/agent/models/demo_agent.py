@@ -39,7 +39,7 @@ SKILLS = Path(__file__).parent / "demo_skills"
 
 
 def make_demo_agent(*, memory: Memory, hooks: ListHooks, model: DemoModel | None = None, tick: float = 1.0) -> Agent:
-    """The demo: `hooks` says which hooks there are, `tick` is the time between two numbers of the slow count."""
+    """Make the demo: `hooks` lists the hooks, `tick` is the time between two numbers of the slow count."""
     model = model or DemoModel()
     helper = Agent("helper", model, description="a sub-agent that introduces itself", tools=(tool_from(time),))
     return Agent(
@@ -53,7 +53,7 @@ def make_demo_agent(*, memory: Memory, hooks: ListHooks, model: DemoModel | None
 
 
 def _make_demo_tools(hooks: ListHooks, tick: float) -> tuple[Tool, ...]:
-    """The tools of the demo beside memory, skills and sub-agents."""
+    """Make the demo's tools, apart from memory, skills and sub-agents."""
 
     async def list_hooks() -> str:
         """Say which hooks are running."""
@@ -87,7 +87,7 @@ async def fail_on_purpose() -> str:
 
 
 def evaluate_expression(expression: str) -> str:
-    """The value of `2 * (3 + 4)`, as text.
+    """Return the value of `2 * (3 + 4)`, as text.
 
     Raises:
         AgentError: it is no arithmetic, or its value has no end.

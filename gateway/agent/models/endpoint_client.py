@@ -75,12 +75,12 @@ class EndpointClient:
         self._find_pool(urlsplit(base_url))
 
     async def post(self, path: str, body: bytes) -> EndpointResponse:
-        """Raises ModelError, or RefusedRequest."""
+        """Send a POST request. Raises ModelError, or RefusedRequest."""
         headers = {"content-type": "application/json", "accept": "text/event-stream"}
         return await self._follow("POST", f"{self._base_url}{path}", headers, body)
 
     async def get(self, url: str) -> EndpointResponse:
-        """Raises ModelError, or RefusedRequest."""
+        """Send a GET request. Raises ModelError, or RefusedRequest."""
         return await self._follow("GET", url, {}, b"")
 
     async def resolve(self) -> None:
@@ -128,7 +128,7 @@ class EndpointClient:
         return EndpointResponse(made.status, found, made)
 
     def _find_pool(self, url: SplitResult) -> httpcore.AsyncConnectionPool:
-        """Raises ConfigError: the certificates or the proxy that the environment names cannot be used."""
+        """Return the pool for a URL. Raises ConfigError if the environment's certificates or proxy cannot be used."""
         if url.scheme not in self._pools:
             self._pools[url.scheme] = httpcore.AsyncConnectionPool(
                 ssl_context=self._make_context() if url.scheme == "https" else None,

@@ -1,7 +1,7 @@
-"""From what the configuration says of a model to the model itself: made when it is first used, through `model:create`.
+"""The factory of models: a configured model is made at its first use, through `model:create`.
 
-A hook there may change what the model is made with, give one of its own (used as it is), or a function of no arguments
-that makes one when it is needed. What was made is kept; what failed is tried again at the next use.
+A hook there may change the arguments, give a model of its own (used as it is), or a function without arguments that
+makes one when it is needed. A model that was made is kept; one that failed is tried again at the next use.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -26,7 +26,7 @@ from gateway.errors import ConfigError, ModelError
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A model as it is configured. `kwargs` are what it is made with, as hooks see them; the key is not among them."""
+    """A model as it is configured. `kwargs` are its arguments as hooks see them; the key is not among them."""
 
     id: str
     provider: str
@@ -41,10 +41,10 @@ ModelMaker: TypeAlias = Callable[[ModelSpec, str, dict[str, Any]], Model]
 
 
 def make_model(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
-    """The model, without hooks.
+    """Make the model, without hooks.
 
     Raises:
-        ConfigError: there is no such provider, or it cannot be made with these arguments.
+        ConfigError: the provider is unknown, or the model cannot be made with these arguments.
     """
     if spec.provider not in MODEL_MAKERS:
         raise ConfigError(
@@ -71,7 +71,7 @@ class LazyModel:
         return self._spec.model or self._spec.provider
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """The model's answer; a model that cannot be made is a ModelError."""
+        """Stream the model's answer; a model that cannot be made is a ModelError."""
         async with self._lock:
             model = self._made = self._made or await self._make()
         async with aclosing(model.stream(request)) as chunks:  # type: ignore[type-var]  # an async generator
@@ -113,12 +113,12 @@ def lazy_model(
     wants: Callable[[str], bool],
     patience: RetryPolicy = RetryPolicy(),  # noqa: B008 - a frozen value
 ) -> Model:
-    """The first of these models that answers; each is made when it is first needed, and tried again with patience."""
+    """Make a model from these, of which the first that answers counts; each is made at its first use and retried."""
     return FallbackModel(tuple(LazyModel(spec, run, wants) for spec in specs), patience)
 
 
 def _model_from_hook(spec: ModelSpec, given: Any) -> Model:
-    """A hook's own model, or the one that its function makes."""
+    """Return a hook's own model, or the one that its function makes."""
     if not hasattr(given, "stream") and callable(given):
         try:
             given = given()

@@ -52,7 +52,7 @@ class FallbackModel(msgspec.Struct, frozen=True):
                 await warm()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """The answer of the first model that gives one; the last error when none does."""
+        """Stream the answer of the first model that gives one, or raise the last error."""
         failure: ModelError | None = None
         for number, model in enumerate(self.models):
             asked = request if number == 0 else structs.replace(request, name="")

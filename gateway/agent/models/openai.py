@@ -112,7 +112,7 @@ class CompletionAccumulator(StreamedAnswer):
                 growing.pieces.append(arguments if isinstance(arguments, str) else _encode_arguments(arguments))
 
     def _place(self, call: _ToolCallDelta) -> int:
-        """Some servers do not number the calls: a new id or name begins a new one."""
+        """Find the number of the call. Some servers do not number calls: a new id or name begins a new one."""
         last = max(self._calls, default=-1)
         begins = bool(call.id and (last < 0 or self._calls[last].id != call.id))
         return last + 1 if begins or last < 0 else last

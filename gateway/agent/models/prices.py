@@ -23,7 +23,7 @@ SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")  # behind the name 
 class TokenPrice(msgspec.Struct, frozen=True):
     """The price of a million tokens, in the currency of the person's account.
 
-    What comes out of the provider's cache and goes into it costs as much as other tokens where nothing else is said.
+    Tokens read from the provider's cache or written into it have the usual price unless their own price is set.
     """
 
     input: float = 0.0
@@ -35,7 +35,7 @@ class TokenPrice(msgspec.Struct, frozen=True):
     def usage_of(
         self, read: int, written: int, *, cached: int = 0, cache_written: int = 0, reasoning: int = 0
     ) -> Usage:
-        """So many tokens, those of the cache and the thoughts among them, and what they cost."""
+        """Return the usage and cost of so many tokens; those of the cache and of thoughts are part of them."""
         plain = max(read - cached - cache_written, 0)
         cost = plain * self.input + written * self.output
         cost += cached * (self.input if self.cached is None else self.cached)
@@ -58,7 +58,7 @@ class TokenPrice(msgspec.Struct, frozen=True):
 UNKNOWN_PRICE = TokenPrice(is_known=False)
 
 PRICES: Mapping[str, Mapping[str, TokenPrice]] = {
-    "demo": {"": TokenPrice(), "demo": TokenPrice(), "script": TokenPrice()},  # nobody is paid for it
+    "demo": {"": TokenPrice(), "demo": TokenPrice(), "script": TokenPrice()},  # local, and free
     "openai": {
         "gpt-5": TokenPrice(1.25, 10.0, 0.125),
         "gpt-5-mini": TokenPrice(0.25, 2.0, 0.025),
@@ -97,7 +97,7 @@ def _find_listed(model: ModelSettings) -> TokenPrice:
 
 
 def _list_known(model: ModelSettings) -> Mapping[str, TokenPrice]:
-    """The table for the provider's own endpoint; others have prices of their own."""
+    """Return the table for the provider's own endpoint, or nothing for another one, which has prices of its own."""
     offer = PROVIDERS.get(model.provider)
     is_own = offer is None or model.base_url in ("", offer.base_url)
     return PRICES.get(model.provider, {}) if is_own else {}
@@ -113,6 +113,6 @@ def list_prices(settings: Settings, model: ModelSettings) -> dict[str, TokenPric
 
 
 def find_price_by_name(settings: Settings, name: str) -> TokenPrice:
-    """Return the price of the model with this name at a configured provider; unknown if there is none."""
+    """Return the price of the model with this name at a configured provider, or the unknown price."""
     prices = (list_prices(settings, model).get(name) for model in (settings.model, *settings.models.values()))
     return next(filter(None, prices), UNKNOWN_PRICE)

@@ -1,10 +1,10 @@
-"""The common half of all models behind an HTTP endpoint, whoever the provider is.
+"""The common half of all models behind an HTTP endpoint, independent of the provider.
 
-`gateway.agent.models.endpoint_client` has the connections, and is loaded when they are first wanted: that takes 50 ms
-and 5 MB. No library of a provider is needed. Trying again is done in one place, `gateway.agent.models.fallback`.
+`gateway.agent.models.endpoint_client` has the connections, and is loaded at their first use: that takes 50 ms and 5 MB.
+No library of a provider is needed. Retries are made in one place, `gateway.agent.models.fallback`.
 
-What goes wrong is a `ModelError`, by one taxonomy for all providers: auth, quota, rate, overload, context, network,
-timeout, filter, missing, request, response; `other` for the rest.
+Failures are a `ModelError`, by one taxonomy for all providers: auth, quota, rate, overload, context, network, timeout,
+filter, missing, request, response; `other` for the rest.
 """
 
 import logging
@@ -96,20 +96,20 @@ class HttpModel(ABC):
 
     @abstractmethod
     def encode_request(self, request: ModelRequest, pictures: Mapping[str, str]) -> bytes:
-        """The body of the HTTP request, with these pictures: by their digest, in base64."""
+        """Encode the body of the HTTP request, with these pictures: by their digest, in base64."""
 
     @abstractmethod
     def list_key_headers(self) -> Mapping[str, str]:
-        """The headers that identify us; without a key none is sent."""
+        """Return the headers that identify us; without a key, none."""
 
     def encode_body(self, request: ModelRequest, body: Mapping[str, Any]) -> bytes:
-        """The body with what all providers name alike; the request's own options win over `extra`."""
+        """Encode the body with the fields that all providers share; the request's own options win over `extra`."""
         options = {name: value for name, value in request.options.items() if name in self.options}
         start = {"model": request.name or self.name, "stream": True}
         return msgspec.json.encode({**start, **body, **self.extra, **options})
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """The answer, as it comes. Whatever goes wrong is a ModelError."""
+        """Stream the answer. Any failure is a ModelError."""
         name, length = request.name or self.name, 0
         answer = self.answer_type(self.price if name == self.name else self.prices.get(name, UNKNOWN_PRICE))
         try:
@@ -158,9 +158,9 @@ class HttpModel(ABC):
             await client.close()
 
     async def _ask(self, request: ModelRequest) -> "EndpointResponse":
-        """The response. An endpoint that refuses the pictures is asked once more, and told where they lie instead.
+        """Send the request. If the endpoint refuses the pictures, send it again with their paths instead.
 
-        It is not remembered as one without eyes: another time it may be one person's broken file that it refuses.
+        The endpoint is not remembered as one that cannot see: it may refuse one person's broken file alone.
         """
         shown = request.messages if self.pictures else ()
         pictures = await run_in_thread(load_pictures, shown)
@@ -236,7 +236,7 @@ class HttpModel(ABC):
         return ""
 
     def _clean(self, error: ModelError) -> ModelError:
-        """The error without the keys of this model: some endpoints say what they were sent."""
+        """Remove the keys of this model from an error: some endpoints repeat what they received."""
         text = error.what
         login = urlsplit(self.base_url)
         for secret in (self.api_key, login.password or "", *self.headers.values()):
@@ -276,7 +276,7 @@ async def _close_response(response: "EndpointResponse", events: AsyncIterator[by
 
 
 def _read_events(response: "EndpointResponse") -> AsyncIterator[bytes]:
-    """The data of the response's events. A server that does not stream sends one: the whole answer."""
+    """Read the data of the response's events. A server that does not stream sends one: the whole answer."""
     is_stream = "event-stream" in response.headers.get("content-type", "event-stream")
     pieces = limit_stream(response.read_pieces())
     return read_sse(pieces) if is_stream else read_whole(pieces)
@@ -292,7 +292,7 @@ async def limit_stream(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def read_whole(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """All as one piece. Raises ValueError when it is too long."""
+    """Read everything as one piece. Raises ValueError if it is too long."""
     body = bytearray()
     async for piece in pieces:
         body += piece
@@ -301,7 +301,7 @@ async def read_whole(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def read_sse(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of each of the server-sent events in these pieces. Raises ValueError when one has no end."""
+    """Yield the data of each server-sent event in these pieces. Raises ValueError if an event has no end."""
     rest, event, length = bytearray(), list[bytes](), 0
     async for piece in pieces:
         *ends, begin = piece.split(b"\n")
@@ -336,7 +336,7 @@ class PartialToolCall(msgspec.Struct):
     pieces: list[str] = msgspec.field(default_factory=list)
 
     def complete(self) -> ToolCall:
-        """The call, now that all of it is there. Arguments that are no JSON object are kept as they came."""
+        """Return the complete call. Arguments that are no JSON object are kept as they came."""
         args: Any = {}
         text = "".join(self.pieces)
         if text.strip():
@@ -349,7 +349,7 @@ class PartialToolCall(msgspec.Struct):
 
 @dataclass(slots=True)
 class StreamedAnswer(ABC):
-    """An answer that is being put together from the events of a stream. `stop` is the provider's own word."""
+    """An answer that is assembled from the events of a stream. `stop` is the provider's own word."""
 
     price: TokenPrice = field(default_factory=TokenPrice)
     usage: Usage | None = None
@@ -363,12 +363,12 @@ class StreamedAnswer(ABC):
         """Take in the data of one event. Returns the text in it; raises ModelError when it is none, or an error."""
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls, complete, in the order in which the model began them."""
+        """Return the complete tool calls, in the order in which the model began them."""
         return tuple(call.complete() for call in self._calls.values())
 
 
 def decode_event(decoder: JsonDecoder[Decoded], data: bytes) -> Decoded:
-    """One event of a stream. Raises ModelError when it has another shape."""
+    """Decode one event of a stream. Raises ModelError if it has another shape."""
     try:
         return decoder.decode(data)
     except ValueError as error:
@@ -376,7 +376,7 @@ def decode_event(decoder: JsonDecoder[Decoded], data: bytes) -> Decoded:
 
 
 def as_model_error(error: Exception) -> ModelError:
-    """Any error of a request, as one of ours."""
+    """Convert any error of a request into one of ours."""
     if isinstance(error, ModelError):
         return error
     if isinstance(error, RefusedRequest):

@@ -60,7 +60,7 @@ class RefusedRequest(Exception):
 
 
 def _find_words(text: str) -> str:
-    """The message in it, or all of it; a page for browsers is named, since its beginning says nothing."""
+    """Return the message in it, or all of it; a page for browsers is just named, since its beginning is of no use."""
     try:
         body = _decode(text.encode())
     except ValueError:

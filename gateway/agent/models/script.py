@@ -88,7 +88,7 @@ class ScriptModel:
         self._source = source
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """The answer that the script has for this request."""
+        """Stream the answer that the script has for this request."""
         self.requests.append(request)
         del self.requests[:-REQUESTS]
         answer = self._choose(request.messages)
@@ -125,17 +125,17 @@ class ScriptModel:
 
 
 def script(*turns: str | dict[str, Any]) -> ScriptModel:
-    """A script from Python: a string is a text, a mapping is a turn as in the file."""
+    """Build a script from Python: a string is a text, a mapping is a turn as in the file."""
     return ScriptModel(
         [msgspec.convert({"text": turn} if isinstance(turn, str) else turn, ScriptedTurn) for turn in turns]
     )
 
 
 def read_script(path: Path) -> ScriptModel:
-    """The script in a file.
+    """Read the script in a file.
 
     Raises:
-        ConfigError: it is none; every fault is named with its place.
+        ConfigError: it is no script; every fault is named with its place.
     """
     turns, findings = bind(read_yaml(path), Script)
     if turns is None:

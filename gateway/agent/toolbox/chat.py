@@ -1,5 +1,6 @@
-"""Tools that send messages: to the person before the work is done, to another chat, or later as a reminder; and polls
-and places, where the network has them.
+"""Tools that send messages, and polls and places where the network has them.
+
+A message goes to the person before the work is done, to another chat, or later as a reminder.
 """
 
 from dataclasses import replace
@@ -28,13 +29,14 @@ Option: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 
 
 def make_chat_tools() -> tuple[Tool, ...]:
-    """`send_message`, which asks when it is to go elsewhere; `send_poll`, `send_place`; `schedule` with its list."""
+    """Make `send_message`, which asks before it writes elsewhere, `send_poll`, `send_place`, and `schedule`."""
     send = tool_from(
         send_message, asks=lambda args, _facts: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")
     )
     found = (
         replace(send, narrow=tool_from(send_reply, name=send.name)),
-        # They say here what the agent could have said in words, so whoever has trusted tools has them.
+        # They say here what the agent could have said in words, so everyone who may use trusted tools has
+        # them.
         replace(tool_from(send_poll, repeatable=True), is_trusted=True, sends=Poll),
         replace(tool_from(send_place, repeatable=True), is_trusted=True, sends=Location),
         tool_from(schedule),

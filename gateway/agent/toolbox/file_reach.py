@@ -15,17 +15,18 @@ import msgspec
 from gateway.agent.toolbox.workspace import Workspace, make_workspace
 from gateway.roles import is_admin
 
-FOLDER = "folder"  # among the facts of a turn: where the conversation's own files lie
+FOLDER = "folder"  # among the facts of a turn: the folder of the conversation's own files
 READABLE = "readable"  # among them, too: what a restricted hook reads that began the turn
 
 FindWorkspace: TypeAlias = Callable[[Mapping[str, Any]], Workspace]
-"""The files that may be touched in a turn, by its facts: who asks, and where."""
+"""Returns the files that may be touched in a turn, by its facts: the person and the chat."""
 
 
 class FileReach(msgspec.Struct, frozen=True):
-    """`files` holds the folders of all conversations, `unclaimed` what is nobody's; `forbidden` is out of reach.
+    """The places that turns may reach.
 
-    `inner` are those of the roots that lie in what is forbidden and are open all the same. `guarded` takes an approval.
+    `files` holds the folders of all conversations, `unclaimed` files without an owner, and `forbidden` is out of reach.
+    `inner` are the roots within forbidden places that are open all the same. `guarded` needs an approval.
     """
 
     roots: tuple[Path, ...]
@@ -37,7 +38,7 @@ class FileReach(msgspec.Struct, frozen=True):
     guarded: tuple[Path, ...] = ()
 
     def find_workspace(self, facts: Mapping[str, Any]) -> Workspace:
-        """The files of the turn of which these are the facts; its folders are made if they are missing."""
+        """Return the files of the turn with these facts; missing folders are made."""
         role, folder = facts.get("role", "guest"), facts.get(FOLDER)
         own = (folder,) if isinstance(folder, Path) else ()
         roots = self.roots if is_admin(role) else ()

@@ -1,4 +1,4 @@
-"""Read, write, edit, list and send files: those of the workspace that the turn has."""
+"""Tools that read, write, edit, list and send files of the turn's workspace."""
 
 import dataclasses
 import hashlib
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[Tool, ...]:
-    """The five tools."""
+    """Make the five tools."""
     reach = partial(_reach, find_workspace)
 
     async def read_file(
@@ -122,7 +122,7 @@ async def _reach(
 
 
 def make_send_file(find_workspace: FindWorkspace) -> Tool:
-    """The tool by which a file of the workspace goes to the person."""
+    """Make the tool that sends a file of the workspace to the person."""
 
     async def send_file(
         path: str, context: ToolContext, caption: Annotated[str, Meta(max_length=LONGEST_CAPTION)] = ""
@@ -133,7 +133,7 @@ def make_send_file(find_workspace: FindWorkspace) -> Tool:
         place = await run_in_thread(find_workspace(context.facts).resolve, path)
         return await context.chat.send_file(place, caption, context.call_id)
 
-    # It gives nobody what they could not have read to them, so whoever has trusted tools has it.
+    # It shows people only what could be read to them anyway, so everyone who may use trusted tools has it.
     return dataclasses.replace(tool_from(send_file, repeatable=True), is_trusted=True)
 
 

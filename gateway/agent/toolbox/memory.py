@@ -34,7 +34,7 @@ class Memory(Protocol):
     async def remember(self, owner: str, text: str) -> None: ...
 
     async def recall(self, owner: str, query: str) -> Sequence[str]:
-        """The texts that share a word with the query, the closest first; without a query the newest first."""
+        """Return the texts that share a word with the query, the closest first; without a query the newest first."""
 
     async def forget(self, owner: str) -> int:
         """Forget everything of a person; return the number of texts."""
@@ -53,7 +53,7 @@ class FileMemory:
         await self.add(digest_of_owner(owner), text)
 
     async def recall(self, owner: str, query: str) -> Sequence[str]:
-        """The texts that share a word with the query, the closest first; without a query the newest first."""
+        """Return the texts that share a word with the query, the closest first; without a query the newest first."""
         texts = await self.read(digest_of_owner(owner))
         words = set(query.lower().split())
         scored = [(len(words & set(text.lower().split())), place, text) for place, text in enumerate(texts)]
@@ -70,14 +70,14 @@ class FileMemory:
         await run_in_thread(self._append, digest, text)
 
     async def read(self, digest: str) -> list[str]:
-        """The texts, each once, the newest last."""
+        """Return the texts, each once, the newest last."""
         return await run_in_thread(self._read, digest)
 
     async def remove(self, digest: str) -> None:
         await anyio.Path(self._path(digest)).unlink(missing_ok=True)
 
     async def list_digests(self) -> Sequence[str]:
-        """The digests of all for whom something is remembered."""
+        """Return the digests of all owners with a memory."""
         found = [path.stem async for path in anyio.Path(self._folder).glob("*.jsonl")]
         return [name for name in found if DIGEST.fullmatch(name)]
 
@@ -130,10 +130,10 @@ def make_memory_tools(memory: Memory) -> tuple[Tool, Tool]:
 
 
 def quote_note(text: str) -> str:
-    """A note in one line, whatever stands in it."""
+    """Quote a note in one line, whatever its characters."""
     return f"- {json.dumps(text, ensure_ascii=False)}".translate(LINE_ENDS)
 
 
 def owner_of(context: ToolContext) -> str:
-    """The owner of a memory: a person on a network, by the network's own id."""
+    """Return the owner of a memory: a person on a network, by the network's own id."""
     return f"{context.facts.get('platform', '')}:{context.facts.get('user_id', '')}"

@@ -22,10 +22,10 @@ SETTING = re.compile(
 
 
 def is_harmless_repository(folder: Path) -> bool:
-    """Is it sure that git, in this folder, reads no setting that runs a program? Only settings known to run none pass.
+    """Return True if git, in this folder, certainly reads no setting that runs a program.
 
-    Where there is no repository git says so itself; one without a folder `.git` (bare, a submodule, a further working
-    tree) is not judged.
+    Only settings that are known to run none pass. Without a repository git itself reports that; one without a folder
+    `.git` (bare, a submodule, a further working tree) fails the check.
     """
     for place in (folder.resolve(), *folder.resolve().parents):
         git = place / ".git"

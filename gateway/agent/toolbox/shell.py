@@ -43,14 +43,14 @@ class ShellOptions(msgspec.Struct, frozen=True):
     """The folder of commands, and their whole environment: ours is not inherited."""
 
     settings: ToolSettings
-    find_places: Callable[[Mapping[str, Any]], ShellPlaces]  # by the facts of the turn: those of whoever asks
+    find_places: Callable[[Mapping[str, Any]], ShellPlaces]  # by the facts of the turn: those of the person who asks
     env: Mapping[str, str]
     run: RunCommand
     sandbox: ShellSandbox
     watch: WatchCommand  # notices whether a command changes what steers later turns
 
     def needs_approval(self, command: str, facts: Mapping[str, Any]) -> bool:
-        """Must a person agree first? Not where a rule lets it run, or the sandbox holds what it could do."""
+        """Return True if a person must approve first: no rule allows it, and the sandbox does not contain it."""
         if self.settings.shell == "allow" or self.is_held(facts):
             return False
         return self.find_plain_command(command, self.find_places(facts)) is None
@@ -60,7 +60,7 @@ class ShellOptions(msgspec.Struct, frozen=True):
         return self.settings.shell == "sandboxed" and self.sandbox.is_held and is_trusted(facts)
 
     def find_plain_command(self, command: str, places: ShellPlaces) -> PlainCommand | None:
-        """The command as a rule lets it run unasked; None where it is one for a shell."""
+        """Return the command as a rule lets it run unasked; None for a command that needs a shell."""
         if self.settings.shell == "allow":
             return None
         return RuleTable(self.settings.shell_allow).find(command, places)
@@ -112,7 +112,7 @@ def _question_of(command: str) -> str:
 async def run_command(
     shell: ShellOptions, command: str, facts: Mapping[str, Any], is_outside: bool = False
 ) -> CommandOutput:
-    """The output of a command and how it ended; when it is over, or at its limit, so is all that it started."""
+    """Run a command, and return its output and its end; at its end or its limit, all its processes have ended."""
     spec = shell.make_spec(command, facts, is_outside)
     output = _OutputBuffer(shell.settings.output_limit)
     status = 0

@@ -1,16 +1,16 @@
-"""Which commands of the shell run without asking: those that a rule knows word by word. They run without a shell.
+"""The shell commands that run without asking: those that a rule allows word by word. They run without a shell.
 
 Theory of operation
 
-A command is first read as words. Nothing is expanded: what holds a character that means something to a shell outside
-of quotes (`;`, `$`, `*`, `~`, a backslash, a line's end, ...), or a variable before the program, is no plain command,
-and asks.
+A command is first split into words. Nothing is expanded: a command with a character that means something to a shell
+outside of quotes (`;`, `$`, `*`, `~`, a backslash, a line's end, ...), or a variable before the program, is no plain
+command, and asks.
 
-The first word names the program, which is looked for in folders that no command can write, never in the workspace.
-Every further word must be allowed. By a *preset*, which knows the harmless use of a program: each option by name (so
+The first word names the program, which is looked up in folders that no command can write, never in the workspace. Every
+further word must be allowed. Either by a *preset*, which knows the harmless use of a program: each option by name (so
 none that writes, runs or loads something slips through, abbreviated or not), operands as paths, which are judged by
-where they lead. Or by the person, who lists words: `make: [test, lint]`. What is listed for a program that has
-subcommands chooses among those: `git: [status, log]`.
+their real place. Or by the person, who lists words: `make: [test, lint]`. For a program with subcommands, the list
+selects among those: `git: [status, log]`.
 """
 
 import re
@@ -25,22 +25,23 @@ from gateway.config.settings import ShellRules
 from gateway.config.shell_presets import PRESETS, Operands, Preset, ProgramUsage
 
 PROGRAM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/homebrew/bin")
-MACHINE_FOLDERS = ("/proc", "/sys", "/dev")  # what lies there are no files
+MACHINE_FOLDERS = ("/proc", "/sys", "/dev")  # its entries are no files
 PLAIN_WORD = re.compile(r"""(?:[\w./=:@%+,^-]|'[^'\x00-\x1f\x7f]*'|"[^"$`\\!\x00-\x1f\x7f]*")+""", re.ASCII)
 QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 
 
 class PlainCommand(msgspec.Struct, frozen=True):
-    """A command as it runs without a shell: the program's file and its arguments, and more for its environment."""
+    """A command that runs without a shell: the program's file, its arguments, and additions to its environment."""
 
     program: tuple[str, ...]
     env: Mapping[str, str]
 
 
 class ShellPlaces(msgspec.Struct, frozen=True):
-    """Where commands run, what may be written (`roots`), what must not be read (`hidden`), and the person's PATH.
+    """The places of commands: their folder, writable `roots`, unreadable `hidden` places, and the person's PATH.
 
-    `readable` is read by commands in the sandbox though it lies in what is hidden. `kept` is read, and not written.
+    `readable` places can be read by commands in the sandbox although they are in hidden ones. `kept` places are
+    read-only.
     """
 
     folder: Path
@@ -88,7 +89,7 @@ class RuleTable:
                     self._listed.setdefault(name, []).extend(tuple(one.split()) for one in words)
 
     def find(self, command: str, places: ShellPlaces) -> PlainCommand | None:
-        """The command as a rule lets it run; None where it asks."""
+        """Return the command as a rule lets it run, or None if it needs approval."""
         words = read_words(command)
         if not words:
             return None
@@ -116,7 +117,7 @@ class RuleTable:
 
 
 def read_words(command: str) -> list[str]:
-    """The words of a plain command; none where a shell would see more in it than words."""
+    """Return the words of a plain command; none if a shell would see more in it than words."""
     pieces = command.strip(" ").split(" ") if "'" not in command and '"' not in command else _cut(command)
     words = [piece for piece in pieces if piece]
     if not all(PLAIN_WORD.fullmatch(word) for word in words) or (words and "=" in words[0]):
@@ -125,7 +126,7 @@ def read_words(command: str) -> list[str]:
 
 
 def _cut(command: str) -> list[str]:
-    """At the blanks that stand in no quotes; a piece that is no word stays one that is none."""
+    """Cut at the blanks outside of quotes; a piece that is no word stays invalid."""
     found, at = [], 0
     while at < len(command):
         if command[at] == " ":

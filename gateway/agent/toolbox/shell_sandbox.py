@@ -1,4 +1,4 @@
-"""The sandbox of the shell tool's commands, and how one knows that a command may have failed because of it."""
+"""The sandbox of the shell tool's commands, and the signs that a command may have failed because of it."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from gateway.worker.protocol import CommandSandbox
 from gateway.worker.sandbox import SandboxSupport
 
 TRUSTED_ROLES = ("owner", "admin")
-# What programs say when something was out of their reach; other reasons have the same words.
+# The words of programs that could not reach something; other failures use the same words.
 OUT_OF_REACH = re.compile(
     r"permission denied|operation not permitted|EACCES|EPERM|not permitted|access denied|no new privileges"
     r"|read-only file system|EROFS|could not resolve|name resolution|network is unreachable"

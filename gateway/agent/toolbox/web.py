@@ -35,7 +35,7 @@ TEXT_TYPES = (
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses of a name."""
+    """Return the addresses of a name."""
     found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(address[4][0]) for address in found]
 
@@ -44,7 +44,7 @@ class PageParser(Protocol):
     """A parser that extracts a page's text in another process."""
 
     async def read_page(self, body: bytes, kind: str, charset: str, limit: int) -> str:
-        """At most so many characters of the text. Raises AgentError when it cannot be read."""
+        """Return at most so many characters of the text. Raises AgentError if it cannot be read."""
 
 
 class WebOptions(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ def make_web_tool(web: WebOptions) -> Tool:
 
 
 async def fetch_page(web: WebOptions, url: str) -> str:
-    """The text of a page. Raises AgentError when it is not to be had."""
+    """Return the text of a page. Raises AgentError if it cannot be fetched."""
     aiohttp, yarl = await run_in_thread(load_library, "web")
     try:
         with anyio.fail_after(web.timeout):
@@ -89,7 +89,7 @@ async def fetch_page(web: WebOptions, url: str) -> str:
 
 
 async def resolve_allowed(web: WebOptions, url: Any) -> Sequence[str]:
-    """The addresses of a parsed URL, all of which may be reached. Raises AgentError for any other.
+    """Return the addresses of a parsed URL, all of which may be reached. Raises AgentError for any other.
 
     The same object goes to the client afterwards: two parsers could read two hosts in one text.
     """
@@ -110,10 +110,10 @@ async def resolve_allowed(web: WebOptions, url: Any) -> Sequence[str]:
 
 
 async def _get(web: WebOptions, aiohttp: Any, url: Any, addresses: Sequence[str]) -> tuple[str, str]:
-    """One request, to these addresses and no other. Returns the text, or where it is to be had instead."""
+    """Make one request, to these addresses and no other. Returns the text, or the address of a redirect."""
     connector = aiohttp.TCPConnector(resolver=_FixedResolver(addresses), use_dns_cache=False, limit=1)
     headers = {"User-Agent": "hermes-gateway", "Accept": "text/html, text/*, application/json;q=0.9, */*;q=0.1"}
-    # trust_env stays off: a proxy from the environment would resolve the name anew.
+    # trust_env stays off: a proxy from the environment would resolve the name again.
     async with (
         aiohttp.ClientSession(connector=connector, headers=headers, cookie_jar=aiohttp.DummyCookieJar()) as session,
         session.get(url, allow_redirects=False) as response,
@@ -141,7 +141,7 @@ async def _read_bounded(response: Any, largest: int) -> bytes:
 
 
 class _FixedResolver:
-    """A resolver that knows these addresses alone, whatever is asked."""
+    """A resolver that always returns these addresses."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses

@@ -1,12 +1,12 @@
-"""The files that an agent may touch: below some roots, and never what would give it power over the gateway.
+"""The files that an agent may touch: below some roots, and never files that would give it power over the gateway.
 
-A path is resolved first, so that `..` and links are judged by where they lead. Then it is opened again from the root's
-own descriptor, one segment at a time and following no link: whoever swaps a directory for a link in between gets an
-error, not our file. What is forbidden (hooks, configuration, pairings) is known by device and inode as well as by name,
+A path is resolved first, so that `..` and links are judged by their target. Then it is opened again from the root's own
+descriptor, one segment at a time and following no link: a program that swaps a directory for a link in between gets an
+error, not our file. Forbidden places (hooks, configuration, pairings) are known by device and inode as well as by name,
 so that neither another spelling nor a mount leads there.
 
-What steers later turns (instructions that stand in front of them, and what git runs) is read and not written: else
-whoever talks the agent into something once has the next turns too, and those of other people.
+Files that steer later turns (instructions that precede them, and programs that git runs) are read-only: otherwise a
+person who talks the agent into something once would also control the next turns, and those of other people.
 """
 
 import errno
@@ -46,13 +46,13 @@ class GuardedFile(AgentError):
 
 
 class Workspace(msgspec.Struct, frozen=True):
-    """Files below `roots`. Relative paths begin at the first of them; nothing at or below `forbidden` is reached.
+    """Files below `roots`. Relative paths begin at the first of them; places at or below `forbidden` are out of reach.
 
-    `instructions` are read and not written, as is whatever has a name of `INSTRUCTIONS`. `opened` are those roots that
-    are open though they lie in what is forbidden, but for what is forbidden in them; what is in one of them is also
-    found beside it, where it once lay, and by the path that it has at another gateway. Files in `readable` are read
-    and not written. `guarded` are places within roots that take a person's word; a root within one of them is that
-    word. `only`: just this path is reached.
+    `instructions` are read-only, like files with a name of `INSTRUCTIONS`. `opened` are the roots that are open
+    although a forbidden place holds them, apart from forbidden places inside them; their files are also found in the
+    folder around them, where they once were, and by the paths that they have at other gateways. Files in `readable` are
+    read-only. `guarded` are places within roots that need an approval; a root within one of them is that approval.
+    `only`: no other path is in reach.
     """
 
     roots: tuple[Path, ...]
@@ -64,7 +64,7 @@ class Workspace(msgspec.Struct, frozen=True):
     only: Path | None = None
 
     def read(self, path: str) -> bytes:
-        """The content of a file. Raises AgentError when it is not to be had."""
+        """Return the content of a file. Raises AgentError if it cannot be had."""
         with self._open_file(path) as file:
             if os.fstat(file).st_size > LARGEST:
                 raise AgentError(f"{path} is larger than {LARGEST:,} bytes")
@@ -72,13 +72,13 @@ class Workspace(msgspec.Struct, frozen=True):
                 return stream.read(LARGEST)
 
     def resolve(self, path: str) -> Path:
-        """The real place of a file: a path without links in it. Raises AgentError when it is not to be had."""
+        """Return the real path of a file, without links. Raises AgentError if it cannot be had."""
         with self._open_file(path):
             root, parts = self._find_root(path)
         return root.joinpath(*parts)
 
     def write(self, path: str, content: bytes) -> os.stat_result | None:
-        """Put a file there, whole or not at all; missing directories are made. What was there before? None: nothing."""
+        """Write a file, whole or not at all, with its directories. Returns the state of the file before, or None."""
         return self.change(path, lambda _: content)
 
     def change(self, path: str, make: Callable[[Callable[[], bytes]], bytes]) -> os.stat_result | None:
@@ -100,7 +100,7 @@ class Workspace(msgspec.Struct, frozen=True):
             return before
 
     def list(self, path: str) -> list[tuple[str, bool, int]]:
-        """The entries of a directory, sorted: name, whether it is a directory, size."""
+        """Return the entries of a directory, sorted: name, True for a directory, size."""
         with self._folder(self._find_root(path), path) as folder:
             return sorted(self._items(folder))
 
@@ -114,7 +114,7 @@ class Workspace(msgspec.Struct, frozen=True):
                         yield entry.name, stat.S_ISDIR(known.st_mode), known.st_size
 
     def _find_root(self, path: str) -> tuple[Path, tuple[str, ...]]:
-        """The root that a path is under when all its links are followed, and the way from there."""
+        """Find the root that holds a path when all its links are followed, and the rest of the path."""
         if "\0" in path:
             raise AgentError("a path cannot contain a null character")
         if not self.roots:
@@ -134,13 +134,16 @@ class Workspace(msgspec.Struct, frozen=True):
         raise AgentError(f"{path} is outside of what the agent may touch: {', '.join(map(str, self.roots))}")
 
     def _list_bases(self, places: Sequence[Path]) -> tuple[Path, ...]:
-        """The real places of these. No link in a root is followed: a command may have made it in a root's place."""
+        """Return the real places of these. Links in a root are not followed: a command may have made one there."""
         roots = [os.path.realpath(root) for root in self.roots]
         bases = [find_inside(str(one), roots) or Path(os.path.realpath(one)) for one in places]
         return tuple(sorted(bases, key=lambda base: len(base.parts)))  # from the outermost on, no link is opened
 
     def _find_moved(self, path: Path) -> Path:
-        """The path, or where that is which once was there, or lies there at another gateway: transcripts name it."""
+        """Return the path, or the file's new place if it was once there or is there at another gateway.
+
+        Transcripts name such paths.
+        """
         moved = (folder / path.name for folder in self.opened if path.parent == folder.parent)
         if file := next((file for file in moved if file.is_file()), None):
             return file
@@ -171,7 +174,7 @@ class Workspace(msgspec.Struct, frozen=True):
 
     @contextmanager
     def _folder(self, place: tuple[Path, tuple[str, ...]], path: str, make: bool = False) -> Iterator[int]:
-        """A descriptor of the directory, reached without following a link."""
+        """Open a descriptor of the directory without following a link."""
         root, parts = place
         with _translate_errors(path):
             folder = os.open(root, DIRECTORY)
@@ -294,7 +297,7 @@ def make_workspace(
     readable: Sequence[Path] = (),
     guarded: Sequence[Path] = (),
 ) -> Workspace:
-    """The workspace with these roots, which are made if they are missing."""
+    """Make the workspace with these roots; missing ones are made."""
     for root in roots:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
     return Workspace(
