@@ -1,9 +1,9 @@
-"""Which network addresses lie in the public internet: others are closed to strangers' URLs and to an agent's fetches.
+"""The judgement of network addresses: only public ones are open to strangers' URLs and to an agent's fetches.
 
-And which is this machine's own, reached from nowhere else; and how an address with its port, and a URL, is written.
+It also recognizes this machine's own addresses, and reads and writes an address with its port, and a URL.
 
 The number is judged, never the spelling. An IPv6 address can carry IPv4 addresses (mapped, translated, tunnelled): it
-is public when each of these is, and the outer one too.
+is public if each of these is, and the outer one too.
 """
 
 import re
@@ -24,7 +24,7 @@ _CLOSED_NETWORKS = tuple(
 
 
 def is_public(address: str) -> bool:
-    """Is this an address of the open internet? What is no IP address is not."""
+    """Return True for an address of the open internet; any other text gives False."""
     try:
         outer = ip_address(address.partition("%")[0])
     except ValueError:
@@ -36,10 +36,10 @@ def is_public(address: str) -> bool:
 
 
 def split_address(written: str) -> tuple[IPv4Address | IPv6Address, int]:
-    """`127.0.0.1:8730` or `[::1]:8730`.
+    """Split `127.0.0.1:8730` or `[::1]:8730` into address and port.
 
     Raises:
-        ValueError: it is written otherwise; a name is none, for what it stands for can change.
+        ValueError: it is written otherwise; a name is refused, since its address can change.
     """
     host, _, port = written.rpartition(":")
     is_bracketed = host.startswith("[") and host.endswith("]")
@@ -50,9 +50,9 @@ def split_address(written: str) -> tuple[IPv4Address | IPv6Address, int]:
 
 
 def build_url(written: str) -> str:
-    """The URL that `localhost:8000/v1` is meant to be: plain http within a network of one's own, else https.
+    """Complete `localhost:8000/v1` to the URL that is meant: plain http within a network of one's own, else https.
 
-    Empty where it has a scheme, or is nothing that lacks only that.
+    Empty if it has a scheme already, or lacks more than that.
     """
     found = _WITHOUT_SCHEME.fullmatch(written)
     if found is None:
@@ -65,7 +65,10 @@ def build_url(written: str) -> str:
 
 
 def plain_address_of(peer: str) -> str:
-    """One spelling for each peer: an IPv4 address is one within an IPv6 address too. What is none stays as it is."""
+    """Return one spelling for each peer: an IPv4 address within an IPv6 address is shortened.
+
+    Other texts stay as they are.
+    """
     try:
         address = ip_address(peer.partition("%")[0])
     except ValueError:

@@ -35,21 +35,21 @@ class Attempts:
     __slots__ = ("_backoff", "_steady", "failures")
 
     def __init__(self, backoff: Backoff, steady: float = 0.0) -> None:
-        """`steady`: what worked for so many seconds before it failed had recovered, and counts anew."""
+        """Make the count. After `steady` seconds without a failure the count restarts."""
         self._backoff = backoff
         self._steady = steady
         self.failures = 0
 
     def pause(self, lived: float = 0.0) -> float:
-        """It failed, after having worked for `lived` seconds: how long to wait now."""
+        """Count a failure after `lived` seconds of work. Returns the seconds to wait now."""
         self.failures = 1 if self._steady and lived > self._steady else self.failures + 1
         return self._backoff.pause_after(self.failures)
 
     def reset(self) -> None:
-        """It works."""
+        """Forget the failures, since it works."""
         self.failures = 0
 
 
 def find_pause(seconds: float) -> float:
-    """The seconds until the clock is at a multiple of so many: all who look as often wake the processor together."""
+    """Return the seconds until the clock is at a multiple of so many: so equal loops wake the processor together."""
     return seconds - time.monotonic() % seconds

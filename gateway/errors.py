@@ -11,7 +11,7 @@ class ExitCode(IntEnum):
     FAILED = 1
     USAGE = 2
     NOT_RUNNING = 3
-    KEPT = 4  # `send`: what was given is kept, and not yet taken by its network
+    KEPT = 4  # `send`: the message is kept, and its network has not taken it yet
     RESTART = 75
     CONFIG = 78
     INTERRUPTED = 130
@@ -60,15 +60,15 @@ class ModelError(GatewayError):
 
 
 class AgentError(GatewayError):
-    """A turn, a tool or a skill could not do what was asked; the model or the person reads this text."""
+    """A turn, a tool or a skill failed; the model or the person reads this text."""
 
 
 class BudgetRefusal(AgentError):
-    """A model may not be called, since it would cost more than somebody may use; the person reads this text."""
+    """A call of a model would exceed a budget; the person reads this text."""
 
 
 class VoiceError(GatewayError):
-    """What was said could not be made into words; `is_final` when trying again cannot help."""
+    """The audio could not be transcribed; `is_final` if another try cannot help."""
 
     def __init__(self, message: str, *, is_final: bool = False) -> None:
         super().__init__(message)
@@ -76,15 +76,15 @@ class VoiceError(GatewayError):
 
 
 class SessionError(GatewayError):
-    """What was asked of a session cannot be done; the person reads this text."""
+    """The request about a session cannot be met; the person reads this text."""
 
 
 class AccessError(GatewayError):
-    """Somebody cannot be let in, or shut out; who asked for it reads this text."""
+    """Access cannot be granted or removed; the person who tried reads this text."""
 
 
 class RoleRefused(AccessError):
-    """What was asked is for people with a higher role."""
+    """The request needs a higher role."""
 
 
 class AdapterError(GatewayError):
@@ -107,15 +107,15 @@ class EngineTooNew(EngineError):
 
 
 class NoRoom(EngineError):
-    """There is no room for what was to be written; whoever has the servers can give them more."""
+    """The storage is full; the operator of the servers can extend it."""
 
 
 class Conflict(EngineError):
-    """The subject's last sequence was not the expected one: somebody else owns it now."""
+    """The subject's last sequence was not the expected one: another writer owns it now."""
 
 
 class AppendSizeError(ValueError):
-    """More than is taken at once: whoever appends it has to do so in parts."""
+    """The append is too large: it has to be split."""
 
 
 class RecordDamage(EngineError):
@@ -135,14 +135,14 @@ class Duplicate(EngineError):
 
 
 def unwrap_error(error: BaseException) -> BaseException:
-    """Returns the error that counts: of a group the one that came first, since the others mostly follow from it."""
+    """Return the error that counts: of a group the one that came first, since the others mostly follow from it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def describe_error(error: BaseException) -> str:
-    """Puts the error that counts into words: one of ours says all by itself, any other is named by its class too."""
+    """Describe the error that counts: one of ours explains itself, any other is named by its class too."""
     error = unwrap_error(error)
     if str(error) and isinstance(error, GatewayError):
         return str(error)

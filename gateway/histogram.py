@@ -1,7 +1,7 @@
-"""How often something took how long, counted by bounds that are the same for all that is measured.
+"""A histogram of durations, counted by bounds that are the same for all measurements.
 
-Counts add up: over hooks of one name, and over gateways for whoever collects them. A quantile does not. The bounds go
-from what a call of a hook takes to what a turn does.
+Counts can be added: over hooks of one name, and by collectors over gateways. Quantiles cannot. The bounds reach from
+the time of a hook's call to that of a turn.
 """
 
 from bisect import bisect_left
@@ -21,18 +21,18 @@ class Histogram:
         self.total = 0.0
 
     def observe(self, seconds: float) -> None:
-        """It took so long once more; a bound counts what took exactly as long."""
+        """Count a duration; a bound includes durations that equal it."""
         self.counts[bisect_left(SECONDS, seconds)] += 1
         self.total += seconds
 
     @property
     def count(self) -> int:
-        """How often in all."""
+        """The number of all durations."""
         return sum(self.counts)
 
     @classmethod
     def join(cls, parts: Iterable["Histogram"]) -> Self:
-        """All of them as one."""
+        """Add up several histograms."""
         joined = cls()
         for part in parts:
             joined.counts = [one + more for one, more in zip(joined.counts, part.counts, strict=True)]

@@ -19,10 +19,10 @@ IMAGE_RECEIPT = "hermes-gateway-image"  # written by our Dockerfile
 
 
 class Installation(msgspec.Struct, frozen=True):
-    """The environment that the program lies in.
+    """The environment that holds the program.
 
-    `container`: it came with our image; `clone`: it is the one that `./x` makes beside the sources; `environment`: one
-    that somebody made themselves; `system`: none, it lies among the machine's own packages.
+    `container`: it came with our image; `clone`: `./x` made it beside the sources; `environment`: a person made it;
+    `system`: it is none, but the machine's own packages.
     """
 
     way: Way
@@ -33,12 +33,12 @@ class Installation(msgspec.Struct, frozen=True):
         return self.prefix / "bin" / "python"
 
     def find_uv(self) -> str:
-        """What a person types to call uv; `./x` keeps one of its own."""
+        """Return the command that calls uv; `./x` keeps one of its own."""
         own = self.prefix.parent / ".uv" / "bin" / "uv"
         return str(own) if self.way == "clone" and own.exists() else "uv"
 
     def describe_addition(self, packages: Sequence[str]) -> str:
-        """The line that installs these packages beside the program."""
+        """Return the command that installs these packages beside the program."""
         names = " ".join(packages)
         if self.way == "pipx":
             return f"pipx inject {self.prefix.name} {names}"
@@ -51,7 +51,7 @@ class Installation(msgspec.Struct, frozen=True):
         return f"{self.find_uv()} pip install --python {sys.executable} {names}"
 
     def describe_upgrade(self) -> str:
-        """The line that brings the newest version into the place of this one, the way it came."""
+        """Return the command that upgrades the program in place, by the way it was installed."""
         if self.way == "uv tool":
             return f"UV_TOOL_DIR={self.prefix.parent} uv tool upgrade --compile-bytecode {self.prefix.name}"
         if self.way == "pipx":
@@ -70,7 +70,7 @@ def find_packages_to_compile(prefix: Path) -> list[Path]:
 
 
 def find_installation(prefix: Path, base: Path) -> Installation:
-    """That of `sys.prefix` and `sys.base_prefix`: the tools that make environments leave a receipt in them."""
+    """Find the installation of `sys.prefix` and `sys.base_prefix`: the tools that make environments mark them."""
     if (prefix / UV_RECEIPT).exists():
         return Installation("uv tool", prefix)
     if (prefix / PIPX_RECEIPT).exists():

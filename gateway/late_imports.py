@@ -1,7 +1,7 @@
-"""Modules that are loaded when they are first used, in a thread beside the event loop: one thread at a time.
+"""Modules that are loaded at their first use, in a thread beside the event loop: one thread at a time.
 
-Of two threads that load what imports each other, Python lets one go on with a module that is not through yet. It then
-lacks a name that it has an instant later, and a turn, or a network, has failed.
+If two threads load modules that import each other, Python lets one continue with an incomplete module. A name is then
+missing for an instant, and a turn, or a network, fails.
 """
 
 from importlib import import_module
@@ -12,6 +12,6 @@ _ONE_AT_A_TIME = RLock()
 
 
 def load_modules(*names: str) -> tuple[ModuleType, ...]:
-    """Raises ImportError: one of them cannot be loaded."""
+    """Load these modules. Raises ImportError if one of them cannot be loaded."""
     with _ONE_AT_A_TIME:
         return tuple(import_module(name) for name in names)

@@ -17,30 +17,30 @@ class Notifier:
         self._address = "\0" + address[1:] if address.startswith("@") else address
 
     def ready(self, status: str = "") -> bool:
-        """The daemon serves: at the end of its start, and again at the end of a reload."""
+        """Report that the daemon serves: at the end of its start, and again at the end of a reload."""
         return self._send("READY=1", *_status_lines(status))
 
     def status(self, text: str) -> bool:
         return self._send(*_status_lines(text))
 
     def reloading(self) -> bool:
-        """A reload begins; the supervisor waits for the next `ready`."""
+        """Report that a reload begins; the supervisor waits for the next `ready`."""
         return self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def starting(self, seconds: float) -> bool:
-        """The start goes on, and may take that long from now."""
+        """Report that the start goes on, and may take that long from now."""
         return self._send(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}")
 
     def stopping(self, seconds: float, status: str = "") -> bool:
-        """The daemon drains, and may take that long: a supervisor that allows less must not end it before."""
+        """Report that the daemon drains, and may take that long: a supervisor must not end it before."""
         return self._send("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}", *_status_lines(status))
 
     def alive(self) -> bool:
-        """The loop turns: resets the watchdog."""
+        """Report that the loop turns, which resets the watchdog."""
         return self._send("WATCHDOG=1")
 
     def _send(self, *lines: str) -> bool:
-        """Sends; false where that failed. A full or vanished socket must not hold or end a daemon that works."""
+        """Send the lines; False after a failure. A full or vanished socket must not block or end a working daemon."""
         if not self._address or not lines:
             return False
         with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
@@ -52,10 +52,10 @@ class Notifier:
 
 
 def read_watchdog(usec: str, pid: str) -> float:
-    """Seconds within which the supervisor wants a sign of life, 0 where nobody waits for one.
+    """Return the seconds within which the supervisor wants a sign of life; 0 without a watchdog.
 
-    `usec` and `pid` are WATCHDOG_USEC and WATCHDOG_PID as they stand in the environment. A watchdog that was set for
-    another process, for instance for the parent of this one, is not ours to feed.
+    `usec` and `pid` are the environment's WATCHDOG_USEC and WATCHDOG_PID. A watchdog that was set for another process,
+    for instance for the parent of this one, is not ours to feed.
     """
     if not usec.isdecimal() or (pid and pid != str(os.getpid())):
         return 0.0
@@ -63,5 +63,5 @@ def read_watchdog(usec: str, pid: str) -> float:
 
 
 def _status_lines(text: str) -> list[str]:
-    """One line at most: a line break would start a new assignment."""
+    """Return one line at most: a line break would start a new assignment."""
     return [f"STATUS={' '.join(text.split())}"] if text else []

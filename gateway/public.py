@@ -1,8 +1,8 @@
 """The names that programs and hooks of other people may import from the gateway.
 
-Whatever stands in `PUBLIC` stays as it is until a version that says otherwise, what stands in `PROVISIONAL` may still
-change with a word in the changelog; everything else is the gateway's own, and moves without notice. New names are
-added here first; tests hold the documentation and the samples to this list.
+Names in `PUBLIC` stay as they are until a version that says otherwise, names in `PROVISIONAL` may still change with a
+word in the changelog; everything else is the gateway's own, and moves without notice. New names are added here first;
+tests hold the documentation and the samples to this list.
 """
 
 from collections.abc import Mapping
@@ -53,5 +53,5 @@ PROVISIONAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "gateway.transcript": ("Entry",),
     }
 )
-# A class for the context of each event, for type checkers alone: there is no such module at run time.
+# A class for the context of each event, for type checkers alone: the module does not exist at run time.
 TYPES = "gateway.hooks.contexts"

@@ -1,18 +1,18 @@
-"""The roles that people have, in one order: who has a higher one may do all that a lower one may, and more.
+"""The roles of people, in one order: a higher role includes all rights of a lower one.
 
-owner
-    whose gateway it is: may do everything, and nobody else makes an owner. Whoever sits at the terminal is one
-admin
-    may use every command, and let others in
-operator
-    a user who keeps the gateway going: sees how it fares, without any word of people and models, pauses, resumes and
-    has things tried again; approves nothing
-user
-    named by a rule, or let in by a code
-guest
-    nobody in particular: may speak because everybody may, in that chat or on that network
+    owner
+        the person whose gateway it is: may do everything, and only owners make owners. A person at the terminal is one
+    admin
+        may use every command, and authorize other people
+    operator
+        a user who keeps the gateway going: sees its state, without any word of people and models, pauses, resumes and
+        retries; approves nothing
+    user
+        named by a rule, or paired by a code
+    guest
+        anyone else, in a chat or on a network where everybody may write
 
-What may be done with which role is decided where it is done; here is only the order, so that it is the same everywhere.
+The rights of a role are decided where they are used; this module has only the order, so that it is the same everywhere.
 """
 
 from typing import Literal, TypeAlias, get_args
@@ -24,20 +24,20 @@ ROLES: tuple[Role, ...] = get_args(Role)  # the highest first
 
 
 def rank_of(role: Role) -> int:
-    """A number to compare roles by: the higher role has the higher one."""
+    """Return a number to compare roles by: the higher role has the higher one."""
     return len(ROLES) - ROLES.index(role)
 
 
 def pick_low_role(*roles: Role) -> Role:
-    """The role of what several people have caused."""
+    """Return the lowest role, for an action that several people have caused."""
     return min(roles, key=rank_of)
 
 
 def is_admin(role: Role) -> bool:
-    """May they use every command?"""
+    """Return True for a role that may use every command."""
     return role in ("owner", "admin")
 
 
 def scope_of(role: Role) -> Scope:
-    """The field `scope` of events: the role, where a guest is a user: what guards against users guards against them."""
+    """Return the field `scope` of events: the role, but `user` for a guest, whom the same guards should stop."""
     return "user" if role == "guest" else role

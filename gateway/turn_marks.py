@@ -1,20 +1,20 @@
-"""Whose code the process runs at this very instant, in a file that outlives the process.
+"""The marks of turns: a file that names the turn whose code runs at this instant, and outlives the process.
 
-A turn may kill the process: by memory, or by a fault in a library written in C. Whoever starts next must know which
-one it was, since dozens of others were under way beside it and did nothing wrong. So a turn's mark is put up before
-each step of its code on the event loop and taken down after it, in one place: the loop runs one step at a time, so at
-most one turn is marked, and a turn that only waits (for a model, a tool of another process, its slot) never is.
+A turn may kill the process: by memory, or by a fault in a library written in C. The next process must know which one it
+was, since dozens of others were under way beside it and did nothing wrong. So a turn's mark is set before each step of
+its code on the event loop and removed after it, in one place: the loop runs one step at a time, so at most one turn is
+marked, and a turn that only waits (for a model, a tool of another process, its slot) never is.
 
-What a step hands to a thread runs on while the loop is elsewhere. A turn that was cut off several times, though it
-was never found marked, is therefore doubted (`is_doubted`): its mark stands in a place of its own through the whole
-call of a tool, waiting included.
+Work that a step hands to a thread runs on while the loop is elsewhere. A turn that was cut off several times, though it
+was never found marked, is therefore doubted (`is_doubted`): its mark is in a place of its own through the whole call of
+a tool, waiting included.
 
-The last place of the file says when tools that may change files were at work last: if one of them ended the process,
-what it had changed before is no person's doing.
+The last place of the file holds the last time at which tools that may change files were at work: if one of them ended
+the process, its changes to files are no person's doing.
 
-A mark is a few bytes written into the page cache: it survives the end of the process, and need not survive that of
-the machine, which no turn brings about. After a start of the machine the file says nothing. (The file is not mapped
-into memory: where a full disk has no room for a page that is changed, as with btrfs, that would kill the process.)
+A mark is a few bytes written into the page cache: it survives the end of the process, and need not survive that of the
+machine, which no turn brings about. After a start of the machine the file is void. (The file is not mapped into memory:
+if a full disk has no room for a changed page, as with btrfs, that would kill the process.)
 """
 
 import logging
@@ -32,7 +32,7 @@ from typing import Any, Generic, TypeVar, TypeVarTuple
 import msgspec
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-WIDTH = 48  # bytes that a mark takes in the file; the first of them stands for the machine's start
+WIDTH = 48  # bytes that a mark takes in the file; the first mark is the id of the machine's start
 STEP_PLACE = 1
 HELD_PLACES = range(2, 34)
 TOOLS_PLACE = HELD_PLACES.stop
@@ -48,7 +48,7 @@ ArgsT = TypeVarTuple("ArgsT")
 
 
 class ToolTimes:
-    """The times at which tools that may change files were at work: a file does not say who changed it."""
+    """The times at which tools that may change files were at work: a file's own times do not name its writer."""
 
     def __init__(self, clock: Callable[[], float] = time) -> None:
         self._clock = clock
@@ -84,15 +84,15 @@ class ToolTimes:
         return any(began - CLOCK_STEP <= at < ended + AFTERMATH for began, ended in (*self._past, *running))
 
     def _span_since(self, began: float, began_steady: float) -> tuple[float, float]:
-        """Return from when to when it was by the clock, as that was set before and after, if it was set meanwhile."""
+        """Return the beginning and end by the clock, as it was set before and after, if it was set meanwhile."""
         now, lasted = self._clock(), monotonic() - began_steady
         return min(began, now - lasted), max(now, began + lasted)
 
 
 class TurnMarks:
-    """The marks of one process, in a file of its home; without a file nobody is ever found guilty.
+    """The marks of one process, in a file of its home; without a file no turn is ever found guilty.
 
-    `cut_off`: the turns whose mark stood when the process before this one died, each until it is claimed again.
+    `cut_off`: the turns whose mark was set when the process before this one died, each until it is claimed again.
     """
 
     def __init__(self, path: Path | None = None, tools: ToolTimes | None = None) -> None:
@@ -104,7 +104,7 @@ class TurnMarks:
         self._stepping = BLANK
 
     def open(self) -> None:
-        """Read what the process before this one has left, and begin anew. Without the file all else goes on."""
+        """Read the marks of the process before this one, and clear the file. Without the file all else goes on."""
         if self._path is None:
             return
         try:
@@ -113,7 +113,7 @@ class TurnMarks:
             boot, *marks = [left[at : at + WIDTH].strip() for at in range(0, len(left), WIDTH)] or [b""]
             if boot == (now := read_boot_id()):
                 self.cut_off.update(mark.decode("ascii", "replace") for mark in marks[: TOOLS_PLACE - 1] if mark)
-                with suppress(ValueError):  # there is none
+                with suppress(ValueError):  # an empty place
                     began, ended = map(float, b" ".join(marks[TOOLS_PLACE - 1 :]).split())
                     self.tools.remember(began, ended)
             os.ftruncate(self._file, 0)
@@ -130,7 +130,7 @@ class TurnMarks:
 
     @contextmanager
     def use(self, turn_id: str, *, is_doubted: bool = False) -> Iterator[None]:
-        """What runs in here, and what is started by it with `watch_steps`, is this turn's."""
+        """Run code for this turn inside, with every task that it starts through `watch_steps`."""
         token = _current.set(TurnMark(self, turn_id, is_doubted))
         try:
             yield
@@ -138,7 +138,7 @@ class TurnMarks:
             _current.reset(token)
 
     def put(self, mark: bytes) -> bytes:
-        """Put the mark of the step that runs from now on; returns the one that stood there."""
+        """Set the mark of the step that runs from now on; returns the mark before it."""
         before, self._stepping = self._stepping, mark
         if mark != before:
             self._write(STEP_PLACE, mark)
@@ -146,7 +146,7 @@ class TurnMarks:
 
     @contextmanager
     def hold(self, turn_id: str) -> Iterator[None]:
-        """The mark stands, whatever else runs meanwhile."""
+        """Keep the mark set inside, whatever else runs meanwhile."""
         place = next((place for place in HELD_PLACES if place not in self._held), None)
         if place is None:
             yield
@@ -161,7 +161,7 @@ class TurnMarks:
 
     @contextmanager
     def changing_files(self) -> Iterator[None]:
-        """A tool that may change files is at work inside; the next process knows it, if this one dies."""
+        """Note that a tool that may change files is at work inside; the next process knows it, if this one dies."""
         try:
             with self.tools.running():
                 self._mark_tools()
@@ -175,7 +175,7 @@ class TurnMarks:
 
     def _write(self, place: int, mark: bytes) -> None:
         if self._file >= 0:
-            with suppress(OSError):  # no room: then nobody is marked, which wrongs nobody
+            with suppress(OSError):  # no room: then no turn is marked, which wrongs none
                 os.pwrite(self._file, mark, place * WIDTH)
 
 
@@ -200,7 +200,7 @@ async def watch_steps(function: Callable[[*ArgsT], Awaitable[T]], *args: *ArgsT)
 
 @contextmanager
 def keep_mark(*, changes_files: bool = False) -> Iterator[None]:
-    """Around what may run in threads: the mark of a turn that is doubted stands until it is over."""
+    """Keep the mark of a doubted turn set inside, since its work may run in threads."""
     mark = _current.get()
     with ExitStack() as held:
         if mark and mark.is_doubted:
@@ -247,7 +247,7 @@ def _encode(turn_id: str) -> bytes:
 
 
 def read_boot_id() -> bytes:
-    """What the kernel calls this start of the machine."""
+    """Return the kernel's id of this start of the machine."""
     try:
         return BOOT_ID.read_bytes().strip()[:WIDTH]
     except OSError:

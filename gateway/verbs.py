@@ -62,7 +62,7 @@ class Verb(msgspec.Struct, frozen=True):
     kind: Kind = "deed"
     lasts: bool = False  # it is answered for long, and recorded when it begins
     page: Page = ""
-    raw: bool = False  # people's own texts, or a key for whoever made it: no secret is taken out of the answer
+    raw: bool = False  # people's own texts, or a key for the person who made it: the answer is not redacted
 
 
 def show(*names: str) -> dict[str, Shown]:

@@ -14,8 +14,9 @@ MOST_NAMED = 5  # people in a suggestion
 
 
 def infer_owners(rules: AccessRules, paired: Sequence[PairingUser], kept: Mapping[str, str]) -> dict[str, str]:
-    """Return the owners by network: recorded ones, as far as a list still names them, and the only person in a list
-    now.
+    """Return the owners by network.
+
+    An owner is recorded, as long as a list still names them, or is now the only person in a list.
     """
     if rules.names_owners:
         return {}

@@ -14,8 +14,9 @@ EVERY_TOOL = frozenset({"all", "*"})
 
 
 class PeopleGroup(msgspec.Struct, frozen=True):
-    """A group: people as `PLATFORM:ID`, their lowest role, and their rate limit in messages a minute (None: no own
-    limit).
+    """A group of people as `PLATFORM:ID`, with their lowest role and their rate limit.
+
+    The limit is in messages a minute; None: they have no limit of their own.
     """
 
     people: frozenset[str]

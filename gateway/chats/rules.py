@@ -47,7 +47,7 @@ class ChatRule(NamedTuple):
 
 
 class ChatDisplay(msgspec.Struct, frozen=True):
-    """What a chat displays of the work on an answer, beside the answer."""
+    """The details of work that a chat shows beside an answer."""
 
     progress: ProgressDisplay
     reactions: bool

@@ -1,8 +1,8 @@
-"""What an approval is bound to: the calls of tools as they would run, each with a digest of tool and arguments.
+"""The scope of an approval: the calls of tools as they would run, each with a digest of tool and arguments.
 
 Two events let calls run, and a question at either of them is an approval: `tool:before` of one call, `tools:before` of
-a whole batch. Hooks may change the calls at both, so what counts is how the last of them left them. The digest is that
-of the JSON of both; it is not secret, and stands in the journal beside the question.
+a whole batch. Hooks may change the calls at both, so the calls count as the last hook left them. The digest is that of
+the JSON of both; it is not secret, and the journal keeps it beside the question.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ APPROVAL_EVENTS = frozenset({BATCH, CALL})
 
 
 def make_asked_call(call_id: str, tool: str, args: Mapping[str, Any], changed_by: tuple[str, ...] = ()) -> AskedCall:
-    """The call with its digest. What is no plain data (hooks in code can leave such) is there as code has it."""
+    """Make the call with its digest. Values that are no plain data (from hooks in code) are kept as their code form."""
     try:
         written = json.dumps([tool, args], sort_keys=True, default=repr)
     except (TypeError, ValueError, RecursionError):
@@ -27,7 +27,7 @@ def make_asked_call(call_id: str, tool: str, args: Mapping[str, Any], changed_by
 
 
 def find_asked_calls(name: str, fields: Mapping[str, Any]) -> tuple[AskedCall, ...]:
-    """The calls that an event is about to let run, as it says them now; none where it lets none run."""
+    """Return the calls that an event is about to let run, in their present form; none for other events."""
     if name == CALL:
         return (_call_from(fields.get("call_id"), fields.get("tool"), fields.get("args")),)
     if name == BATCH:

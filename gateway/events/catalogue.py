@@ -1,6 +1,6 @@
-"""Every event that the gateway tells: its fields, which of them a hook may change, which outcomes it honours.
+"""Every event that the gateway emits: its fields, those that a hook may change, and the outcomes that it honours.
 
-This table is the one source for write protection, for what a remote hook may change, for the JSON schemas of
+This table is the one source for write protection, for the fields that a remote hook may change, for the JSON schemas of
 `events list --json` and for docs/events.md. Names outside of it are free: all fields writable, all outcomes honoured.
 """
 
@@ -132,25 +132,25 @@ _RENAMED_EVENTS: Mapping[str, str] = MappingProxyType(
 
 
 def get_event_spec(name: str) -> EventSpec | None:
-    """What the catalogue says of an event; the members of a family share its entry."""
+    """Return the catalogue's entry for an event; the members of a family share their entry."""
     domain, colon, _ = name.partition(":")
     return EVENT_SPECS.get(name) or (EVENT_SPECS.get(domain + ":*") if colon else None)
 
 
 def context_name_of(event: str) -> str:
-    """The class of its context, for type checkers."""
+    """Return the name of the event's context class, for type checkers."""
     return "".join(map(str.capitalize, _WORD.findall(event)))
 
 
 def remove_live_fields(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields without those that are live objects of this process."""
+    """Return the fields without live objects of this process."""
     known = get_event_spec(name)
     live = {field.name for field in known.fields if field.live} if known else set()
     return {key: value for key, value in fields.items() if key not in live}
 
 
 def make_sample(name: str) -> dict[str, Any]:
-    """Believable fields of this event; none for a name that is not in the catalogue."""
+    """Make plausible fields of this event; empty for a name that is not in the catalogue."""
     spec = get_event_spec(name)
     if spec is None:
         return {}
@@ -161,7 +161,7 @@ def make_sample(name: str) -> dict[str, Any]:
 
 
 def list_matching_events(subscriptions: Iterable[str]) -> list[str]:
-    """The events of which these subscriptions would hear, each once; of a family, one: `command:new`."""
+    """List the events that match these subscriptions, each once; of a family, one: `command:new`."""
     found: dict[str, None] = {}
     for pattern in subscriptions:
         matching = (name for name in map(_example_name_of, EVENT_SPECS) if fnmatchcase(name, pattern))
@@ -175,9 +175,9 @@ def _example_name_of(name: str) -> str:
 
 
 def suggest_event(name: str) -> str | None:
-    """The name that is probably right where no event of the catalogue would reach a subscription; None when it is fine.
+    """Suggest the intended name for a subscription that matches no event of the catalogue; None if it matches one.
 
-    Also None when nothing comes near: the event may be one that a hook emits.
+    Also None if no name is similar: the event may be one that a hook emits.
     """
     if name in _RENAMED_EVENTS:
         return _RENAMED_EVENTS[name]

@@ -1,8 +1,8 @@
-"""What a hook is given and what it may answer.
+"""The event that a hook receives, and the outcomes that it may return.
 
 An event is a named dict. A hook changes its fields, or answers one of three outcomes, returned or raised from any
-depth: `End` (the turn is over), `Deny` (this operation does not happen), `Retry` (it happens again). `event.ask` puts
-a question to the person in the chat; it raises `Pause` unless the answer is known already.
+depth: `End` (the turn is over), `Deny` (this operation does not happen), `Retry` (it happens again). `event.ask` puts a
+question to the person in the chat; it raises `Pause` unless the answer is known already.
 
 This module needs the standard library alone and imports nothing of ours: the same file is loaded into the processes
 that hooks run in, where it is the only part of the gateway that a handler sees.
@@ -23,7 +23,7 @@ YES_WORDS = frozenset({"y", "yes", "true", "once", "session", "always"})  # in w
 
 
 class End(Exception):
-    """The turn is over, with this reply."""
+    """Ends the turn, with this reply."""
 
     decision: ClassVar[str] = "end"
     reply: str = ""
@@ -52,7 +52,7 @@ class Deny(Exception):
 
 
 class Retry(Exception):
-    """The operation happens again, after `delay` seconds; a message is given to the model first."""
+    """Repeats the operation after `delay` seconds; the model receives the message first."""
 
     decision: ClassVar[str] = "retry"
     message: str | None = None
@@ -68,8 +68,8 @@ class Retry(Exception):
 class AskedCall:
     """A tool's call that a question is about, as it would run now.
 
-    `digest` stands for tool and arguments: a yes is one to this call, and to no other that bears the same id.
-    `changed_by` names the hooks that made something else of the model's call.
+    `digest` identifies tool and arguments: an approval is for this call, and for no other with the same id.
+    `changed_by` names the hooks that changed the model's call.
     """
 
     call_id: str
@@ -81,12 +81,12 @@ class AskedCall:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a hook wants to know from the person.
+    """A question of a hook to the person.
 
     `id` is made of the event's id, hook and name. A turn that runs again gives its events the same ids: so a hook then
-    asks the same question, and an answer for one tool call never counts for another. With `can_last` a yes may hold for
-    longer than once: for the session, or always; then `pattern` says which calls it covers, and without one it covers
-    all of the tool. `calls` are those that a yes lets run now.
+    asks the same question, and an answer for one tool call never counts for another. With `can_last` an approval may
+    last: for the session, or always; then `pattern` says which calls it covers, and without one it covers every call of
+    the tool. `calls` are the calls that an approval lets run now.
     """
 
     name: str
@@ -118,10 +118,10 @@ OUTCOMES = (End, Deny, Retry)
 
 
 class Bags:
-    """What hooks keep: `own` for one hook and turn, `turn` for all of this turn, `session` with the conversation.
+    """The storage of hooks: `own` for one hook and turn, `turn` for all of this turn, `session` with the conversation.
 
-    `answers` holds what the person has answered so far, by question id or name; None where hooks cannot ask. `authors`
-    are the restricted hooks that said what is to be done, by the id of the call; "": in all of the turn.
+    `answers` holds the person's answers so far, by question id or name; None if hooks cannot ask. `authors` are the
+    restricted hooks that gave instructions, by the id of the call; "": for the whole turn.
     """
 
     __slots__ = ("answers", "authors", "own", "session", "turn")
@@ -185,13 +185,13 @@ class Event(dict[str, Any]):
 
     @property
     def session(self) -> dict[str, Any]:
-        """Kept with the conversation, from turn to turn."""
+        """The bag that is kept with the conversation, from turn to turn."""
         return self.bags.session
 
     def ask(self, prompt: str, name: str | None = None, answer: Any = None) -> Any:
-        """The person's answer; the hook is run again from its start once there is one. False is an answer, None is not.
+        """Return the person's answer; without one, the hook runs again from its start once it is known.
 
-        A hook asks twice under two names; without a name the prompt is the name.
+        False is an answer, None is not. A hook asks twice under two names; without a name the prompt is the name.
         """
         question = self._question(prompt, name or prompt)
         answers = self.bags.answers
@@ -257,7 +257,7 @@ class Event(dict[str, Any]):
         dict.clear(self)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        """A pickled or deep-copied event is the plain dict of its fields."""
+        """Pickle or deep-copy the event as the plain dict of its fields."""
         return dict, (dict(self),)
 
     def __repr__(self) -> str:
@@ -266,7 +266,7 @@ class Event(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class HookMark:
-    """What `@on` notes on a function."""
+    """The arguments of `@on` for a function."""
 
     names: tuple[str, ...]
     order: float = 0
@@ -276,7 +276,7 @@ class HookMark:
 
     @property
     def options(self) -> dict[str, Any]:
-        """All but the names, as a registry's `on` takes them."""
+        """All fields but the names, as a registry's `on` takes them."""
         return {"order": self.order, "when": self.when, "on_error": self.on_error, "timeout": self.timeout}
 
 
@@ -300,7 +300,7 @@ def on(
 
 
 def find_marked(owner: Any) -> Iterator[tuple[Callable[..., Any], HookMark]]:
-    """The marked functions of a module or methods of an object, in the order they are written; parent classes first."""
+    """Yield the marked functions of a module or methods of an object, in the source's order; parent classes first."""
     homes = [owner] if isinstance(owner, ModuleType) else [*reversed(type(owner).__mro__)]
     for name in dict.fromkeys(name for home in homes for name in vars(home)):
         written = next(vars(home)[name] for home in reversed(homes) if name in vars(home))
@@ -323,10 +323,10 @@ def outcome_to_dict(outcome: Any) -> Any:
 
 
 def outcome_from(answer: Any, fields: Container[str] = ()) -> Outcome | Question | Mapping[str, Any] | None:
-    """What a hook's answer means: unchanged (None), an outcome, a question, or a mapping of changed fields.
+    """Interpret a hook's answer: unchanged (None), an outcome, a question, or a mapping of changed fields.
 
     `fields` are those that the event has: one named `decision` may be changed to any word that is no decision of ours.
-    Raises TypeError or ValueError for an answer that means nothing.
+    Raises TypeError or ValueError for any other answer.
     """
     if answer is None or isinstance(answer, OUTCOMES):
         return answer
@@ -345,7 +345,7 @@ def outcome_from(answer: Any, fields: Container[str] = ()) -> Outcome | Question
 
 
 def is_yes(answer: Any) -> bool:
-    """Does this answer of a person let an operation through? Whatever is not clearly a yes does not."""
+    """Return True if this answer of a person lets an operation through: only a clear approval does."""
     return answer is True or (isinstance(answer, str) and answer.strip().lower() in YES_WORDS)
 
 
@@ -354,7 +354,7 @@ def _first_text(fields: Mapping[str, Any], *keys: str) -> str:
 
 
 def _parse_rewrite(fields: dict[str, Any]) -> Mapping[str, Any] | None:
-    """Hermes's `command_name` and `raw_args` are our `command` and `args`; an empty command rewrites nothing."""
+    """Translate Hermes's `command_name` and `raw_args` into `command` and `args`; an empty command rewrites nothing."""
     changes = {key: value for key, value in fields.items() if key not in ("command_name", "raw_args")}
     if "command_name" in fields:
         changes["command"] = str(fields["command_name"]).strip().removeprefix("/")

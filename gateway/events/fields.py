@@ -1,4 +1,4 @@
-"""What the catalogue says of one event, and the fields that many events share."""
+"""The catalogue's entry for one event, and the fields that many events share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class EventSpec:
 
 
 def make_writable_field(name: str, kind: str, doc: str, live: bool = False) -> EventField:
-    """A field that hooks may change."""
+    """Make a field that hooks may change."""
     return EventField(name, kind, doc, True, live)
 
 
@@ -102,14 +102,14 @@ TURN_FIELDS = (
 
 
 def make_error_field(what: str) -> EventField:
-    """The field `error` of an event that comes after something."""
+    """Make the field `error` of an event that follows an operation."""
     return make_writable_field(
         "error", "object?", f"why {what} failed, or null; null consumes it, another value replaces it"
     )
 
 
 def build_schema(point: EventSpec) -> dict[str, Any]:
-    """The JSON schema of an event's fields; those that a hook cannot change are `readOnly`."""
+    """Build the JSON schema of an event's fields; those that a hook cannot change are `readOnly`."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": point.name,

@@ -1,4 +1,4 @@
-"""What happens around the turns: the gateway itself, the chats, access, sessions, commands."""
+"""The events around the turns: the gateway itself, the chats, access, sessions, commands."""
 
 from gateway.events.fields import (
     ACCOUNT,

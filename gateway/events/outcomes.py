@@ -32,7 +32,7 @@ def find_reply(outcome: object, silent: str = "") -> str | None:
 
 
 def is_decision(answer: Any) -> bool:
-    """Does the answer of a hook decide something, rather than change fields?"""
+    """Return True if the answer of a hook decides something, rather than changes fields."""
     return isinstance(answer, OUTCOMES) or (isinstance(answer, Mapping) and "decision" in answer)
 
 

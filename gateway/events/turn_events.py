@@ -1,4 +1,4 @@
-"""What happens in a turn: the agent, its model, its tools, and whatever else it is made of."""
+"""The events in a turn: the agent, its model, its tools, and all other parts of it."""
 
 from functools import partial
 

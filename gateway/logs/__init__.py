@@ -1,3 +1,5 @@
-"""The gateway's log: `text` makes foreign text harmless, `redaction` takes secrets out, `lines` says how a line looks
-and in which session, turn and hook it was written, `pipeline` carries lines out of the caller's way, to the `sinks`.
+"""The gateway's log.
+
+`text` makes foreign text harmless, `redaction` removes secrets, `lines` formats a line with its session, turn and hook,
+and `pipeline` takes lines from the caller without delay and passes them to the `sinks`.
 """

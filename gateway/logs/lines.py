@@ -16,7 +16,7 @@ log_context: ContextVar[Mapping[str, str]] = ContextVar("gateway_log_context", d
 
 @contextmanager
 def bind_context(*, session: str = "", turn: str = "", hook: str = "", platform: str = "") -> Iterator[None]:
-    """Lines that are written inside carry these; what is empty stays as it was outside."""
+    """Add these to the lines that are written inside; empty ones stay as they were outside."""
     given = {"session": session, "turn": turn, "hook": hook, "platform": platform}
     mark = log_context.set({**log_context.get(), **{key: value for key, value in given.items() if value}})
     try:
@@ -56,7 +56,7 @@ def as_json(line: LogLine) -> str:
 
 
 def from_json(text: str) -> LogLine | None:
-    """The line that `as_json` wrote; None where somebody else, or half of it, was written."""
+    """Parse a line that `as_json` wrote; None for a foreign or incomplete one."""
     try:
         fields: Any = json.loads(text)
         moment = datetime.fromisoformat(fields["time"]).timestamp()
@@ -68,7 +68,7 @@ def from_json(text: str) -> LogLine | None:
 
 
 def format_for_terminal(line: LogLine) -> str:
-    """For eyes, in colour; with the day where it is not today."""
+    """Format a line for people, in colour; with the day unless it is today."""
     then, now = time.localtime(line.time), time.localtime()
     clock = time.strftime("%H:%M:%S" if then[:3] == now[:3] else "%Y-%m-%d %H:%M:%S", then)
     level = f"\x1b[{_COLOURS[line.level]}m{line.level:<8}\x1b[0m" if line.level in _COLOURS else f"{line.level:<8}"

@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple, Self
 from gateway.logs.lines import LEVELS, LogLine, from_json
 
 BLOCK_SIZE = 65_536
-MOST_BEHIND = 4 << 20  # bytes that somebody catches up on; who is further behind begins at the end
+MOST_BEHIND = 4 << 20  # bytes that a reader catches up on; one that is further behind begins at the end
 
 
 class LogPlace(NamedTuple):
@@ -21,7 +21,7 @@ class LogPlace(NamedTuple):
 
 
 class LineFilter(NamedTuple):
-    """Which lines somebody wants to see."""
+    """A filter of lines."""
 
     level: int = 0
     hook: str | None = None
@@ -30,7 +30,7 @@ class LineFilter(NamedTuple):
     text: str = ""
 
     def takes(self, line: LogLine | None) -> bool:
-        """A line that nobody can read is shown, unless something is asked for that only a readable one can be."""
+        """Return True if the line is wanted. An unparsable line is shown unless the filter needs its fields."""
         if line is None:
             return self == LineFilter()
         level = LEVELS.index(line.level) if line.level in LEVELS else len(LEVELS)
@@ -50,7 +50,7 @@ def _texts_of(line: LogLine) -> tuple[str, ...]:
 def read_last_lines(
     path: Path, wanted: LineFilter, most: int, end: int | None = None, furthest: int | None = None
 ) -> list[str]:
-    """The last lines that are wanted, the oldest first; of the newest file only what stands before `end`.
+    """Return the last wanted lines, the oldest first; of the newest file only those before `end`.
 
     `furthest`: among the last so many lines.
     """
@@ -111,7 +111,7 @@ class LogFollower:
 
     @property
     def place(self) -> LogPlace:
-        """Where it is: whoever begins there reads on."""
+        """The place of the next line: a reader that begins there continues."""
         if self._file is None:
             return LogPlace(0, 0)
         return LogPlace(os.fstat(self._file.fileno()).st_ino, self._file.tell() - len(self._rest))
@@ -124,7 +124,7 @@ class LogFollower:
             self._file.close()
 
     def read(self) -> Iterator[str]:
-        """The whole lines that came since the last time."""
+        """Yield the whole lines that came since the last time."""
         if self._file is None:
             self._file = self._open(self._path)
         while self._file:
@@ -139,7 +139,7 @@ class LogFollower:
         return (line.decode(errors="replace") for line in lines if line)
 
     def _open_at(self, at: LogPlace) -> BinaryIO | None:
-        """The file of that place, if it is there and its end is near."""
+        """Open the file of that place, if it exists and its end is near."""
         for age in range(1000):
             if (file := self._open(_rotated_path_of(self._path, age))) is None:
                 return None
@@ -164,7 +164,7 @@ class LogFollower:
             return False  # between two files: the new one is there in an instant
 
     def _next(self, file: BinaryIO) -> BinaryIO | None:
-        """The file that was begun after this one, which by now may itself be an old one."""
+        """Open the file that was begun after this one, which by now may itself be an old one."""
         mine = os.fstat(file.fileno())
         file.close()
         for age in range(1, 1000):

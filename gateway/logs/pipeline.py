@@ -1,7 +1,7 @@
-"""Carries what is logged out of the caller's way: a line is caught in an instant and written by a thread of its own.
+"""The way of a line out of the caller: it is caught in an instant and written by a thread of its own.
 
-Nothing that is logged can stop the gateway: a full queue drops and counts, a sink that fails counts, a call with wrong
-arguments is logged as it stands. Secrets leave, and foreign text is made harmless, before any sink sees a line.
+Logging can never stop the gateway: a full queue drops and counts, a sink that fails counts, a call with wrong arguments
+is logged as it is. Secrets are removed, and foreign text is made harmless, before any sink sees a line.
 """
 
 import logging
@@ -33,7 +33,7 @@ from gateway.logs.text import BLOCK_LIMIT, to_one_line, to_text_block
 
 MAX_QUEUED_LINES = 10_000
 FLUSH_SECONDS = 2.0  # how long the last lines are waited for
-FOREIGN_LIMIT = 4 * BLOCK_LIMIT  # nobody reads further, so nothing further is searched for secrets
+FOREIGN_LIMIT = 4 * BLOCK_LIMIT  # readers see no more, so secrets are not searched any further
 CUT_MARGIN = 8000
 
 # They log whole addresses (with a token in them, or a chat's text) at INFO, or every single request.
@@ -60,7 +60,7 @@ def choose_formatter(stream: TextIO, form: str, environ: Mapping[str, str], *, c
 
 
 def _is_journald(stream: TextIO, named: str) -> bool:
-    """Tests whether this is the stream that systemd connected to its journal; the variable outlives redirections."""
+    """Return True if this is the stream that systemd connected to its journal; the variable outlives redirections."""
     if not named:
         return False
     found = os.fstat(stream.fileno())
@@ -152,7 +152,7 @@ class LogPipeline:
         )
 
     def _redacted(self, text: str, *, from_end: bool = False) -> str:
-        """Without secrets; of an endless text one end, without the margin in which half a secret may stand."""
+        """Return the text without secrets; of an endless text one end, without the margin that may cut a secret."""
         if len(text) <= FOREIGN_LIMIT:
             return self.redactor.clean(text)
         if from_end:
@@ -169,12 +169,12 @@ class LogQueueHandler(logging.Handler):
         self.waiting: queue.Queue[LogLine | None] = queue.Queue(MAX_QUEUED_LINES)
 
     def end(self) -> None:
-        """Marks the end of the lines; where the queue is too full for that, `abandon` makes up for it."""
+        """Mark the end of the lines; if the queue is too full for that, `abandon` makes up for it."""
         with suppress(queue.Full):
             self.waiting.put_nowait(None)
 
     def abandon(self) -> None:
-        """Gives up what still waits: there is no time to write it."""
+        """Give up the waiting lines, since the time to write them is over."""
         with suppress(queue.Empty):
             while True:
                 self.lost += self.waiting.get_nowait() is not None
@@ -216,7 +216,7 @@ def _log_uncaught(kind: type[BaseException], error: BaseException, trace: Traceb
 
 
 def _ignore_uncaught(_kind: type[BaseException], _error: BaseException, _trace: TracebackType | None) -> None:
-    """The log has it, without secrets; Python would show it with all that is in it."""
+    """Ignore the error: the log has it, without secrets; Python would print it with all its values."""
 
 
 def _log_uncaught_in_thread(args: Any) -> None:

@@ -1,6 +1,6 @@
-"""Secrets are taken out of text: those that the configuration holds, and whatever has the shape of one.
+"""The removal of secrets from text: those of the configuration, and any text with the shape of a secret.
 
-It stands beside `text`, which the command line imports for its help: that need not load JSON for it.
+It is a module beside `text`, which the command line imports for its help without loading JSON.
 """
 
 import json
@@ -15,7 +15,7 @@ SECRET_NAME = re.compile(
     r"token|secret|passw|pwd|signature|credential|authorization|(?:api|access)[-_]?key|(?:^|[-_])(?:sig|key|auth|jwt)$",
     re.IGNORECASE,
 )
-MIN_SECRET_LENGTH = 6  # what is shorter stands in too many words
+MIN_SECRET_LENGTH = 6  # shorter ones occur in too many words
 
 _NAMES_OF_SECRETS = (
     r"(?:access_|refresh_|bot_|auth_|client_)?(?:token|secret|password|passwd|api_?key|authorization|signature)"
@@ -23,9 +23,9 @@ _NAMES_OF_SECRETS = (
 
 
 class TokenShape(NamedTuple):
-    """What a secret looks like. Groups of the pattern are kept.
+    """The shape of a secret. Groups of the pattern are kept.
 
-    One of the signs stands in every text that holds such a secret: most texts hold none, and need not be searched.
+    Every text with such a secret has one of the signs: most texts have none, and need not be searched.
     """
 
     signs: tuple[str, ...]
@@ -50,7 +50,7 @@ _SHAPES = tuple(
 
 
 class Redactor:
-    """Takes secrets out of text. What it has learned it never forgets: an old token may still be somewhere."""
+    """Removes secrets from text. It never forgets one that it has learned: an old token may still be in use."""
 
     def __init__(self, secrets: Iterable[str] = (), shapes: Iterable[TokenShape] = ()) -> None:
         self._shapes = [*shapes, *_SHAPES]

@@ -1,8 +1,8 @@
-"""A text to the letter, for people who decide by it: each sign is seen, or its code is, as `⟨U+202E⟩`.
+"""A text with every sign made visible, for people who decide by it: an invisible one is shown as its code, `⟨U+202E⟩`.
 
-Shown by their codes are signs that take no room or look like nothing, that turn the direction of writing around, and
-blanks where they would be cut away. So nothing in the text moves or hides what stands around it, and what is shown can
-be read back.
+Signs that take no room or look like nothing, signs that reverse the direction of writing, and blanks that would be cut
+away are shown by their codes. So no part of the text moves or hides its neighbours, and the shown form can be read
+back.
 """
 
 import re
@@ -21,13 +21,13 @@ MOST_MARKS = 2  # upon one letter
 
 
 def show_signs(text: str) -> str:
-    """The same text with nothing in it that cannot be seen, and nothing that moves or hides what stands around it."""
+    """Show the text without invisible signs, and without signs that move or hide their neighbours."""
     shown = "\n".join(ODD_SIGN.sub(partial(_show_sign, is_turned=_is_turned(line)), line) for line in text.split("\n"))
     return LOST_BLANK.sub(lambda found: "".join(map(code_of, found[0])), shown)
 
 
 def code_of(sign: str) -> str:
-    """How a sign is shown that cannot be."""
+    """Return the visible code of an invisible sign."""
     return f"\u27e8U+{ord(sign):04X}\u27e9"
 
 
@@ -45,7 +45,7 @@ def _is_unseen(sign: str) -> bool:
 
 
 def _is_turned(line: str) -> bool:
-    """Does it hold letters of both directions? The eye would read them in another order than they stand in."""
+    """Return True if the line has letters of both directions, which the eye would read in another order."""
     if line.isascii():
         return False
     found = {unicodedata.bidirectional(sign) for sign in line}

@@ -1,4 +1,4 @@
-"""Where lines go. A sink never raises and never waits for long: what it cannot write it counts as lost."""
+"""The destinations of log lines. A sink never raises and never waits for long: it counts lines that it cannot write."""
 
 import os
 import select
@@ -47,7 +47,7 @@ class StreamSink:
                 os.close(nowhere)
 
     def close(self) -> None:
-        """The stream belongs to the process, and stays open."""
+        """Leave the stream open: it belongs to the process."""
 
     def _write(self, data: bytes) -> None:
         for start in range(0, len(data), CHUNK_BYTES):
@@ -60,7 +60,7 @@ class StreamSink:
 
 
 class FileSink:
-    """JSON lines in a file of 0600 that starts anew when it is full; `keep` old ones stay, `.1` the youngest."""
+    """JSON lines in a file of 0600 that is replaced when it is full; `keep` old ones stay, `.1` the youngest."""
 
     def __init__(self, path: Path, size: int, keep: int) -> None:
         self.lost = 0
@@ -88,7 +88,7 @@ class FileSink:
 
     def _make_room(self, length: int) -> None:
         if self._descriptor >= 0 and os.fstat(self._descriptor).st_nlink == 0:
-            self.close()  # somebody took the file away
+            self.close()  # the file was removed
         if self._descriptor < 0:
             self._open()
         if self._written and self._written + length > self.size:

@@ -14,7 +14,8 @@ _UNSAFE = (
     "\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
 )
-# Blank letters and marks. What joins letters or chooses their look may stand where it does so, else it hides in names.
+# Blank letters and marks. Signs that join letters or choose their look are allowed where they do so; others hide in
+# names.
 _UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff"
 _PICTURES = "\u203c-\u3163\u3165-\u3299\U0001f000-\U0001faff"
 _UNJOINED = f"(?<![\u0590-\u109f\u1780-\u18af\ufe0f{_PICTURES}])[\u200c\u200d]"
@@ -24,21 +25,21 @@ _IN_BLOCK = re.compile(f"(?!\n)[{_UNSAFE}\U000e0000-\U000e007f]")
 
 
 def to_one_line(text: str, limit: int = LINE_LIMIT) -> str:
-    """Puts the text into one line of at most about `limit` characters, which says how long it was."""
+    """Put the text into one line of at most about `limit` characters, with the full length if it is cut."""
     if len(text) > limit:
         text = f"{text[:limit]}... ({len(text):,} characters)"
     return text if text.isascii() and text.isprintable() else _IN_LINE.sub(_escape, text)
 
 
 def to_text_block(text: str, limit: int = BLOCK_LIMIT) -> str:
-    """Keeps the text in its lines; of one that is too long the end, since that is where a traceback says why."""
+    """Keep the text in its lines; of one that is too long the end, since a traceback ends with the reason."""
     if len(text) > limit:
         text = f"... ({len(text):,} characters)\n{text[-limit:]}"
     return _IN_BLOCK.sub(_escape, text)
 
 
 def to_json_text(text: str) -> str:
-    """JSON that means the same, and in which nothing acts; of other text what acts is written as in JSON."""
+    """Escape harmful signs in JSON without changing its meaning; in other text they are written as in JSON."""
     return _IN_BLOCK.sub(_escape_for_json, text)
 
 

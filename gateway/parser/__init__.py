@@ -1,1 +1,1 @@
-"""Reading what others wrote, in a process that may be killed: pages, long JSON, and patterns that are not ours."""
+"""The parser of foreign data, in a process that may be killed: pages, long JSON, and regular expressions."""

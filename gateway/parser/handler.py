@@ -1,8 +1,8 @@
-"""What runs in the parser's process: pages become text, long messages short ones, and foreign patterns are tried.
+"""The code of the parser's process: it extracts the text of pages, shortens long messages, and tries foreign patterns.
 
-It is loaded as the handler of a hook is, and imports the standard library alone. Whoever is late here is killed, so
-nothing here has to be clever about time. What is to be read is a file, and is its standard input: a page of a million
-bytes would be slow to say on the wire.
+It is loaded like the handler of a hook, and imports the standard library alone. A late process is killed, so this code
+does not have to limit its time. The input is a file, and is its standard input: a page of a million bytes would be slow
+on the wire.
 """
 
 import base64
@@ -61,7 +61,7 @@ def _read_input() -> bytes:
 
 
 def extract_text(body: bytes, kind: str, charset: str) -> str:
-    """The text of a document; HTML without its tags. An unknown charset is taken for UTF-8."""
+    """Extract the text of a document; HTML without its tags. An unknown charset counts as UTF-8."""
     text = body.decode(CHARSETS.get(charset.strip().lower(), "utf-8"), "replace")
     if "html" not in kind:
         return text.strip()
@@ -77,7 +77,7 @@ class _HtmlTextParser(HTMLParser):
         self._parts: list[str] = []
         self._title: list[str] = []
         self._hidden: list[str] = []
-        self._open: Counter[str] = Counter()  # how often each stands in `_hidden`
+        self._open: Counter[str] = Counter()  # the number of each in `_hidden`
         self._in_title = False
 
     def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
@@ -115,9 +115,9 @@ class _HtmlTextParser(HTMLParser):
 
 
 def compact_message(data: bytes, limit: int) -> str:
-    """A JSON-RPC message whose texts have at most so many characters; the result of a tool, all in all.
+    """Shorten the texts of a JSON-RPC message to so many characters; those of a tool's result in total.
 
-    A tool's structured result stands in for its text where that is missing, as a text.
+    A tool's structured result replaces a missing text, as a text.
     """
     message, content = json.loads(data), None
     result = message.get("result") if isinstance(message, dict) else None

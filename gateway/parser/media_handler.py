@@ -1,7 +1,7 @@
-"""What runs in the process for pictures and PDFs: a picture becomes small, a PDF becomes text and pictures.
+"""The code of the process for pictures and PDFs: it scales pictures down, and makes text and pictures of PDFs.
 
-It is loaded as the handler of a hook is, with the two libraries of the extra `media`; nothing else loads them. How
-large a picture is stands in its header, and is looked at before anything is decoded: a small file can hold a huge one.
+It is loaded like the handler of a hook, with the two libraries of the extra `media`; no other process loads them. The
+size of a picture is read from its header before decoding: a small file can hold a huge one.
 """
 
 import base64
@@ -20,11 +20,11 @@ POINT_SCALE = 3.0  # pixels a point, at most: what is small on paper need not be
 QUALITY = 85
 
 Image.MAX_IMAGE_PIXELS = None  # it would only warn of most that is too large; ours is a limit
-warnings.simplefilter("ignore")  # of oddities in the file, which nobody reads
+warnings.simplefilter("ignore")  # about oddities in the file, which have no reader
 
 
 def handle(verb: str, about: Any) -> dict[str, Any]:
-    """What is wrong with a file is an `error`: the process can go on with the next."""
+    """Answer one request. A faulty file gives an `error`: the process can go on with the next."""
     data = os.pread(INPUT, os.fstat(INPUT).st_size, 0)
     try:
         if verb == "picture":
@@ -45,7 +45,7 @@ def _encode(data: bytes) -> str:
 
 
 def fit_picture(data: bytes, side: int) -> bytes:
-    """The picture as a JPEG of so many pixels a side at most; of a moving one the first."""
+    """Convert the picture into a JPEG of at most so many pixels a side; of an animation, its first picture."""
     with Image.open(BytesIO(data), formats=FORMATS) as picture:
         picture.draft("RGB", (side, side))  # a JPEG is decoded to little more than that
         if picture.width * picture.height > MOST_PIXELS:
@@ -55,7 +55,7 @@ def fit_picture(data: bytes, side: int) -> bytes:
 
 
 def render_page(document: pypdfium2.PdfDocument, number: int, side: int) -> bytes:
-    """A page, numbered from 0, as such a JPEG."""
+    """Render a page, numbered from 0, as such a JPEG."""
     page = document[number]
     width, height = page.get_size()
     scale = min(side / max(width, height, 1.0), POINT_SCALE)
@@ -75,7 +75,7 @@ def _save(picture: Image.Image, side: int) -> bytes:
 
 
 def extract_text(document: pypdfium2.PdfDocument, limit: int) -> str:
-    """The text, page by page, until there are more characters than so many."""
+    """Extract the text, page by page, until it has more than so many characters."""
     found, length = list[str](), 0
     for number in range(len(document)):
         page = document[number].get_textpage().get_text_range().replace("\r\n", "\n").strip()

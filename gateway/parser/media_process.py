@@ -1,6 +1,6 @@
-"""The process in which pictures and PDFs are read: with what the extra `media` brings, where it is installed.
+"""The process that reads pictures and PDFs, with the libraries of the extra `media` if they are installed.
 
-It has time and memory for a photograph of a good camera, and no more. What comes out of it is small.
+It has time and memory for a photograph of a good camera, and no more. Its results are small.
 """
 
 import base64

@@ -32,15 +32,15 @@ class ParserProcess:
         return self._worker.pid
 
     async def read_page(self, body: bytes, kind: str, charset: str, limit: int) -> str:
-        """The text of a document of this media type, HTML without its tags; at most so many characters of it."""
+        """Return the text of a document of this media type, HTML without its tags; at most so many characters of it."""
         return await self._ask("page", "the page", body, {"kind": kind, "charset": charset, "limit": limit})
 
     async def compact(self, message: bytes, limit: int) -> bytes:
-        """The same JSON-RPC message, with texts of at most so many characters in it."""
+        """Shorten the texts of the JSON-RPC message to so many characters."""
         return (await self._ask("message", "the answer", message, {"limit": limit})).encode()
 
     async def match(self, pattern: str, names: Sequence[str]) -> bool:
-        """Whether the whole of one of these names is what this regular expression describes."""
+        """Return True if this regular expression matches the whole of one of these names."""
         unknown = [name for name in names if (pattern, name) not in self._matches]
         if unknown:
             about = {"pattern": pattern, "names": unknown}

@@ -1,11 +1,11 @@
-"""A process in which files of others are read: a worker of the fork server, one for each handler.
+"""A process that reads foreign files: a worker of the fork server, one for each handler.
 
-What others wrote can be written so that reading it takes for ever, or too much. On the loop that would hold up
-everybody. So it is done in a worker, which has no network, no file of anybody's, no secret and bounded memory, and is
-killed when it has run for its time: who asked is told so, and the next who asks gets a new one. It is started when it
-is first wanted, and ends when nobody has wanted it for a while.
+A foreign text can be made so that reading it takes for ever, or too much memory. On the loop that would block everyone.
+So it is read in a worker, which has no network, no access to files, no secret and bounded memory, and is killed when
+its time is over: the caller gets an error, and the next caller a new process. It starts at its first use, and ends
+after a while without one.
 
-What is asked is done one after the other: a file that takes its time must not use up that of another one.
+Requests are handled one after the other: a slow file must not use up the time of another one.
 """
 
 import asyncio
@@ -35,8 +35,11 @@ DECIDES = CallMeta(decides=True, writable=())
 
 
 class ParserLimits(msgspec.Struct, frozen=True):
-    """Bytes of data that it may have; seconds that one question may run, and until it has had these on a machine that
-    is busy with other things."""
+    """The limits of one request.
+
+    `memory`: bytes of data. `time`: seconds of processor time. `wait`: seconds until it has had these on a machine that
+    is busy with other things.
+    """
 
     memory: int
     time: float
@@ -61,14 +64,14 @@ class ParserWorker:
 
     @property
     def pid(self) -> int:
-        """Of the process that there is now; 0: there is none."""
+        """The id of the present process, or 0."""
         return self._worker.process.pid if self._worker and not self._worker.gone else 0
 
     async def ask(self, verb: str, what: str, data: bytes, about: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the handler answers about this data.
+        """Return the handler's answer about this data.
 
         Raises:
-            AgentError: in words for who asked, about `what`.
+            AgentError: in words for the caller, about `what`.
         """
         async with self._turn:
             worker = await self._ready(what)
@@ -86,13 +89,13 @@ class ParserWorker:
             else:
                 self._end = asyncio.get_running_loop().call_later(self._idle, self._finish)
             finally:
-                if self._end is None:  # late, failed or given up: whatever it does now, nobody waits for it
+                if self._end is None:  # late, failed or given up: no caller waits for it any more
                     self._finish()
         result: Mapping[str, Any] = answer.result
         return result
 
     async def _ready(self, what: str) -> WorkerHandle:
-        """A process that does nothing now, and will not end for idleness."""
+        """Return an idle process that will not end for idleness now."""
         if self._end is not None:
             self._end.cancel()
             self._end = None
@@ -134,7 +137,7 @@ def _write_anew(descriptor: int, data: bytes) -> None:
 
 @contextmanager
 def _limiting_time(pid: int, limits: ParserLimits) -> Iterator[None]:
-    """Raises TimeoutError once this process has had its time, or does not get it."""
+    """Limit the time inside. Raises TimeoutError once this process has had its time, or does not get it."""
     loop, before = asyncio.get_running_loop(), read_process(pid)
     timers: list[asyncio.TimerHandle] = []
 

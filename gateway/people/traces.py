@@ -248,7 +248,7 @@ def remove_turns(session: Session, person: Person) -> Session:
 def pick_turns(session: Session, person: Person) -> Session:
     """Return the session with only their turns, without overheard messages of others.
 
-    Of turns that answered others it keeps only this person's words.
+    Turns that answered others are reduced to this person's words.
     """
     kept = [_pick_words(turn, person) for turn in split_turns(session) if is_in_turn(person, turn)]
     entries = tuple(entry for turn in kept for entry in turn)

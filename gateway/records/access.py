@@ -33,11 +33,10 @@ class PairingUser(msgspec.Struct, frozen=True):
 
 
 class PairingInvitation(msgspec.Struct, frozen=True, kw_only=True):
-    """An invitation for the first person with its code, until a time by the journal's clock; `mark` is derived from the
-    code.
+    """An invitation for the first person with its code, until a time by the journal's clock.
 
-    `by` created it: `telegram:1002`, or the gateway's operator. Its number is from the same series as those of
-    requests.
+    `mark` is derived from the code. `by` created it: `telegram:1002`, or the gateway's operator. Its number is from the
+    same series as those of requests.
     """
 
     number: int

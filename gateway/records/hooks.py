@@ -1,5 +1,4 @@
-"""Records of hooks: their stored values and pending events, people's decisions about them, and the hooks of each
-gateway.
+"""Records of hooks: stored values, pending events, people's decisions about them, and the hooks of each gateway.
 
 `gateway.records.records` reads and writes them with all others.
 """

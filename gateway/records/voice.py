@@ -46,8 +46,7 @@ class VoiceAnswer(JournalRecord, tag="voice", frozen=True, kw_only=True):
 
 
 class HeardMessage(JournalRecord, tag="heard", frozen=True, kw_only=True):
-    """An overheard message of a quiet chat: kept for a while under the chat's name (`place`), or copied to a
-    conversation.
+    """An overheard message of a quiet chat: kept for a while under the chat's name (`place`), or copied to a session.
 
     The copy accompanies a later message of that conversation (`before` is its id).
     """

@@ -111,7 +111,7 @@ class SearchIndex:
     def fold(self, page: Sequence[Record], upto: int, now: Iterable[Session] = ()) -> list[Record]:
         """Fold records in, in one transaction. Return those that ended a chain in order to forget it.
 
-        The index is then at `upto`. Sessions with deleted messages are given as they are `now`.
+        The index is then at `upto`. `now` holds the present state of sessions with deleted messages.
         """
         forgotten = []
         with self.db:

@@ -33,9 +33,9 @@ class OpenTurn(msgspec.Struct, frozen=True):
     """A turn without an end: running, waiting for answers, or left by a crash.
 
     It answers the messages up to the inbound sequence `on`, with those `edits` of them. `by` is the node that runs it
-    ("": none), `claimed` the sequence of its last claim and `first` of its first one. Of its tries (`attempt`) so many
-    ended with an error (`failures`) or with the death of the process in its code (`deaths`). `questions` are those
-    still open, `asked` all there were, and `calls` the tool calls for which they ask approval.
+    ("": none), `claimed` the sequence of its last claim and `first` of its first one. `attempt` counts its tries,
+    `failures` those that ended with an error, and `deaths` those that ended with the death of the process in its code.
+    `questions` are the open ones, `asked` are all, and `calls` are the tool calls for which they ask approval.
     """
 
     turn_id: str

@@ -47,7 +47,7 @@ class Collector:
         )
 
     def close(self) -> None:
-        """Sends what waits, however long the other side takes."""
+        """Send the waiting spans, however long the other side takes."""
         self._processor.shutdown()  # type: ignore[no-untyped-call]
 
 
@@ -56,7 +56,7 @@ def _context_of(trace_id: int, span_id: int) -> SpanContext:
 
 
 class _ToldExporter(SpanExporter):
-    """Says once that nothing is taken, and once that something is again."""
+    """Logs a failure to export once, and the recovery once."""
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint

@@ -1,4 +1,4 @@
-"""Follows the journal and the hooks, and hands on what they tell as spans; nobody ever waits for it.
+"""The sender of traces: it follows the journal and the hooks, and passes spans on without delaying anyone.
 
 A collector that is away or slow costs spans and nothing else.
 """
@@ -27,7 +27,7 @@ EXTRA = "otel"
 
 
 class TraceSender:
-    """A part of the gateway, where `traces.endpoint` names a collector."""
+    """A part of the gateway that exists if `traces.endpoint` names a collector."""
 
     def __init__(self, engine: Engine, endpoint: str, find_provider: Callable[[str], str], node: str = "") -> None:
         self._engine = engine
@@ -50,13 +50,13 @@ class TraceSender:
                 await _close(collector)
 
     def note_call(self, call: HookCall) -> None:
-        """A hook was called."""
+        """Note a hook's call."""
         if self._collector:
             self._collector.put(self._spans.note_call(call))
 
 
 def open_collector(endpoint: str) -> "Collector":
-    """Raises GatewayError: the library is not there."""
+    """Open the collector. Raises GatewayError if the library is not installed."""
     if not is_installed(EXTRA):
         raise GatewayError(f"traces.endpoint is set: {describe_install(EXTRA)}")
     from gateway.traces.collector import Collector  # noqa: PLC0415 - the library is an extra
@@ -65,7 +65,7 @@ def open_collector(endpoint: str) -> "Collector":
 
 
 async def _close(collector: "Collector") -> None:
-    """Let it send what waits; one that hangs keeps nobody from going."""
+    """Let it send the waiting spans; a collector that hangs does not delay the end."""
     closing = threading.Thread(target=collector.close, name="last traces", daemon=True)
     closing.start()
     end = time.monotonic() + LAST_SECONDS

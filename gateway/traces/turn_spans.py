@@ -1,11 +1,11 @@
-"""What a turn is made of, as spans: itself, its stages, its tools, and the calls of hooks.
+"""The parts of a turn as spans: the turn, its stages, its tools, and the calls of hooks.
 
-All but the calls of hooks is read from what the journal is given, so no turn does anything for the sake of being
-traced: a stage lasts from one record to the next, by the journal's own clock. A span is known by what it is of. So each
-can name the one that it is a part of, whichever of the two is told first, and a turn that goes on in another process
-stays one trace. Where several nodes share the journal, each tells of the turns that it runs.
+All spans but the calls of hooks are derived from the journal's records, so tracing costs a turn nothing: a stage lasts
+from one record to the next, by the journal's own clock. A span's id is derived from its subject. So each can name its
+parent, whichever of the two comes first, and a turn that goes on in another process stays one trace. If several nodes
+share the journal, each sends the turns that it runs.
 
-No word of anybody goes along: names, numbers, ids, and how it ended.
+Spans hold no text of people: names, numbers, ids, and how the turn ended.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ WELL = ("ok", "ended", "denied", "interrupted", "command")  # how turns end that
 
 
 class Span(NamedTuple):
-    """`turn` and `parent` are what it belongs to, `of` what it is; both clocks are in seconds since 1970."""
+    """A span. `turn` and `parent` are the spans around it, `of` is its subject; times are in seconds since 1970."""
 
     name: str
     turn: str
@@ -61,7 +61,7 @@ class PlaceFact(msgspec.Struct, frozen=True):
 
 
 class MessageFact(msgspec.Struct, frozen=True):
-    """Of a message, or of a reply."""
+    """The fields of a message or a reply."""
 
     id: str = ""
     address: PlaceFact = PlaceFact()
@@ -72,14 +72,14 @@ class EntryFact(msgspec.Struct, frozen=True):
 
 
 class AnswerFact(msgspec.Struct, frozen=True):
-    """With which answer a turn ended."""
+    """The answer that ended a turn."""
 
     stop: str = ""
     usage: Usage | None = None
 
 
 class TurnFact(msgspec.Struct, frozen=True):
-    """What is of interest in a record, whatever else it holds."""
+    """The fields of a record that matter here."""
 
     kind: str
     session_key: str = ""
@@ -103,7 +103,7 @@ class TurnFact(msgspec.Struct, frozen=True):
 
 
 class OpenSpan(NamedTuple):
-    """What has begun."""
+    """A span that has begun."""
 
     begun: float
     turn: str = ""
@@ -116,7 +116,7 @@ _decode = msgspec.json.Decoder(TurnFact).decode
 
 
 class TurnSpans:
-    """What has begun and is not over. `find_provider` knows whose a model is, by its name."""
+    """The spans that have begun. `find_provider` returns the provider of a model, by its name."""
 
     def __init__(self, find_provider: Callable[[str], str], node: str = "") -> None:
         self._own = OwnTurns(node)
@@ -124,11 +124,11 @@ class TurnSpans:
         self._open: dict[tuple[str, str], OpenSpan] = {}  # by kind, and what it is of
 
     def note(self, record: Record) -> Iterator[Span]:
-        """The spans that end with this record."""
+        """Yield the spans that end with this record."""
         try:
             fact = _decode(record.data)
         except msgspec.DecodeError:
-            return  # of a later version; whoever needs it says so
+            return  # from a later version; its reader reports it
         reply_id = fact.reply.id if fact.reply else fact.reply_id
         chain = subjects.token_of_subject(record.subject)
         is_ours = self._own.has(chain, fact.kind, fact.by, reply_id)
@@ -152,7 +152,7 @@ class TurnSpans:
                 yield from self._end_send(fact.reply.id, fact, at)
 
     def note_call(self, call: HookCall) -> Span:
-        """The span of a hook's call. What happens in no turn is a trace of its own."""
+        """Return the span of a hook's call. A call outside of turns is a trace of its own."""
         fields, trace = call.fields, call.trace
         turn_id = str(fields.get("turn_id") or "")
         of = f"{fields.get('id')}/{call.hook}/{trace.at}"
@@ -244,7 +244,7 @@ class TurnSpans:
     def _part_of(
         self, turn_id: str, name: str, begun: float, ended: float, about: Mapping[str, Any], error: str = ""
     ) -> Span:
-        """A stage of a turn, or of an agent that it called."""
+        """Return the span of a stage of a turn, or of an agent that it called."""
         about = {**{key: value for key, value in about.items() if value != ""}, **_ids_of("", turn_id)}
         of = f"{turn_id}/{name}/{ended}"
         return Span(name, turn_of(turn_id), of, turn_id, min(begun, ended), ended, about, error)
@@ -260,5 +260,5 @@ def _tokens_of(usage: Usage) -> dict[str, int]:
 
 
 def _ids_of(session: str, turn_id: str) -> dict[str, str]:
-    """As the lines of the log carry them."""
+    """Return the ids as the lines of the log have them."""
     return {key: value for key, value in (("session", session), ("turn", turn_of(turn_id))) if value}

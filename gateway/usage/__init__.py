@@ -1,1 +1,1 @@
-"""What calls of models used: counted with the journal's own appends, summed by day, held against budgets."""
+"""The usage of models: counted with the journal's own appends, summed by day, held against budgets."""

@@ -1,8 +1,8 @@
-"""Budgets: how much of models somebody may use in a day or a month, and how much of that is used.
+"""Budgets: the usage of models that people may reach in a day or a month, and the part of it that is used.
 
-Everybody together has one, each person has one or the one that is theirs by name, and the people of a group have one
-together. Those for whom a program calls by one key have one together too: a program names them as it likes. Which of
-them count for a person is looked up in memory, and so is what was used.
+All people together have one, each person has the general one or one under their own name, and the people of a group
+share one. The users of a program that calls with one key share one too: a program names them freely. The budgets of a
+person are looked up in memory, and so is the usage.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,15 +10,15 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from gateway.config.settings import BudgetLimit, BudgetSettings, UsageLimit
 
-EVERYBODY = ""  # stands for all people together
-KEY_USERS = "keys {}"  # stands for all people for whom a program calls by this key; nobody's id is without a colon
+EVERYBODY = ""  # the name for all people together
+KEY_USERS = "keys {}"  # the name for all people for whom a program calls with this key; an id always has a colon
 NO_LIMIT = UsageLimit()
 NO_BUDGET = BudgetLimit()
 WARNED_AT = 0.8  # of a limit
 
 
 class UsageTotal(NamedTuple):
-    """Tokens, and what they cost as far as their price is known."""
+    """A number of tokens, and their cost as far as the price is known."""
 
     tokens: float = 0
     money: float = 0.0
@@ -28,7 +28,7 @@ class UsageTotal(NamedTuple):
 
 
 class UsageReader(Protocol):
-    """Where it is known what was used."""
+    """A source of the sums of usage."""
 
     def windows(self) -> tuple[str, str]: ...
     def get(self, window: str, people: frozenset[str]) -> UsageTotal: ...
@@ -76,7 +76,7 @@ class BudgetState(NamedTuple):
         return self._asdict()
 
     def describe(self) -> str:
-        """What is used of what, in words."""
+        """Describe the used part of the budget in words."""
         used, limit = self._show(self.used), self._show(self.limit)
         return f"{used} of {limit} that may be used {'today' if self.period == 'day' else 'this month'}"
 
@@ -96,7 +96,7 @@ class Budgets:
         self.has_limits = settings != BudgetSettings()
 
     def find(self, person: str) -> Iterator[Budget]:
-        """Those that count for this person."""
+        """Yield the budgets of this person."""
         yield self._find_own(person)
         if (key := key_of(person)) in self._settings.keys:
             yield self._make_key_budget(key)
@@ -106,11 +106,11 @@ class Budgets:
         yield self._all
 
     def is_of_all(self, name: str) -> bool:
-        """Is this somebody who has `each_person`, and it a limit?"""
+        """Return True for a person who is limited by `each_person`."""
         return ":" in name and name not in self._settings.people and self._settings.each_person != NO_BUDGET
 
     def list_all(self, people: Iterable[str]) -> Iterator[Budget]:
-        """All that stand in the settings, and those that these people have each."""
+        """Yield all budgets of the settings, and those that these people have each."""
         yield self._all
         yield from self._list_groups()
         yield from map(self._make_key_budget, self._settings.keys)
@@ -118,7 +118,7 @@ class Budgets:
 
     @staticmethod
     def list_states(budgets: Iterable[Budget], sums: UsageReader, *, held: bool = False) -> list[BudgetState]:
-        """Every limit of these, and what is used of it; with what calls that run now will use."""
+        """List every limit of these budgets, and its used part; with `held`, also the future usage of running calls."""
         day, month = sums.windows()
         found: list[BudgetState] = []
         for name, people, limit in budgets:
@@ -150,13 +150,13 @@ class Budgets:
 
 
 def key_of(person: str) -> str:
-    """The key by which a program calls for this person (`api:KEY`, `api:KEY:USER`); "" for all others."""
+    """Return the key with which a program calls for this person (`api:KEY`, `api:KEY:USER`); "" for all others."""
     platform, _, rest = person.partition(":")
     return rest.partition(":")[0] if platform == "api" else ""
 
 
 def list_total_names(person: str) -> tuple[str, ...]:
-    """Under which names it is summed up what this person uses."""
+    """Return the names under which this person's usage is summed."""
     key = key_of(person)
     return (EVERYBODY, person, *([KEY_USERS.format(key)] if key else ()))
 
@@ -164,7 +164,7 @@ def list_total_names(person: str) -> tuple[str, ...]:
 def _list_limits(
     most: UsageLimit, used: UsageTotal, held: UsageTotal
 ) -> Iterator[tuple[Literal["tokens", "money"], float, float, float]]:
-    """Of what there is a limit, how much is used, how much may be, and how much is held."""
+    """Yield each limit's unit, the used amount, the limit, and the held amount."""
     if most.tokens is not None:
         yield "tokens", used.tokens, most.tokens, held.tokens
     if most.money is not None:

@@ -1,9 +1,9 @@
-"""One turn's calls of models: held against budgets, counted in the sums and with the turn's next record.
+"""The calls of models in one turn: held against budgets, and counted in the sums and with the turn's next record.
 
-While a call runs, what it will use at least is held: that of ten calls at once is known before the first has ended. So
-a budget can be exceeded by what the calls that run at that moment write, and by no more. What is held is estimated, and
-mostly too much: so nobody is refused for it, but waits until it is known. A call that was cut off, or whose endpoint
-does not say what it took, is counted by its length.
+While a call runs, its least usage is held: so the usage of ten calls at once is known before the first has ended. Calls
+that run at that moment can exceed a budget by their answers, and by no more. The held amount is an estimate, and mostly
+too high: so it refuses no call, but makes it wait for the true figure. A call that was cut off, or whose endpoint
+reports no usage, is counted by its length.
 """
 
 import time
@@ -34,7 +34,7 @@ ALL_WARNED = "Everybody together: {used} are used already."
 
 
 class BudgetPort(msgspec.Struct, frozen=True):
-    """Whose turn it is, how hooks hear of budgets, and where people do: the person, in this session, and admins."""
+    """The role in the turn, the hooks of budgets, and the addresses of notices: the person, the session, and admins."""
 
     role: Role
     run: EventRunner
@@ -45,7 +45,7 @@ class BudgetPort(msgspec.Struct, frozen=True):
 
 
 class CallUsage:
-    """What a turn asks before each call of a model, and tells after it; `turn` takes along what was used."""
+    """The check before each call of a model in a turn, and the count after it; `turn` collects the usage."""
 
     def __init__(self, totals: RunningTotals, turn: TurnUsage, port: BudgetPort) -> None:
         self._totals = totals
@@ -54,7 +54,7 @@ class CallUsage:
         totals.turns.add(turn)
 
     async def ask(self, model: str, tokens: int) -> str:
-        """Returns why it may not be called, for the person; empty: it may."""
+        """Return why the model may not be called, for the person; empty if it may."""
         person = self._turn.origin.person
         over = self._find_over(person)
         if over and not self._is_final(over):
@@ -65,7 +65,7 @@ class CallUsage:
         return ""
 
     def count(self, usage: Usage, model: str, tokens: int) -> Usage:
-        """It was called, and has used this; returns it with what it cost."""
+        """Count a call and its usage. Returns the usage with its cost."""
         price = self._totals.find_price(model)
         self._totals.hold(self._turn.origin.person, -tokens, -price.usage_of(tokens, 0).cost)
         if not usage.calls:
@@ -82,16 +82,16 @@ class CallUsage:
         return usage
 
     def _find_over(self, person: str) -> BudgetState | None:
-        """The limit that this call is over, with what others that run now may use."""
+        """Find the limit that this call exceeds, including the held usage of running calls."""
         found = [one for one in self._totals.list_budgets(person, held=True) if one.is_exceeded]
         return next((one for one in found if one.is_used_up), found[0] if found else None)
 
     def _is_final(self, over: BudgetState) -> bool:
-        """Whether it is no use, or not needed, to wait for the calls that run now."""
+        """Return True if waiting for the running calls is useless or unnecessary."""
         return over.is_used_up or self._port.role == "owner"
 
     async def _wait_for_others(self, person: str) -> BudgetState | None:
-        """The limit that this call is over once other calls have ended, which may leave enough."""
+        """Find the limit that this call still exceeds after other calls have ended, which may leave enough."""
         over = None
         with anyio.move_on_after(HELD_SECONDS):
             while (over := self._find_over(person)) and not self._is_final(over):
@@ -99,7 +99,7 @@ class CallUsage:
         return over
 
     async def _decide(self, over: BudgetState) -> str:
-        """Owners go on; a hook may let anybody go on this once, or refuse it in other words."""
+        """Let owners go on; a hook may allow the call once for anyone, or refuse it in other words."""
         words = STOPPED if over.is_used_up else HELD
         again = describe_end(over.window, self._totals.today())
         text = words.format(used=over.describe(), held=over.describe_held(), again=again)
@@ -111,9 +111,9 @@ class CallUsage:
         return "" if event["allowed"] else str(event["text"]) or text
 
     def _warn(self, near: BudgetState, call_id: str) -> list[NewRecord]:
-        """Tell hooks, and whoever can do something about it, once in a day or month.
+        """Notify hooks, and the people who can act on it, once in a day or month.
 
-        The replies are named by the call: where two gateways find the same at the same moment, neither's turn fails.
+        The replies are named by the call: if two gateways find the same at the same moment, neither's turn fails.
         """
         self._port.emit("budget:warning", **near.as_fields(), person=self._turn.origin.person)
         is_all = near.budget == "all"

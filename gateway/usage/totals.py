@@ -1,8 +1,8 @@
-"""How much was used today and this month, by person: in memory, so that to look before a call costs next to nothing.
+"""The usage of today and this month, by person: in memory, so that a check before each call costs next to nothing.
 
-Days begin and end in the time zone of the configuration. Which day it is says the wall clock, less what somebody has
-set it by lately: who sets it makes no new day. The journal holds the same, day by day (see `usage_journal`); this is
-what was loaded from there, and what was counted since.
+Days begin and end in the time zone of the configuration. The wall clock determines the day, less any recent change of
+it: setting the clock makes no new day. The journal holds the same, day by day (see `usage_journal`); these sums are
+loaded from there, and calls since are added.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ MOST_LISTED = 50  # people
 
 
 class RunningTotals:
-    """Sums of the present day and month; `held` is what calls that run now will use at least."""
+    """Sums of the present day and month; `held` is the least usage of the running calls."""
 
     find_price: Callable[[str], TokenPrice]  # by a model's name at its provider
 
@@ -40,11 +40,11 @@ class RunningTotals:
         self.warned: set[str] = set()
         self._sums: dict[str, dict[str, UsageTotal]] = {}  # by day or month, and person
         self.own: dict[str, tuple[str, UsageRow]] = {}  # calls that we counted, until the journal tells of them
-        self._released: anyio.Event | None = None  # there while somebody waits for a call to be over
+        self._released: anyio.Event | None = None  # exists while a task waits for the end of a call
         self.turns: WeakSet[TurnUsage] = WeakSet()  # those that may call a model still
 
     def apply_settings(self, settings: Settings) -> None:
-        """Go by these from now on."""
+        """Apply these settings from now on."""
         self.zone = None
         if name := settings.gateway.timezone:
             from zoneinfo import ZoneInfo  # noqa: PLC0415 - few name one, and each start would load it
@@ -60,22 +60,22 @@ class RunningTotals:
         return datetime.fromtimestamp(self.clock(), self.zone).date()
 
     def windows(self) -> tuple[str, str]:
-        """The day and the month that it is now."""
+        """Return the present day and month."""
         day = self.today().isoformat()
         return day, day[:MONTH]
 
     def add(self, day: str, row: UsageRow) -> None:
-        """Something was used on this day."""
+        """Add the usage of a day."""
         for window in (day, day[:MONTH]):
             sums = self._sums.setdefault(window, {})
             for person in list_total_names(row.person):
                 sums[person] = sums.get(person, UsageTotal()).add(row.usage.tokens, row.usage.cost)
-        if len(self._sums) > 4:  # yesterday, today and their months; nobody asks for more
+        if len(self._sums) > 4:  # yesterday, today and their months; no other is needed
             for window in sorted(self._sums, key=lambda one: one in self.windows())[: len(self._sums) - 4]:
                 del self._sums[window]
 
     def rename(self, people: Collection[str], name: str) -> None:
-        """What these people used, and what turns of theirs that run will use, stands under another name."""
+        """Move the usage of these people, and the future usage of their running turns, to another name."""
         for turn in self.turns:
             turn.rename(people, name)
         for one in people:  # what is held is so of others too, by whom they are
@@ -91,19 +91,19 @@ class RunningTotals:
                 self.own[call_id] = day, replace(row, person=name)
 
     def list_names(self) -> set[str]:
-        """Of whom something is known here."""
+        """Return the people with usage or a running turn."""
         summed = {name for sums in self._sums.values() for name in sums}
         return summed | {turn.origin.person for turn in self.turns}
 
     def count(self, call: RecordedCall) -> None:
-        """A call was made."""
+        """Count a call."""
         row = call.row
         self.own[call.id] = call.day, row
         self.add(call.day, row)
         self.models[row.usage.model] = self.models.get(row.usage.model, Usage()) + row.usage
 
     def reset(self, days: Iterable[DayUsage], call_ids: Collection[str]) -> None:
-        """Go by these sums, which have the calls of these ids, and by what of ours is not among them."""
+        """Replace the sums by these, which include the calls of these ids, and add our calls that they lack."""
         self._sums = {}
         self.own = {call_id: call for call_id, call in self.own.items() if call_id not in call_ids}
         for day in days:
@@ -114,7 +114,7 @@ class RunningTotals:
             self.add(own_day, row)
 
     def hold(self, person: str, tokens: float, money: float) -> None:
-        """A call begins that will use so much at least; with the negative, it is over."""
+        """Hold the least usage of a call that begins; with negative numbers, release it at its end."""
         for one in list_total_names(person) if self.budgets.has_limits else ():
             self._held[one] = held = self._held[one].add(tokens, money)
             if held.tokens <= 0:
@@ -124,17 +124,17 @@ class RunningTotals:
             self._released = None
 
     async def wait_released(self) -> None:
-        """Until a call is over that runs now."""
+        """Wait until a running call is over."""
         self._released = self._released or anyio.Event()
         await self._released.wait()
 
     def get(self, window: str, people: Collection[str] = (EVERYBODY,)) -> UsageTotal:
-        """What these people used in it."""
+        """Return what these people used in a day or month."""
         sums = self._sums.get(window, {})
         return _sum_up(sums[one] for one in people if one in sums)
 
     def list_people(self, most: int) -> list[str]:
-        """Of those who have `each_person`, so many each who used most today and this month, by tokens and by money."""
+        """List the people under `each_person` who used most today and this month: `most` by tokens, and by money."""
         found: dict[str, None] = {}
         for window in self.windows():
             sums = [(name, used) for name, used in self._sums.get(window, {}).items() if self.budgets.is_of_all(name)]
@@ -148,9 +148,9 @@ class RunningTotals:
     def list_budgets(
         self, person: str = EVERYBODY, *, held: bool = False, most: int = MOST_LISTED
     ) -> list[BudgetState]:
-        """What is used of each limit that counts for this person; with what calls that run now will use.
+        """List the used part of each limit of this person; with `held`, also the least usage of running calls.
 
-        Of everybody: of every limit there is, and of `each_person` that of `most` people who used most of it.
+        For everybody it has every limit, and for `each_person` the `most` people with the highest usage.
         """
         if not self.budgets.has_limits:
             return []
@@ -158,7 +158,7 @@ class RunningTotals:
         return self.budgets.list_states(found, self, held=held)
 
     def take_warnings(self, person: str) -> list[BudgetState]:
-        """The limits that are nearly used since now: each is told once in its day or month."""
+        """Return the limits that have just become nearly used up: each comes once in its day or month."""
         near = [one for one in self.list_budgets(person) if one.is_nearly_used and one.mark not in self.warned]
         if near:
             windows = self.windows()
@@ -167,14 +167,14 @@ class RunningTotals:
 
 
 def describe_end(window: str, day: date) -> str:
-    """When the day or month that it is on this day is over, in words."""
+    """Say when the day or month that contains this day ends, in words."""
     if len(window) > MONTH:
         return f"tomorrow ({day + timedelta(days=1)})"
     return f"next month ({(day.replace(day=28) + timedelta(days=4)).replace(day=1)})"
 
 
 def replace_people(mark: str, people: Iterable[str], name: str) -> str:
-    """The mark of a limit, where it is that of one of these people."""
+    """Replace the names of these people in the mark of a limit."""
     for one in people:
         mark = mark.replace(f" {one} ", f" {name} ")
     return mark

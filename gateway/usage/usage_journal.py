@@ -1,8 +1,8 @@
-"""The sums of usage as the journal keeps them: a record for each call, and one for each day that calls are folded into.
+"""The sums of usage in the journal: a record for each call, and one for each day, into which calls are folded.
 
-Folding is one append: the days anew, and up to which call they go; then the calls and the older records of those days
-are removed. If the process ends in between, the next one removes them. Nothing else ever removes a sum: neither when a
-conversation is deleted nor when it is forgotten for its age.
+Folding is one append: the new sums of the days, and the last call in them; then the calls and the older records of
+those days are removed. If the process ends in between, the next one removes them. Sums are never removed otherwise:
+neither when a conversation is deleted nor when it is forgotten for its age.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ RowKey: TypeAlias = tuple[str, str, str, str]
 
 
 class UsageJournal:
-    """Reads, folds and renames what is kept; `totals` are loaded from it, and follow it."""
+    """Reads, folds and renames the stored usage; `totals` are loaded from it, and follow it."""
 
     patterns = (subjects.USAGE_SUBJECT, subjects.FOLDED_SUBJECT)
 
@@ -59,13 +59,13 @@ class UsageJournal:
             await self.load()
 
     async def read_days(self, since: str = "") -> AsyncIterator[DayUsage]:
-        """The sums of each day from then on, in their order, with those calls that are not folded yet."""
+        """Yield the sums of each day from then on, in their order, including calls that are not folded yet."""
         found, _, _ = await self._read(since)
         for day in sorted(found):
             yield found[day]
 
     async def _read(self, since: str) -> tuple[dict[str, DayUsage], list[RecordedCall], int]:
-        """The sums, the calls among them that are not folded, and up to where this goes."""
+        """Return the sums, the unfolded calls among them, and the last sequence in them."""
         async with self._lock:
             while True:
                 cursor, folded = await records.read_last(self._engine, subjects.FOLDED_SUBJECT, UsageCursor)
@@ -89,14 +89,14 @@ class UsageJournal:
             await self.fold()
 
     async def write(self, turn: TurnUsage) -> None:
-        """What waits there, where no record of a turn takes it along."""
+        """Write the waiting calls that no record of a turn includes."""
         with anyio.move_on_after(WRITE_SECONDS, shield=True):
             await turn.write(self._engine)
 
     async def fold(self, *, settled: float = SETTLED_SECONDS, most: int = MOST_CALLS) -> int:
-        """Put calls into the sums of their days, when a day is over or many wait; returns how many.
+        """Fold calls into the sums of their days, when a day is over or many wait; returns their number.
 
-        Where another gateway does so at the same moment, one of them does.
+        If another gateway does so at the same moment, only one of them succeeds.
         """
         async with self._lock:
             before = self._engine.clock.read() - settled
@@ -113,7 +113,7 @@ class UsageJournal:
         return len(due)
 
     async def rename(self, people: Iterable[str], name: str) -> int:
-        """What these people used stands under another name from now on; in how many days."""
+        """Move the usage of these people to another name from now on. Returns the number of changed days."""
         known = set(people)
         self.totals.rename(known, name)
         await self.fold(settled=0.0, most=0)
@@ -131,7 +131,7 @@ class UsageJournal:
                 return True
 
     async def _write(self, calls: dict[str, list[RecordedCall]], upto: int, cursor: int) -> None:
-        """Raises Conflict: another gateway was faster."""
+        """Write the folded days. Raises Conflict if another gateway was faster."""
         puts = [NewRecord(subjects.FOLDED_SUBJECT, records.encode(UsageCursor(upto=upto)), expect=cursor)]
         for day, found in calls.items():
             subject = subjects.day_subject_of(day)
@@ -141,7 +141,7 @@ class UsageJournal:
         await self._finish(calls)
 
     async def _finish(self, days: Iterable[str]) -> None:
-        """Remove what is in the sums: the calls, and what these days were before."""
+        """Remove the records that the sums include: the calls, and the earlier sums of these days."""
         _, folded = await records.read_last(self._engine, subjects.FOLDED_SUBJECT, UsageCursor)
         await self._engine.purge(subjects.USAGE_SUBJECT, folded.upto if folded else 0)
         for subject in (subjects.FOLDED_SUBJECT, *map(subjects.day_subject_of, days)):
@@ -164,7 +164,7 @@ def _by_day(calls: Iterable[RecordedCall]) -> dict[str, list[RecordedCall]]:
 
 
 def _add_calls(before: DayUsage | None, day: str, calls: Iterable[RecordedCall]) -> DayUsage:
-    """The day with these calls."""
+    """Return the day with these calls added."""
     rows, warned = (before.rows, before.warned) if before else ((), ())
     calls = list(calls)
     added = tuple(mark for call in calls for mark in call.warned)
@@ -178,7 +178,7 @@ def _rename_rows(day: DayUsage, people: set[str], name: str) -> DayUsage:
 
 
 def merge_rows(rows: Iterable[UsageRow]) -> tuple[UsageRow, ...]:
-    """One row for all that differ in nothing but how much was used."""
+    """Merge the rows that differ only in their amounts."""
     sums: dict[RowKey, UsageRow] = {}
     for row in rows:
         key = (row.person, row.hook, row.session_id, row.usage.model)

@@ -1,7 +1,7 @@
-"""What is read aloud of an answer: its words, without the marks of Markdown, and without what nobody wants to hear.
+"""The spoken words of an answer: without the marks of Markdown, and without parts that make no sense aloud.
 
-Code blocks, tables and addresses are left out: they stand in the text, which comes first. Of an address stays where it
-leads to. The time for it grows with the text's length and with nothing else.
+Code blocks, tables and addresses are left out: the text, which comes first, has them. An address is shortened to its
+host. The time for it grows with the text's length and with nothing else.
 """
 
 import re
@@ -22,7 +22,7 @@ _MARK = re.compile(r"\\([!-/:-@\[-`{-~])|\*{1,3}|~~|\|\||`{1,20}|(?<![^\W_])_{1,
 
 
 def extract_words(markdown: str, longest: int = LONGEST) -> str:
-    """The words of a text that are to be heard; empty where it has none. What is longer ends with a sentence."""
+    """Return the words of a text that are to be spoken; empty if it has none. A longer text is cut after a sentence."""
     lines, fence = list[str](), ""
     for line in markdown.split("\n"):
         if found := _FENCE.match(line):

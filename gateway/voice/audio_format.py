@@ -1,6 +1,6 @@
-"""What kind of audio some bytes are, and of a voice note (Opus in Ogg, as networks want it) how long and how loud.
+"""The format of audio data, and the length and loudness of a voice note (Opus in Ogg, as networks want it).
 
-Nothing is decoded: a packet of Opus has more bytes where more is to be heard, and the pages of Ogg say how long it is.
+Nothing is decoded: a packet of Opus has more bytes for louder sound, and the pages of Ogg hold the length.
 """
 
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ PAGE_HEAD = 27  # bytes of a page of Ogg before its table of segments
 
 
 class NoteShape(NamedTuple):
-    """How long a voice note is, in seconds, and how loud in each of some equal pieces of it, from 0 to 255."""
+    """The length of a voice note, in seconds, and the loudness of each of some equal pieces of it, from 0 to 255."""
 
     seconds: float
     loudness: bytes
 
 
 def infer_media_type(data: bytes) -> str:
-    """By how it begins; empty: it is no audio that we know. Ogg is named only where Opus is in it."""
+    """Infer the media type by the first bytes; empty for unknown audio. Ogg counts only with Opus in it."""
     begin = data[:64]
     if begin[:4] == b"OggS":
         return NOTE_TYPE if b"OpusHead" in begin else ""
@@ -34,7 +34,7 @@ def infer_media_type(data: bytes) -> str:
 
 
 def calculate_shape(note: bytes, pieces: int) -> NoteShape:
-    """Of bytes that are a voice note; damaged ones have no length."""
+    """Calculate the shape of a voice note; a damaged one has no length."""
     sizes, samples, skipped = list[int](), 0, 0
     for page in _read_pages(note):
         if page.body.startswith(b"OpusHead"):

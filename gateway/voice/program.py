@@ -45,7 +45,7 @@ OUT_OF_REACH = re.compile(r"denied|not permitted|read-only|resolv|connect|unreac
 
 
 class VoicePrograms(msgspec.Struct):
-    """What they find around them, whose mark they bear, and who makes their processes."""
+    """The environment of voice programs, the mark of their processes, and the function that starts these."""
 
     env: Mapping[str, str]
     mark: str
@@ -53,7 +53,7 @@ class VoicePrograms(msgspec.Struct):
     has_network: bool = False  # where the settings say nothing of it
 
     def find(self, name: str) -> str:
-        """The file that is meant by this name; empty: there is none."""
+        """Return the file of the program with this name, or an empty text."""
         return shutil.which(name, path=self.env.get("PATH", os.defpath)) or ""
 
     async def run(
@@ -64,9 +64,9 @@ class VoicePrograms(msgspec.Struct):
         reach: ProgramReach = NOTHING_MORE,
         write: str = "",
     ) -> bytes:
-        """What it prints, when it has ended; whoever is cancelled meanwhile leaves nothing of it behind.
+        """Run a program until its end, and return its output; after a cancellation all its processes are gone.
 
-        It can read what is `given` to it, and write into the folder `write` beside one for what is temporary.
+        It can read the bytes `given`, and write into the folder `write` and a temporary one.
 
         Raises:
             VoiceError: it could not be started, or failed.
@@ -107,7 +107,7 @@ class VoicePrograms(msgspec.Struct):
         try:
             found = self._find_file(command[0], folder)
             spec = msgspec.structs.replace(spec, command=(found, *command[1:]))
-            with anyio.CancelScope(shield=True):  # one that was half started would be nobody's to end
+            with anyio.CancelScope(shield=True):  # a half-started one would be left running
                 transport = await open_process(spec, process)
         except HookFailed as error:
             raise VoiceError(f"{name}: {error}") from None
@@ -131,7 +131,7 @@ class VoicePrograms(msgspec.Struct):
         return bytes(process.stdout)
 
     def _find_file(self, name: str, folder: Path) -> str:
-        """Raises OSError: there is no such program."""
+        """Find the program's file. Raises OSError if it does not exist."""
         path = self.find(str(folder / name) if "/" in name else name)
         if not path:
             is_there = "/" in name and (folder / name).exists()

@@ -1,4 +1,4 @@
-"""One call of an endpoint of OpenAI's form that hears or speaks."""
+"""One call of an endpoint of OpenAI's form that transcribes or speaks."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from gateway.errors import VoiceError
 from gateway.threads import run_in_thread
 
 CONNECT_SECONDS = 15.0
-TIMEOUT = 600.0  # a call has it because it must have one: whoever asks is less patient
+TIMEOUT = 600.0  # a call must have a limit: the caller is less patient
 
 
 async def call_remote(model: ModelSettings, path: str, largest: int, **what: Any) -> bytes:
-    """What it answers to a POST of this.
+    """POST the form to the endpoint and return its answer.
 
     Raises:
         VoiceError: it refuses, cannot be reached, or answers without end.
@@ -42,7 +42,7 @@ async def call_remote(model: ModelSettings, path: str, largest: int, **what: Any
 
 
 def _describe_refusal(status: int, body: bytes) -> str:
-    """The endpoint's own words where it has some. They may repeat a key: whoever shows them removes it, then cuts."""
+    """Return the endpoint's own words if it has any. They may repeat a key: the caller removes it, then cuts."""
     try:
         found: Any = msgspec.json.decode(body)["error"]
         words = found["message"] if isinstance(found, dict) else str(found)

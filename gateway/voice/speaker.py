@@ -1,8 +1,8 @@
-"""Words are spoken: by a program of this machine, or an endpoint as OpenAI's is. A voice note comes of it, if it can.
+"""Speech from text: by a program of this machine, or an endpoint of OpenAI's form, as a voice note if possible.
 
-Networks take Opus in Ogg for a voice note. What has another form is converted by `opusenc` or `ffmpeg`, where one of
-them is there; else it is sent as the file that it is. The settings say who speaks, and are asked each time. Whoever
-asks limits how long it may take, by cancelling; of a program nothing is left then.
+Networks want Opus in Ogg for a voice note. Other forms are converted by `opusenc` or `ffmpeg`, if one of them is
+installed; otherwise the file is sent as it is. The settings choose the speaker, and are read each time. The caller
+limits the time, by cancelling; all processes of a program are then gone.
 """
 
 import shutil
@@ -36,27 +36,27 @@ OTHERS = (FFMPEG,)  # of what else there is
 
 
 class AnswerSpeaker(VoiceModel):
-    """Speaks as the settings say now. `folder` is that of the programs, and passing."""
+    """The speaker of the present settings. `folder` is for the programs, and temporary."""
 
     def _choose(self, voice: VoiceSettings) -> SpeakerSettings:
         return voice.speak
 
     def count_usage(self, words: str) -> Usage | None:
-        """What a model uses for these. Endpoints do not say it: characters count as tokens that it reads."""
+        """Estimate the model's usage for these words. Endpoints do not report it: characters count as input tokens."""
         if (model := self._find_model()) is None:
             return None
         return replace(find_price(model).usage_of(len(words), 0), calls=1, model=model.name, estimated=1)
 
     def clear(self) -> None:
-        """What was in the making when the gateway was killed goes."""
+        """Remove the unfinished files of a gateway that was killed."""
         with suppress(OSError):
             shutil.rmtree(self._folder)
 
     async def say(self, words: str, place: Path) -> Attachment:
-        """These words as audio, written to `place` with the end that fits; what stands there already is taken.
+        """Speak these words into a file at `place` with the suffix of its format; an existing file is reused.
 
         Raises:
-            VoiceError: nobody speaks them.
+            VoiceError: the words could not be spoken.
         """
         if known := await run_in_thread(_find_spoken, place):
             return known
@@ -97,7 +97,7 @@ class AnswerSpeaker(VoiceModel):
                 await run_in_thread(lambda: shutil.rmtree(folder, ignore_errors=True))
 
     async def _convert(self, kind: str, data: bytes) -> bytes:
-        """As a voice note; empty where nobody here can do that."""
+        """Convert the audio into a voice note; empty if no converter is installed."""
         for command in CONVERTERS.get(kind, OTHERS):
             if self._programs.find(command[0]):
                 note = await self._programs.run(command, self._folder.parent, data)
@@ -110,7 +110,7 @@ class AnswerSpeaker(VoiceModel):
 
 
 def _read_file(path: Path) -> bytes:
-    """Raises VoiceError: it is not there, or too large."""
+    """Read the program's file. Raises VoiceError if it is missing or too large."""
     try:
         return read_whole(path.open("rb"), LARGEST)
     except OSError:
@@ -120,7 +120,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _find_spoken(place: Path) -> Attachment | None:
-    """What was spoken before the gateway was killed is not spoken, nor paid, again."""
+    """Find the audio that was made before the gateway was killed, so that it is not paid for twice."""
     found = (place.with_suffix(suffix) for suffix in SUFFIXES.values())
     for path in found:
         with suppress(OSError):

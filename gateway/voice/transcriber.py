@@ -1,7 +1,7 @@
-"""What is said in a file, in words: by a program of this machine, or an endpoint as OpenAI's is.
+"""Text from speech: by a program of this machine, or an endpoint of OpenAI's form.
 
-The settings say which, and are asked each time: another model counts from the next file on. Whoever asks limits how
-long it may take, by cancelling; of a program nothing is left then.
+The settings choose it, and are read each time: another model counts from the next file on. The caller limits the time,
+by cancelling; all processes of a program are then gone.
 """
 
 from pathlib import Path
@@ -35,7 +35,7 @@ class AudioText(msgspec.Struct, frozen=True):
 
 
 class _AudioUsage(msgspec.Struct):
-    """What an endpoint says of its work; some count seconds instead."""
+    """The usage that an endpoint reports; some count seconds instead."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -47,7 +47,7 @@ class _AudioAnswer(msgspec.Struct):
 
 
 class Transcriber(VoiceModel):
-    """Makes words of audio, as the settings say that it is done now. `folder` is where programs run."""
+    """Transcribes audio by the present settings. `folder` is the working folder of programs."""
 
     def _choose(self, voice: VoiceSettings) -> TranscriptionSettings:
         return voice.transcribe
@@ -57,10 +57,10 @@ class Transcriber(VoiceModel):
         return self._find_settings().voice.language
 
     async def transcribe(self, file: Attachment, language: str) -> AudioText:
-        """The words in this file.
+        """Return the words in this file.
 
         Raises:
-            VoiceError: there are none to be had.
+            VoiceError: it cannot be transcribed.
         """
         if (model := self._find_model()) is not None:
             return await _ask_endpoint(model, file, language)
@@ -73,7 +73,7 @@ class Transcriber(VoiceModel):
 
 
 def _fill_in(command: tuple[str, ...], path: str, language: str) -> tuple[str, ...]:
-    """The program's words; one that has no place for the file gets it as the last."""
+    """Fill in the program's arguments; without a place for the file, it becomes the last one."""
     words = [word.replace("{language}", language).replace("{file}", path) for word in command]
     return (*words, *(() if any("{file}" in word for word in command) else (path,)))
 
@@ -90,7 +90,7 @@ async def _ask_endpoint(model: ModelSettings, file: Attachment, language: str) -
 
 
 def _open_audio(path: str) -> BinaryIO:
-    """The agent's commands work where it lies: no link of theirs is followed. Raises VoiceError: it is gone."""
+    """Open the audio without following a link, since the agent's commands work there. Raises VoiceError if gone."""
     try:
         return open_received_file(Path(path))
     except OSError:
@@ -98,7 +98,7 @@ def _open_audio(path: str) -> BinaryIO:
 
 
 def _read_audio(path: str) -> bytes:
-    """Raises VoiceError: it is gone, or too large."""
+    """Read the audio. Raises VoiceError if it is gone or too large."""
     try:
         return read_whole(_open_audio(path), LARGEST)
     except OverflowError as error:

@@ -1,8 +1,8 @@
-"""From a tree to a value of a msgspec Struct, collecting everything that is wrong with it, each at its place.
+"""The conversion of a tree into a msgspec Struct, with a finding for each fault, at its place.
 
-The Struct is the one description: its types say what is wanted, `msgspec.Meta` the bounds and patterns, a default that
-a key may be left out, and `__post_init__` what holds between fields (it raises `ValueError(what, remedy)`). A class of
-one's own can be a field's type when it has `from_scalar(scalar)`, which raises the same; there `what` goes on after
+The Struct is the one description: its types are the wanted ones, `msgspec.Meta` has the bounds and patterns, a default
+makes a key optional, and `__post_init__` checks the fields against each other (it raises `ValueError(what, remedy)`). A
+class of one's own can be a field's type if it has `from_scalar(scalar)`, which raises the same; there `what` continues
 the field's name: `("has two words", "write one")`.
 """
 
@@ -40,7 +40,7 @@ from gateway.yaml_source.tree import (
 T = TypeVar("T", bound=Struct)
 
 ONE_OR_MORE = Meta(extra={"one_or_more": True})
-"""Of a list that may be written as its only entry."""
+"""Marks a list that may be written as its only entry."""
 
 _INVALID: Any = object()
 
@@ -48,9 +48,9 @@ _INVALID: Any = object()
 def bind(
     tree: YamlDocument | YamlNode, wanted: type[T], *, unknown: Severity = "error"
 ) -> tuple[T | None, list[Finding]]:
-    """Returns the value of type `wanted` in this tree, or None where a finding is an error; and all findings in order.
+    """Return the value of type `wanted` in this tree, or None if a finding is an error; and all findings in order.
 
-    `unknown` says how bad a key is that the type does not know.
+    `unknown` is the severity of a key that the type does not know.
     """
     findings = list(tree.findings) if isinstance(tree, YamlDocument) else []
     root = tree.root if isinstance(tree, YamlDocument) else tree
@@ -65,7 +65,7 @@ def _has_errors(findings: list[Finding]) -> bool:
 
 
 def _find_close(key: str, fields: Mapping[str, inspect.Field]) -> str:
-    """What may be meant by a key that is not known: a value of another one, or one that is spelled nearly so."""
+    """Return the probable meaning of an unknown key: a value of another key, or a similar key."""
     for name, field in fields.items():
         bare = _unwrap(field.type)
         if isinstance(bare, inspect.LiteralType) and key in bare.values:
@@ -73,11 +73,11 @@ def _find_close(key: str, fields: Mapping[str, inspect.Field]) -> str:
     return next(iter(difflib.get_close_matches(key[:64].lower(), sorted(fields), n=1)), "")
 
 
-inspect_type = cache(inspect.type_info)  # that of all settings takes a while, and is asked for several times
+inspect_type = cache(inspect.type_info)  # slow for all settings, and needed several times
 
 
 class _Binder:
-    """One walk over a tree and a type side by side; findings go to the list that it is given."""
+    """One walk over a tree and a type side by side; findings are added to the list."""
 
     def __init__(self, findings: list[Finding], unknown: Severity, trail: Iterable[str] = ()) -> None:
         self.findings = findings
@@ -90,7 +90,7 @@ class _Binder:
         return _INVALID
 
     def value(self, node: YamlNode, wanted: inspect.Type, unit: str | None) -> Any:
-        """The node as a value of the wanted type, or `_INVALID` with at least one finding."""
+        """Convert the node into a value of the wanted type, or `_INVALID` with at least one finding."""
         match wanted:
             case inspect.Metadata(type=inner, extra=extra):
                 hints = extra or {}
@@ -233,7 +233,7 @@ def _list_known(names: list[str]) -> str:
 
 
 def _split_error(error: ValueError) -> tuple[str, str]:
-    """Returns what is wrong and what would be right, as whoever found it put it."""
+    """Return the fault and the remedy, in the words of the code that raised the error."""
     return error.args if len(error.args) == 2 else (str(error), "see the documentation of this setting")
 
 

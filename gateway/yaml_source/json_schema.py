@@ -1,7 +1,7 @@
-"""The same types as a JSON schema, for editors that complete and check while one types.
+"""The same types as a JSON schema, for editors that complete and check while you type.
 
-It takes what `bind` takes, written as YAML 1.2 reads it, and refuses what is wrong by its type. What holds between
-fields stands in the types' own checks, and is not known here.
+It accepts the files that `bind` accepts, read as YAML 1.2, and refuses values of a wrong type. Checks between fields
+are in the types' own code, and are not part of it.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ BOOLEAN_PATTERN = f"^({'|'.join(sorted(BOOLEANS))})$"  # YAML 1.2 knows true and
 TEXT_KINDS = ["string", "number"]  # `version: 1.0` is text here, and a number to others
 
 Further = Mapping[type[Struct], type[Struct]]
-"""What stands under names of one's own beside the fields of a type."""
+"""The types of entries under free names beside the fields of a type."""
 
 
 def build_json_schema(wanted: type[Struct], title: str, further: Further | None = None) -> dict[str, Any]:
-    """The schema of a file that holds one value of this type."""
+    """Build the schema of a file that holds one value of this type."""
     described = inspect.type_info(wanted)
     assert isinstance(described, inspect.StructType)
     return {"$schema": DIALECT, "title": title} | _schema_of_struct(described, further or {})
@@ -38,7 +38,7 @@ def text_of(kind: inspect.Type) -> str:
 
 
 def initial_value_of(field: inspect.Field) -> Any:
-    """The value of a field that is left out; `NODEFAULT` where it may not be."""
+    """Return the default of a field; `NODEFAULT` if it is required."""
     made = field.default is NODEFAULT and field.default_factory is not NODEFAULT
     return field.default_factory() if made else field.default
 

@@ -1,8 +1,8 @@
-"""From bytes to a tree with places, by libyaml's events: nothing is constructed, nothing is executed.
+"""The conversion of bytes into a tree with places, by libyaml's events: nothing is constructed, nothing is executed.
 
-A file is data of unknown origin. What has no use here and can be abused is refused: tags, anchors and aliases, more
-than one document, deep nesting, over-long files, characters that no text has. Reading goes on after a finding, so that
-all are reported together; only what breaks YAML's own grammar ends it.
+A file is data of unknown origin. Features that are useless here and can be abused are refused: tags, anchors and
+aliases, more than one document, deep nesting, over-long files, control characters. Reading goes on after a finding, so
+that all are reported together; only a breach of YAML's own grammar ends it.
 """
 
 import re
@@ -27,16 +27,16 @@ from gateway.yaml_source.tree import (
 MAX_DEPTH = 40
 MAX_FINDINGS = 100
 
-# What neither YAML calls printable nor a person text. (As a set of what is allowed it takes 4 ms to compile.)
+# Characters that are neither printable in YAML nor text. (As a set of allowed ones it takes 4 ms to compile.)
 _NOT_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|[\ud800-\udfff\ufffe\uffff]")
 _INDENTED_BY_TAB = re.compile(r" *\t")
 _BROKEN = "could not be read as YAML"
 
 
 def read_yaml(path: Path, limit: int = 1_000_000, name: str = "") -> YamlDocument:
-    """Reads a file of at most `limit` bytes; what is wrong with it stands in the findings, nothing is raised.
+    """Read a file of at most `limit` bytes. Its faults are in the findings, and nothing is raised.
 
-    `name` stands for the file in places, where the path itself says too much.
+    `name` replaces the file's path in places, if the path says too much.
     """
     source = name or str(path)
     try:
@@ -53,7 +53,7 @@ def read_yaml(path: Path, limit: int = 1_000_000, name: str = "") -> YamlDocumen
 
 
 def parse_yaml(data: bytes, source: str) -> YamlDocument:
-    """Reads the tree in these bytes; `source` names them in findings."""
+    """Read the tree in these bytes; `source` names them in findings."""
     text, broken = _decode_text(data, source)
     if broken:
         return _empty_document(source, broken)

@@ -20,7 +20,7 @@ MAPPING_TYPES = (inspect.StructType, inspect.DictType)
 
 
 def format_value(value: float, unit: str | None) -> str:
-    """Writes a number as it stands in a file."""
+    """Write a number as it would be in a file."""
     if unit == "duration":
         return format_duration(value)
     return format_size(int(value)) if unit == "size" else f"{value:g}" if isinstance(value, float) else str(value)
@@ -78,7 +78,7 @@ _BOUNDS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
 
 
 def parse_scalar(node: YamlScalar, wanted: inspect.Type, unit: str | None) -> Any:
-    """Reads the value; what is quoted is text, or has a unit that makes it more."""
+    """Read the value; quoted text stays text, unless a unit makes it more."""
     match wanted:
         case inspect.StrType():
             return _check_text(node.text, wanted)

@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30}|[0-9]{1,30
 
 
 class SourceLocation(Struct, frozen=True):
-    """Where something stands: `file:line:column`, counted from 1; a source without lines has line 0."""
+    """A place: `file:line:column`, counted from 1; a source without lines has line 0."""
 
     source: str
     line: int = 0
@@ -31,7 +31,7 @@ class SourceLocation(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """What is wrong at a place, and what would be right."""
+    """A fault at a place, and its remedy."""
 
     place: SourceLocation
     what: str
@@ -42,7 +42,7 @@ class Finding(Struct, frozen=True):
         return f"{self.place}: {self.severity}: {self.what}; {self.remedy}"
 
     def as_fields(self) -> dict[str, str | int | None]:
-        """For programs."""
+        """Return the finding for programs."""
         return {
             "severity": self.severity,
             "source": self.place.source,
@@ -86,13 +86,13 @@ YamlNode: TypeAlias = YamlScalar | YamlSequence | YamlMapping
 
 
 class YamlDocument(Struct, frozen=True):
-    """A file that was read: its tree (an empty mapping where there is nothing), and what was found on the way."""
+    """A file that was read: its tree (an empty mapping for an empty file), and the findings."""
 
     root: YamlNode
     findings: tuple[Finding, ...] = ()
 
     def place(self, *path: str) -> SourceLocation:
-        """Returns where the value under these keys stands; the nearest place above it when it is not there."""
+        """Return the place of the value under these keys, or of its nearest parent."""
         node = self.root
         for key in path:
             below = node.get(key) if isinstance(node, YamlMapping) else None
@@ -118,12 +118,12 @@ def as_float(text: str) -> float | None:
 
 
 def is_null(node: YamlNode) -> bool:
-    """Tests whether the file has a key here but no value."""
+    """Return True if the file has a key here but no value."""
     return isinstance(node, YamlScalar) and not node.quoted and node.text.lower() in _NULL
 
 
 def to_plain(node: YamlNode) -> Any:
-    """Returns the tree as plain data: every value JSON can hold, keys always text."""
+    """Return the tree as plain data: every value JSON can hold, keys always text."""
     match node:
         case YamlMapping(pairs=pairs):
             return {name.text: to_plain(below) for name, below in pairs}

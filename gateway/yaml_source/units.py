@@ -40,7 +40,7 @@ def parse_size(text: str) -> int | None:
 
 
 def format_duration(seconds: float) -> str:
-    """Writes it in the shortest exact way: 5400.0 -> `1h30m`."""
+    """Write a duration in the shortest exact way: 5400.0 -> `1h30m`."""
     milliseconds = round(seconds * 1000)
     parts = []
     for unit in ("d", "h", "m", "s", "ms"):
@@ -51,7 +51,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(count: int) -> str:
-    """Writes it in the shortest exact way with a unit: 65536 -> `64KiB`, 64000 -> `64kB`, 1001 -> `1001`."""
+    """Write a size in the shortest exact way with a unit: 65536 -> `64KiB`, 64000 -> `64kB`, 1001 -> `1001`."""
     ways = []
     for power, letter in enumerate("kMGT", start=1):
         for step, suffix in ((1000, f"{letter}B"), (1024, f"{letter.upper()}iB")):
@@ -61,5 +61,5 @@ def format_size(count: int) -> str:
 
 
 def format_count(number: int, noun: str, nouns: str = "") -> str:
-    """`1 hook`, `2,000 hooks`; where the plural is a word of its own it is `nouns`."""
+    """Return `1 hook` or `2,000 hooks`; `nouns` is an irregular plural."""
     return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
