@@ -70,12 +70,18 @@ class Terminal:
     """Takes what people type, and shows them what is journalled for their session until they are answered."""
 
     def __init__(
-        self, engine: Engine, receive: ReceiveMessage, questions: TerminalQuestions, files: SharedFiles
+        self,
+        engine: Engine,
+        receive: ReceiveMessage,
+        questions: TerminalQuestions,
+        files: SharedFiles,
+        is_command: Callable[[Message], bool],
     ) -> None:
         self._engine = engine
         self._files = files
         self._receive = receive
         self._questions = questions
+        self._is_command = is_command
         self._queue = SayQueue()
         self._failure = FailureWatch(engine)
         self._shown: set[str] = set()  # the questions that were shown since the gateway began, whoever looked
@@ -94,8 +100,11 @@ class Terminal:
     async def say(self, typed: SayRequest, notify: Notify) -> SayResult:
         """The control verb: one message in; its stream and replies as notifications; how it ended as the result."""
         message = message_of(typed, self._engine.clock.latest())
-        if typed.shown is not None and (
-            asked := await self._questions.find_unseen(message, typed.shown, self._shown if typed.is_single else ())
+        before = self._shown if typed.is_single else ()
+        if (
+            typed.shown is not None
+            and not self._is_command(message)
+            and (asked := await self._questions.find_unseen(message, typed.shown, before))
         ):
             return await self._show_questions(asked, typed.session, "unsaid", notify)
         with self._failure.watching():

@@ -74,6 +74,7 @@ from gateway.yaml_source.units import format_count
 log = logging.getLogger(__name__)
 
 OUTBOX_DRAIN_SECONDS = 3.0  # for what is owed, after the turns have had their time
+REACH = 30.0  # seconds in which somebody must have been asked for an approval
 
 BuildVerbs: TypeAlias = Callable[[FindPart], Mapping[str, VerbAnswer]]
 BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
@@ -291,6 +292,7 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     """What runs beside the chat networks, in the order of the start; what the node's roles leave out is not there."""
     base, people, storage, turns = gateway.base, gateway.people, gateway.storage, gateway.turns
+    approvers = turns.context.places.find_approvers(REACH)
     nodes, hooks, networks = gateway.presence.nodes, gateway.hooks, gateway.networks
     if "lanes" in nodes.roles:
         yield Part("lanes", turns.lanes.run)
@@ -298,7 +300,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield LeasePart("reminders", partial(turns.dispatcher.reminders.run, turns.lanes.accept), nodes, TENDING)
     yield Part("events of others", gateway.presence.event_relay.run)
     yield Part("hooks that wait", turns.hook_requests.waiting.run)
-    yield LeasePart("approvals", turns.dispatcher.approvals.run, nodes, TENDING)
+    yield LeasePart("approvals", partial(turns.dispatcher.approvals.run, approvers), nodes, TENDING)
     yield LeasePart("voice", turns.dispatcher.voice_answers.run, nodes, TENDING)
     yield Part("quiet chats", people.heard.run)
     yield Part("journal alerts", networks.journal_alerts.run)

@@ -20,20 +20,22 @@ import anyio
 import anyio.abc
 
 from gateway.agent.tool_approval import UNREACHABLE
-from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.question_places import (
     ASKED,
+    Approvers,
     describe_answer,
     describe_tools,
-    list_places,
     make_question,
 )
 from gateway.dispatcher.shown_questions import KIND, ShownQuestions
 from gateway.dispatcher.tool_approvals import expire_approvals
+from gateway.engine.interface import Engine
 from gateway.lanes.lanes import Lanes
 from gateway.messages.message import Message, Reply
+from gateway.outbox.outbox import Outbox
 from gateway.records import records, subjects
 from gateway.records.records import ApprovalRequest
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import OpenTurn
 
 LOOK = 0.25  # between two checks which networks are served
@@ -44,24 +46,27 @@ log = logging.getLogger(__name__)
 class ApprovalRequests:
     """All open requests. They are handled while `run` runs."""
 
-    def __init__(self, context: DispatcherContext, lanes: Lanes) -> None:
-        self._context = context
-        self._engine = context.engine
+    def __init__(self, engine: Engine, sessions: SessionRepository, outbox: Outbox, lanes: Lanes) -> None:
+        self._engine = engine
+        self._sessions = sessions
+        self._outbox = outbox
         self._lanes = lanes
-        self._shown = ShownQuestions(context.engine, context.outbox)
+        self.shown = ShownQuestions(engine, outbox)
         self._attended: set[str] = set()
 
-    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(
+        self, approvers: Approvers, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
         """Handle the open requests and new ones."""
         new = await self._engine.tail(subjects.APPROVAL_SUBJECTS)
         self._attended.clear()
         async with anyio.create_task_group() as tasks:
             task_status.started()
-            await expire_approvals(self._engine, self._context.access)
+            await expire_approvals(self._engine, approvers.access)
             for _, request in await self._list():
-                self._begin(tasks, request)
+                self._begin(tasks, approvers, request)
             async for record in new:
-                self._begin(tasks, records.decode_readable(record.data))
+                self._begin(tasks, approvers, records.decode_readable(record.data))
 
     async def find(self, mark: str) -> ApprovalRequest | None:
         """Return the request of the question with this mark; None if it is settled or unknown."""
@@ -73,11 +78,11 @@ class ApprovalRequests:
         """Return the open requests that the chat of this message shows; for a reply to one, only that one."""
         at, found = message.address, []
         for seq, request in await self._list():
-            for shown in await self._shown.list(seq, request):
+            for shown in await self.shown.list(seq, request):
                 to = shown.reply.address
                 is_here = to.served_as == at.served_as and to.chat_id in (at.chat_id, message.user_id)
                 is_meant = not message.reply_to or any(
-                    message.reply_to in ids for ids in (await self._shown.find_ids(shown) if is_here else ())
+                    message.reply_to in ids for ids in (await self.shown.find_ids(shown) if is_here else ())
                 )
                 if is_here and is_meant and await self.is_open(request):
                     found.append(request)
@@ -109,64 +114,64 @@ class ApprovalRequests:
         return [(record.seq, request) async for record, request in found]
 
     async def _find_turn(self, request: ApprovalRequest) -> OpenTurn | None:
-        turn = (await self._context.sessions.open(request.session_key)).turn
+        turn = (await self._sessions.open(request.session_key)).turn
         is_open = turn is not None and turn.turn_id == request.turn_id and request.name in turn.questions
         return turn if is_open else None
 
-    def _begin(self, tasks: anyio.abc.TaskGroup, request: records.JournalRecord | None) -> None:
+    def _begin(self, tasks: anyio.abc.TaskGroup, approvers: Approvers, request: records.JournalRecord | None) -> None:
         if isinstance(request, ApprovalRequest) and request.mark not in self._attended:
             self._attended.add(request.mark)
-            tasks.start_soon(self._attend, request.mark)
+            tasks.start_soon(self._attend, approvers, request.mark)
 
-    async def _attend(self, mark: str) -> None:
+    async def _attend(self, approvers: Approvers, mark: str) -> None:
         """Handle the requests under one mark; a turn that crashed repeats its request."""
         try:
             while found := await self._engine.read(subjects.approval_subject_of(mark), limit=1):
                 request = records.decode(found[0].data)
                 assert isinstance(request, ApprovalRequest)
-                await self._see_through(found[0].seq, request)
+                await self._see_through(approvers, found[0].seq, request)
                 await self._engine.purge(found[0].subject, found[0].seq)
         except Exception:  # its failure must not end the others; the next start handles it
             log.exception("the approval %s cannot be seen to", mark)
         finally:
             self._attended.discard(mark)
 
-    async def _see_through(self, seq: int, request: ApprovalRequest) -> None:
+    async def _see_through(self, approvers: Approvers, seq: int, request: ApprovalRequest) -> None:
         chain = await self._engine.tail(subjects.session_subject_of("turn", request.session_key))
         async with anyio.create_task_group() as tasks:
             if await self.is_open(request):
                 if not request.is_own:
-                    tasks.start_soon(self._ask, seq, request)
+                    tasks.start_soon(self._ask, approvers, seq, request)
                 async for _ in chain:
                     if not await self.is_open(request):
                         break
             tasks.cancel_scope.cancel()
         text = await self._describe_end(seq, request)
         async with anyio.create_task_group() as tasks:
-            for shown in await self._shown.list(seq, request):
-                tasks.start_soon(self._shown.close, shown, text)
+            for shown in await self.shown.list(seq, request):
+                tasks.start_soon(self.shown.close, shown, text)
 
-    async def _ask(self, seq: int, request: ApprovalRequest) -> None:
+    async def _ask(self, approvers: Approvers, seq: int, request: ApprovalRequest) -> None:
         """Ask an approver; if none can be reached, the answer is no."""
-        told = unreachable = " ".join(filter(None, [UNREACHABLE, self._context.access.suggest_owner()]))
-        with anyio.move_on_after(self._context.settings.reach):
-            told = await self._reach_somebody(seq, request)
+        told = unreachable = " ".join(filter(None, [UNREACHABLE, approvers.access.suggest_owner()]))
+        with anyio.move_on_after(approvers.reach):
+            told = await self._reach_somebody(approvers, seq, request)
         with anyio.CancelScope(shield=True):  # the answer ends this task
             is_meant = told != unreachable or await self.answer(request, UNREACHABLE, "")
             if is_meant and request.is_attended:
-                await self._shown.tell(seq, request, told)
+                await self.shown.tell(seq, request, told)
 
-    async def _reach_somebody(self, seq: int, request: ApprovalRequest) -> str:
+    async def _reach_somebody(self, approvers: Approvers, seq: int, request: ApprovalRequest) -> str:
         """Try until a place has taken the question; return the message for the person who wants the tool."""
-        owed = {shown.reply.id: shown.owed for shown in await self._shown.list(seq, request)}
-        waiting = dict(enumerate(list_places(self._context, request)))
+        owed = {shown.reply.id: shown.owed for shown in await self.shown.list(seq, request)}
+        waiting = dict(enumerate(approvers.list_places(request)))
         while True:
             turn = await self._find_turn(request)
             for number, place in list(waiting.items()):
-                if turn and await self._context.outbox.is_served(place.address.served_as):
+                if turn and await self._outbox.is_served(place.address.served_as):
                     del waiting[number]
                     reply = make_question(request, turn, place, f"{KIND}:{request.mark}:{seq}:{number}")
-                    if await self._shown.show(reply, request, owed.get(reply.id)):
+                    if await self.shown.show(reply, request, owed.get(reply.id)):
                         return ASKED.format(tools=describe_tools(turn.calls[request.name]))
             await anyio.sleep(LOOK)
 

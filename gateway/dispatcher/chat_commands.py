@@ -25,7 +25,7 @@ from gateway.dispatcher.commands import (
     parse_command,
 )
 from gateway.dispatcher.context import OWN_PLATFORMS, SILENT_PLATFORMS, DispatcherContext
-from gateway.dispatcher.question_places import QUESTION_SIGN, show_request
+from gateway.dispatcher.question_places import QUESTION_SIGN, question_token_of, show_request
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
 from gateway.dispatcher.tool_approvals import approvals_of, run_approvals_command
 from gateway.dispatcher.usage_report import describe_usage
@@ -36,7 +36,6 @@ from gateway.hooks.scope import HookScope
 from gateway.lanes.lanes import Lanes
 from gateway.messages.authors import can_command, describe_hook
 from gateway.messages.message import Message
-from gateway.records import subjects
 from gateway.records.records import ActivityRecord, TurnRecord
 from gateway.roles import Role, is_admin, rank_of
 from gateway.sessions import transitions
@@ -85,6 +84,12 @@ class CommandCall(msgspec.Struct, frozen=True):
 def find_command(context: DispatcherContext, word: str, role: Role) -> Command | None:
     """Return the command of this name or alias; None if it is unknown, or not available to this role."""
     return _check_rights(context, context.commands.get(word), role)
+
+
+def is_command(context: DispatcherContext, message: Message) -> bool:
+    """Return True if this is a command that its sender may type."""
+    typed, role = parse_command(message.text), context.access.find_role(message)
+    return bool(typed and role and find_command(context, typed.word, role))
 
 
 async def wait_for_command(context: DispatcherContext, word: str, role: Role) -> Command | None:
@@ -304,7 +309,9 @@ async def run_approvals(call: CommandCall) -> CommandResult:
     may_see = call.context.access.can_approve(call.role, is_own=False) and call.message.address.chat_type == "dm"
     if not may_see or call.args:
         return CommandResult(text)
-    found = await ApprovalRequests(call.context, call.lanes).list_open()
+    context = call.context
+    requests = ApprovalRequests(context.engine, context.sessions, context.outbox, call.lanes)
+    found = await requests.list_open()
     return CommandResult("\n\n".join([*(show_request(request, turn) for request, turn in found), text]))
 
 
@@ -444,7 +451,7 @@ async def deny_question(call: CommandCall) -> CommandResult:
 async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> CommandResult:
     """Answer the person's open questions; with the mark of a button, only that one."""
     turn = call.session.turn
-    rights = await find_rights(call.context, call.session, call.message, call.role)
+    rights = await find_rights(call.context.engine, call.context.access, call.session, call.message, call.role)
     names = [name for name in rights.names if turn and mark in ("", question_token_of(turn.turn_id, name))]
     # A button that is pressed again has had its effect, and needs no answer.
     gone = "" if call.message.kind == "button" else "That question is no longer open."
@@ -469,11 +476,6 @@ def describe_answer(session: Session, question: str, answer: str) -> ActivityRec
     given = "allow" if is_yes(answer) else "deny"
     turn_id = session.turn.turn_id if session.turn else ""
     return ActivityRecord(what="approvals.answer", on=f"{given} {question_token_of(turn_id, question)}")
-
-
-def question_token_of(turn_id: str, question: str) -> str:
-    """Return a short name that is unique to the question: an old button must not answer the next one."""
-    return subjects.token_of(f"{turn_id}:{question}")[:12]
 
 
 TURNS = CommandOption("turns", "how many; without it the last one", "number")

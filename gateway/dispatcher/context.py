@@ -1,6 +1,7 @@
 """The parts that the dispatcher uses. The daemon builds it once, and it has no state of its own."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from gateway.cluster.folders import SharedFolders
 from gateway.cluster.roots import FindFolders
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher.commands import CommandTable
+from gateway.dispatcher.question_places import Approvers
 from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry
@@ -96,10 +98,13 @@ class ChatPlaces(msgspec.Struct, frozen=True):
     access: AccessControl
     outbox: Outbox
 
-    def list_homes(self) -> list[Address]:
-        """List the home channels of the networks that are served."""
-        networks = self.about().networks
-        return [address_of(one.name, one.home_channel) for one in networks if one.served and one.home_channel]
+    def list_homes(self, *, all_networks: bool = False) -> list[Address]:
+        """List the home channels of the networks that are served, or of all."""
+        networks = [one for one in self.about().networks if one.served or all_networks]
+        return [address_of(one.name, one.home_channel) for one in networks if one.home_channel]
+
+    def find_approvers(self, reach: float) -> Approvers:
+        return Approvers(self.access, self.list_direct_chats, partial(self.list_homes, all_networks=True), reach)
 
     def list_admins(self) -> list[Address]:
         """List the direct chats of the approvers; if no network has one, the home channels."""
@@ -185,14 +190,13 @@ class SpokenWords(msgspec.Struct, frozen=True):
 class DispatcherSettings(msgspec.Struct, frozen=True):
     """The settings for all turns of this process.
 
-    `keys` say what is one session. The next process has another `run_id`. The gateway must reach an approver
-    within `reach` seconds; if no person waits, it waits for the answer as long as `unattended` returns. A message
-    that waited for more than `too_old` seconds is not answered any more. `redact` takes secrets out of an error.
+    `keys` say what is one session. The next process has another `run_id`. If no person waits, the gateway waits for an
+    approval as long as `unattended` returns. A message that waited for more than `too_old` seconds is not answered any
+    more. `redact` takes secrets out of an error.
     """
 
     keys: SessionSettings
     run_id: str
-    reach: float
     unattended: Callable[[], float]
     too_old: float
     redact: Callable[[str], str] = str

@@ -32,7 +32,6 @@ from gateway.dispatcher.chat_commands import (
     CommandCall,
     describe_unknown_command,
     parse_own_command,
-    question_token_of,
     run_command,
     wait_for_command,
     write_refusal,
@@ -44,7 +43,7 @@ from gateway.dispatcher.live_answer import AFTER_ALL, AFTER_WRITING, BEFORE_SEND
 from gateway.dispatcher.message_parts import keep_shared_picture, make_entry
 from gateway.dispatcher.open_questions import OpenQuestions
 from gateway.dispatcher.pairing_commands import CODE_REPLY
-from gateway.dispatcher.question_places import make_answer_buttons
+from gateway.dispatcher.question_places import make_answer_buttons, question_token_of
 from gateway.dispatcher.question_rights import list_refusals
 from gateway.dispatcher.question_text import show_question, to_markdown
 from gateway.dispatcher.reminders import REMINDER, Reminders
@@ -103,8 +102,8 @@ class Dispatcher:
     ) -> None:
         self.lanes = make_lanes(self.work, self.note_claim)
         self.reminders = Reminders(context.engine, ahead=context.engine.clock.calculate_difference)
-        self.approvals = ApprovalRequests(context, self.lanes)
-        self.questions = OpenQuestions(context, self.lanes, self.approvals)
+        self.approvals = ApprovalRequests(context.engine, context.sessions, context.outbox, self.lanes)
+        self.questions = OpenQuestions(context.engine, context.sessions, self.lanes, self.approvals)
         self.voice_answers = VoiceAnswers(context)
         self._signs = signs
         self._context = context

@@ -30,10 +30,9 @@ from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
 from gateway.dispatcher.message_events import REFUSED, build_place_fields, build_received_fields
 from gateway.dispatcher.message_pace import WAITS, MessagePace
 from gateway.dispatcher.question_places import QUESTION_SIGN
-from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
+from gateway.dispatcher.question_rights import ANSWER_WORDS, as_answer, find_rights, is_approval
 from gateway.engine.interface import NewRecord
 from gateway.errors import EngineError, EngineTooNew, RecordDamage
-from gateway.events import YES_WORDS
 from gateway.events.outcomes import find_reply
 from gateway.lanes.context import DAMAGED
 from gateway.lanes.edits import is_edit_of_open
@@ -51,7 +50,6 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 NOT_YOURS = "That question is for somebody else to decide."
 FORBIDDEN = ActivityRecord(what="approvals.answer", outcome="refused")
-NO_WORDS = frozenset({"n", "no", "deny"})
 
 CompleteMessage: TypeAlias = Callable[[Message], Awaitable[tuple[Message, Sequence[NewRecord]]]]
 """Return the message with its files, and the records (a cursor) for the same append."""
@@ -190,7 +188,7 @@ class Ingress:
             here = await self._context.sessions.open(session_key_of(message, self._context.settings.keys))
             found = [] if here.is_waiting else await self._approvals.find_shown(message)
             return found[0] if len(found) == 1 else None
-        if message.reply_to and said in YES_WORDS | NO_WORDS:
+        if message.reply_to and said in ANSWER_WORDS:
             return next(iter(await self._approvals.find_shown(message)), None)
         return None
 
@@ -205,7 +203,7 @@ class Ingress:
         command = find_command(self._context, typed.word, role) if typed else None
         is_answer = session.is_waiting and not await is_edit_of_open(self._context.engine, message, session)
         if session.turn and is_answer and (command is None or command.answers):
-            rights = await find_rights(self._context, session, message, role)
+            rights = await find_rights(self._context.engine, self._context.access, session, message, role)
             if command is None:
                 meant = [
                     name

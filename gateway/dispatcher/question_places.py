@@ -4,17 +4,18 @@ First come the direct chats of approvers on the network of the person who asks, 
 home channels. The arguments are only for approvers: where others read along, the question names only the tool.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from gateway.access.access_control import WEB
+import msgspec
+
+from gateway.access.access_control import WEB, AccessControl
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
-from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.question_text import APPROVAL_END, show_calls, to_markdown
 from gateway.events import AskedCall, is_yes
 from gateway.logs.signs import show_signs
-from gateway.messages.message import Address, Button, LiteralText, Reply, address_of
-from gateway.records import records
+from gateway.messages.message import Address, Button, LiteralText, Reply
+from gateway.records import records, subjects
 from gateway.records.records import ApprovalRequest
 from gateway.sessions.session import OpenTurn
 
@@ -33,20 +34,27 @@ class Place(NamedTuple):
     is_private: bool
 
 
-def list_places(context: DispatcherContext, request: ApprovalRequest) -> list[Place]:
-    """List the places for a request in order."""
-    here, networks = request.address, context.places.about().networks
-    approvers, direct = context.access.list_approvers(), context.places.list_direct_chats()
-    homes = [address_of(one.name, one.home_channel) for one in networks if one.home_channel]
+class Approvers(msgspec.Struct, frozen=True):
+    """The people who may approve what others want, to be reached within `reach` seconds, and the chats with them."""
 
-    def is_far(at: Address) -> tuple[bool, bool]:
-        return at.platform != here.platform, at.served_as != here.served_as
+    access: AccessControl
+    list_direct_chats: Callable[[], Sequence[Address]]
+    list_homes: Callable[[], Sequence[Address]]  # also of networks that are not served yet
+    reach: float
 
-    places = [Place(address, is_private=True) for address in sorted(direct, key=is_far)]
-    named = [Address(*who) for who in approvers if who[0] == WEB and who[1] != "owner"]  # they have no other place
-    others = sorted(set(homes) - set(direct), key=lambda at: (is_far(at), at.served_as))
-    public = (Place(address, is_private=False) for address in others)
-    return [*places, *public, *(Place(address, is_private=True) for address in named)]
+    def list_places(self, request: ApprovalRequest) -> list[Place]:
+        """List the places for a request in order."""
+        here, direct = request.address, self.list_direct_chats()
+
+        def is_far(at: Address) -> tuple[bool, bool]:
+            return at.platform != here.platform, at.served_as != here.served_as
+
+        places = [Place(address, is_private=True) for address in sorted(direct, key=is_far)]
+        others = sorted({*self.list_homes()} - {*direct}, key=lambda at: (is_far(at), at.served_as))
+        public = (Place(address, is_private=False) for address in others)
+        # People of the page have no other place.
+        named = [Address(*who) for who in self.access.list_approvers() if who[0] == WEB and who[1] != "owner"]
+        return [*places, *public, *(Place(address, is_private=True) for address in named)]
 
 
 def make_question(request: ApprovalRequest, turn: OpenTurn, place: Place, number: str) -> Reply:
@@ -64,29 +72,16 @@ def make_question(request: ApprovalRequest, turn: OpenTurn, place: Place, number
     return Reply(number, place.address, to_markdown(shown), buttons=buttons, literals=shown)
 
 
+def question_token_of(turn_id: str, question: str) -> str:
+    """Return a short name that is unique to the question: an old button must not answer the next one."""
+    return subjects.token_of(f"{turn_id}:{question}")[:12]
+
+
 def make_answer_buttons(mark: str, *, can_last: bool) -> tuple[Button, ...]:
     """Make the buttons with the answers to the question with this mark."""
     longer = (("For this session", "/approve session"), ("Always", "/approve always")) if can_last else ()
     answers = (("Yes", "/approve"), *longer, ("No", "/deny"))
     return tuple(Button(label, f"{command} {QUESTION_SIGN}{mark}") for label, command in answers)
-
-
-def describe_request(request: ApprovalRequest, turn: OpenTurn, until: float) -> dict[str, Any]:
-    """Return everything about a request for an approver; it stays open `until` then, by the wall clock."""
-    at = request.address
-    return {
-        "id": request.mark,
-        "tools": [call.tool for call in turn.calls[request.name]],
-        "calls": [{"tool": call.tool, "args": call.args} for call in turn.calls[request.name]],
-        "question": turn.questions[request.name],
-        "platform": at.platform,
-        "chat_id": at.chat_id,
-        "thread_id": at.thread_id,
-        "user_id": request.user_id,
-        "user_name": request.user_name,
-        "session_key": request.session_key,
-        "until": until,
-    }
 
 
 def show_request(request: ApprovalRequest, turn: OpenTurn) -> str:

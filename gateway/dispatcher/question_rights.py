@@ -7,10 +7,9 @@ button, a text, a command), make no difference.
 import re
 from typing import NamedTuple
 
-from gateway.access.access_control import API
-from gateway.dispatcher.context import DispatcherContext
+from gateway.access.access_control import API, AccessControl
 from gateway.engine.interface import Engine
-from gateway.events import is_yes
+from gateway.events import YES_WORDS, is_yes
 from gateway.messages.message import Message
 from gateway.records import records, subjects
 from gateway.roles import Role, is_admin
@@ -19,6 +18,7 @@ from gateway.sessions.session import OpenTurn, Session
 # The ids of old approvals without calls: by a tool, and by a hook before tools.
 OLD_APPROVAL = re.compile(r"[^/]+/[^/]+/approve|[^/]+/tools?:before/.*", re.DOTALL)
 LASTING = ("session", "always")
+ANSWER_WORDS = YES_WORDS | {"n", "no", "deny"}
 
 
 class AnswerRights(NamedTuple):
@@ -28,14 +28,16 @@ class AnswerRights(NamedTuple):
     is_own: bool
 
 
-async def find_rights(context: DispatcherContext, session: Session, message: Message, role: Role) -> AnswerRights:
+async def find_rights(
+    engine: Engine, access: AccessControl, session: Session, message: Message, role: Role
+) -> AnswerRights:
     """Return what the sender of this message may answer in a session."""
     turn = session.turn
     if turn is None or not turn.questions or message.address.platform == API:
         return AnswerRights((), is_own=False)
-    asker = await find_sender(context.engine, session)
+    asker = await find_sender(engine, session)
     is_own = asker is not None and asker.kind != "internal" and is_same_person(asker, message)
-    may_approve = context.access.can_approve(role, is_own=is_own)
+    may_approve = access.can_approve(role, is_own=is_own)
     may_speak = is_own or may_approve or is_admin(role)
     names = (name for name in turn.questions if (may_approve if is_approval(turn, name) else may_speak))
     return AnswerRights(tuple(names), is_own)

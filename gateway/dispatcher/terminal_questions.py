@@ -5,25 +5,26 @@ the questions that it has shown; a process for one message (`chat -m`) may also 
 shown, if the text can only be an answer.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
-from gateway.dispatcher.chat_commands import find_command
-from gateway.dispatcher.commands import parse_command
-from gateway.dispatcher.context import DispatcherContext
-from gateway.dispatcher.ingress import NO_WORDS
-from gateway.dispatcher.question_rights import find_rights, is_approval
+import msgspec
+
+from gateway.access.access_control import AccessControl
+from gateway.dispatcher.question_rights import ANSWER_WORDS, find_rights, is_approval
 from gateway.dispatcher.shown_questions import own_reply_id_of
-from gateway.events import YES_WORDS
+from gateway.engine.interface import Engine
 from gateway.messages.message import Message, Reply
 from gateway.records import records, subjects
-from gateway.sessions.keys import session_key_of
+from gateway.sessions.repository import SessionRepository
 
 
-class TerminalQuestions:
+class TerminalQuestions(msgspec.Struct, frozen=True):
     """Finds the open questions."""
 
-    def __init__(self, context: DispatcherContext) -> None:
-        self._context = context
+    engine: Engine
+    sessions: SessionRepository
+    access: AccessControl
+    find_key: Callable[[Message], str]  # of the session
 
     async def list_open(self, message: Message) -> list[Reply]:
         """List the questions to the sender of this message, who would answer them by a text."""
@@ -34,25 +35,21 @@ class TerminalQuestions:
 
         `shown` are those that its process has shown; `before` those of earlier processes in whose place it speaks.
         """
-        typed = parse_command(message.text)
-        role = self._context.access.find_role(message)
-        if role is None or (typed and find_command(self._context, typed.word, role)):
-            return []
         asked = await self._find_open(message)
-        said = message.text.strip().lower() in YES_WORDS | NO_WORDS
+        said = message.text.strip().lower() in ANSWER_WORDS
         known = {*shown, *before}
         is_seen = all(reply.id in known and (reply.id in shown or said or not needs_yes) for reply, needs_yes in asked)
         return [] if is_seen else [reply for reply, _ in asked]
 
     async def _find_open(self, message: Message) -> list[tuple[Reply, bool]]:
         """List the questions, each with True if it needs an approval."""
-        session = await self._context.sessions.open(session_key_of(message, self._context.settings.keys))
-        turn, role = session.turn, self._context.access.find_role(message)
+        session = await self.sessions.open(self.find_key(message))
+        turn, role = session.turn, self.access.find_role(message)
         if turn is None or role is None or not session.is_waiting:
             return []
-        rights = await find_rights(self._context, session, message, role)
+        rights = await find_rights(self.engine, self.access, session, message, role)
         meant = [name for name in rights.names if rights.is_own or not is_approval(turn, name)]
         ids = {own_reply_id_of(turn.turn_id, name): is_approval(turn, name) for name in meant}
         where = subjects.reply_pattern_of_session(session.key)
-        found = records.read_all(self._context.engine, where, records.OwedReply, turn.on)
+        found = records.read_all(self.engine, where, records.OwedReply, turn.on)
         return [(kept.reply, ids[kept.reply.id]) async for _, kept in found if kept.reply.id in ids]

@@ -234,6 +234,7 @@ async def chat(
     approvers: tuple[str, ...] = ("admin", "asker"),
     commands: CommandTable | None = None,
     programs: Role | None = None,
+    reach: float = 30.0,
     **house_facts: Any,
 ) -> AsyncIterator[Chat]:
     engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
@@ -258,7 +259,7 @@ async def chat(
         "find_workspace": lambda _facts: workspace,
     }
     given |= {"find_folders": lambda _facts: [], "plugins": Path("/nowhere/plugins"), "keys": SessionSettings()}
-    given |= {"run_id": "this run", "reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf}
+    given |= {"run_id": "this run", "unattended": lambda: 600.0, "too_old": math.inf}
     given |= {"commands": commands or CommandTable(BUILT_IN), "reports": make_reports(restart), "about": about}
     house, heard = build_context(given | house_facts), HeardMessages(engine, chats.is_heard)
     async with hooks, anyio.create_task_group() as tasks:
@@ -273,7 +274,7 @@ async def chat(
         unshown = dispatcher.refuse_unshown
         outbox.begin(ReplyHooks(hooks, files_of_replies, approvals.is_withdrawn, write, refuse_unshown=unshown))
         await tasks.start(dispatcher.lanes.run)
-        await tasks.start(dispatcher.approvals.run)
+        await tasks.start(dispatcher.approvals.run, house.places.find_approvers(reach))
         await tasks.start(outbox.serve_platform, net)
         yield Chat(hooks, net, house, dispatcher)
         tasks.cancel_scope.cancel()

@@ -22,7 +22,7 @@ from gateway.daemon.groups.work import Work
 from gateway.daemon.part_settings import build_setup_info
 from gateway.dispatcher.attachments import FindHookFiles, HookFiles, ReplyFiles
 from gateway.dispatcher.audio_messages import AudioMessages
-from gateway.dispatcher.chat_commands import BUILT_IN
+from gateway.dispatcher.chat_commands import BUILT_IN, is_command
 from gateway.dispatcher.commands import CommandTable
 from gateway.dispatcher.context import (
     ChatPlaces,
@@ -45,11 +45,10 @@ from gateway.lanes.turn_claim import write_decisions
 from gateway.messages.message import Address, Message
 from gateway.outbox.outbox import Outbox
 from gateway.records.records import OwedReply
+from gateway.sessions.keys import session_key_of
 from gateway.sessions.session import SENDING, Session
 from gateway.voice.speaker import AnswerSpeaker
 from gateway.voice.transcriber import Transcriber
-
-REACH = 30.0  # seconds in which somebody must have been asked for an approval
 
 
 class Turns(msgspec.Struct, frozen=True):
@@ -106,7 +105,15 @@ def build_turns(
         dispatcher,
         dispatcher.lanes,
         HookRequests(context, dispatcher.lanes),
-        Terminal(engine, dispatcher.receive, TerminalQuestions(context), storage.files),
+        Terminal(
+            engine,
+            dispatcher.receive,
+            TerminalQuestions(
+                engine, storage.sessions, people.access, partial(session_key_of, rules=context.settings.keys)
+            ),
+            storage.files,
+            partial(is_command, context),
+        ),
         signs,
     )
 
@@ -127,9 +134,7 @@ def build_turn_files(base: Base, storage: Storage, work: Work) -> TurnFiles:
 
 def build_settings(base: Base) -> DispatcherSettings:
     sessions, unattended = base.settings.sessions, lambda: base.settings.tools.unattended
-    return DispatcherSettings(
-        sessions, base.run_id, REACH, unattended, sessions.too_old or math.inf, base.redactor.clean
-    )
+    return DispatcherSettings(sessions, base.run_id, unattended, sessions.too_old or math.inf, base.redactor.clean)
 
 
 def build_lane_ports(base: Base, people: People, context: DispatcherContext, signs: TurnSigns) -> LanePorts:
