@@ -115,8 +115,7 @@ class SharedFiles:
         return self._store.is_shared
 
     async def put_all(self, since: float = 0.0) -> int:
-        """Share all local files that are newer than `since` and have not expired; return how many were new to the
-        store.
+        """Share all local files newer than `since` that have not expired; return how many were new to the store.
 
         Raises:
             EngineError: they were not stored.

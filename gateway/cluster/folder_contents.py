@@ -135,7 +135,7 @@ def find_digest(path: Path) -> str:
 
 
 def find_file(root: Path, name: str) -> os.stat_result | None:
-    """Return a plain file's status; None if there is no such file below the folder."""
+    """Return a plain file's status; None if the folder has no such file."""
     *above, last = split_name(name)
     with suppress(OSError), _open_folder(root, above) as folder:
         about = os.stat(last, dir_fd=folder, follow_symlinks=False)

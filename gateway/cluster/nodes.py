@@ -40,7 +40,7 @@ GLANCE = 0.5  # between two tries for a lease that seems free
 TURN = 0.05  # about the time between the tries of two waiting nodes: many would ask the journal all at once
 LOAD_PAUSE = 0.3  # a node that holds one more than another waits for so much longer
 GIVEN_PAUSE = 2.0  # a node that gave something away waits for so long
-GIVEN_SECONDS = 300.0  # a lease that was given away and came back stays for so long
+GIVEN_SECONDS = 300.0  # a lease that returned to its giver stays for so long
 
 FindFiles: TypeAlias = Callable[[], NodeFiles | None]
 

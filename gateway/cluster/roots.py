@@ -36,7 +36,7 @@ def list_shared_roots(home: Home, settings: Settings) -> list[SharedFolder]:
 
 
 def find_shared_root(home: Home, name: str) -> SharedFolder | None:
-    """Return the root of this name, whatever the settings are; None if there is none."""
+    """Return the root of this name, whatever the settings are, or None."""
     root = _find_real(home.root / name.removeprefix(BEGIN))
     return SharedFolder(name, root, is_steering) if name.startswith(BEGIN) and is_free(home, root) else None
 

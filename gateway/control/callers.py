@@ -1,8 +1,8 @@
-"""Who calls on the control socket: the process at the other end, and those that it comes from.
+"""The caller on the control socket: the process at the other end, and its ancestors.
 
-The kernel notes who connected, and keeps that note whatever becomes of the process. Its parents stand in /proc; who is
-orphaned meanwhile has another parent, so a walk that loses its way begins again. A number of a process may be given to
-another once it has ended: so it must still live when the walk is over.
+The kernel notes which process connected, and keeps that note whatever becomes of the process. Its parents are in /proc;
+an orphaned process gets another parent, so a walk that breaks off begins again. The number of a process may be reused
+once it has ended: so the caller must still live when the walk is over.
 """
 
 import os
@@ -24,7 +24,7 @@ NO_FILES = "the gateway has as many files open as it may (LimitNOFILE=), and can
 
 
 class CallerEnded(GatewayError):
-    """Whoever called has ended, or cannot be looked at, so that nobody can say who it was."""
+    """The caller has ended, or cannot be looked up, so that it cannot be identified."""
 
     def __init__(self) -> None:
         ended = "whoever asked this has ended meanwhile; ask again, and wait for the answer"
@@ -32,7 +32,7 @@ class CallerEnded(GatewayError):
 
 
 def can_open_files() -> bool:
-    """Whether this process may open one more; to look at others, it must."""
+    """Return True if this process can open one more file, which it needs to look at others."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
     except OSError:
@@ -41,7 +41,7 @@ def can_open_files() -> bool:
 
 
 def find_ancestors(connection: socket.socket) -> tuple[int, ...]:
-    """The caller's process, its parent, and so on; none for one that cannot be seen from here, and so is not ours.
+    """Return the caller's process, its parent, and so on; none for an invisible caller, which is not ours.
 
     Raises:
         CallerEnded: it has ended.
@@ -60,12 +60,12 @@ def find_ancestors(connection: socket.socket) -> tuple[int, ...]:
 
 
 def find_user(connection: socket.socket) -> str:
-    """The name of the user at the other end; their number, where they have none."""
+    """Return the name of the user at the other end, or their number if they have no name."""
     peer = kernel.find_peer(connection)
-    user = peer[1] if peer else os.geteuid()  # nobody else may open it
+    user = peer[1] if peer else os.geteuid()  # only our user may open it
     try:
         return _find_user_name(user)
-    except (KeyError, OSError):  # nobody has that number, or no file can be opened to look
+    except (KeyError, OSError):  # the number has no user, or no file can be opened to look it up
         return f"user {user}"
 
 
@@ -83,7 +83,7 @@ def _walk_until_whole(pid: int) -> tuple[int, ...]:
 
 
 def _walk(pid: int) -> Iterator[int]:
-    """Up to 0, which is nobody; what is last and not 0 could not be looked at."""
+    """Walk up to 0, which is no process; a walk that ends elsewhere broke off there."""
     for _ in range(LONGEST_LINE):
         yield pid
         if pid == 0:
@@ -95,7 +95,7 @@ def _walk(pid: int) -> Iterator[int]:
 
 
 def _is_hidden(pid: int) -> bool:
-    """Whether it lives and belongs to somebody else, so that /proc may not show it."""
+    """Return True if the process lives and belongs to another user, so that /proc may hide it."""
     try:
         os.kill(pid, 0)
     except OSError as error:
@@ -105,7 +105,7 @@ def _is_hidden(pid: int) -> bool:
 
 @contextmanager
 def _hold_process(connection: socket.socket, pid: int) -> Iterator[int | None]:
-    """Something by which it can be seen whether the caller has ended; None: it has."""
+    """Hold a handle that shows when the caller has ended; None: it has."""
     handle = kernel.open_peer(connection, pid)
     try:
         yield handle

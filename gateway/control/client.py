@@ -26,7 +26,7 @@ class ControlClient(AbstractContextManager["ControlClient"]):
     """A connection to the running gateway.
 
     Raises:
-        NotRunning: nobody listens on the socket.
+        NotRunning: no gateway listens on the socket.
     """
 
     def __init__(self, path: Path, timeout: float | None = PATIENCE) -> None:
@@ -88,17 +88,17 @@ class ControlClient(AbstractContextManager["ControlClient"]):
 
 
 def call_gateway(path: Path, method: str, timeout: float | None = None, **params: Any) -> Any:
-    """One request to the running gateway, by default however long its answer takes.
+    """Send one request to the running gateway, and wait for its answer without a limit by default.
 
     Raises:
-        NotRunning: there is none.
+        NotRunning: no gateway is running.
     """
     with ControlClient(path, timeout) as client:
         return client.call(method, params)
 
 
 def result_from(message: dict[str, Any]) -> Any:
-    """The result that an answer carries, or its error raised."""
+    """Return the result in an answer, or raise its error."""
     if "error" in message:
         raise ControlError(message["error"]["message"], message["error"]["code"])
     return message["result"]

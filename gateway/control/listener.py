@@ -1,10 +1,10 @@
-"""The door of the control socket: it stays open when the process can open nothing more, and lets in only so many.
+"""The entrance of the control socket: it stays open at the limit of open files, and admits a limited number of callers.
 
-A process at its limit of open files cannot accept a connection, and the kernel goes on to report it: whoever waits is
-neither let in nor sent away. So one descriptor is held in reserve. It is given up to accept that one caller, who is
-told why and sent away, and taken back, all in one go, as whoever else opens a file would have it; those who are
-connected feel nothing of it. Whoever comes while it is lacking is sent away, too: let in on the last file, they would
-leave nothing with which the next is told why.
+A process at its limit of open files cannot accept a connection, and the kernel goes on to report it: the caller is
+neither accepted nor refused. So one descriptor is held in reserve. It is released to accept that one caller, who gets
+the reason and is disconnected, and is taken back, all in one step, before other code opens a file; connected callers
+notice nothing. A caller that comes while the reserve is missing is refused, too: on the last file, it would leave none
+to explain the refusal of the next.
 """
 
 import errno
@@ -23,7 +23,7 @@ from gateway.control.callers import NO_FILES
 log = logging.getLogger(__name__)
 
 MAX_CALLERS = 256
-PAUSE = 0.2  # before the next is let in, while nothing can be opened: to the others the files are of more use
+PAUSE = 0.2  # before the next caller, while no file can be opened: the connected callers need the files more
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 FULL = f"{MAX_CALLERS} callers are connected already: try again when one has left"
 
@@ -31,7 +31,7 @@ Converse: TypeAlias = Callable[[anyio.abc.SocketStream], Awaitable[None]]
 
 
 class CallerListener:
-    """Lets callers in. `make_refusal`: what one that is not let in reads, of the reason."""
+    """Accepts callers. `make_refusal` makes the answer to a refused caller from the reason."""
 
     def __init__(
         self, accepting: anyio.abc.Listener[anyio.abc.SocketStream], make_refusal: Callable[[str], bytes]
@@ -43,7 +43,7 @@ class CallerListener:
         self._callers = 0
 
     async def serve(self, converse: Converse) -> None:
-        """Until cancelled; each caller has a task of its own."""
+        """Serve until cancelled; each caller has a task of its own."""
         try:
             async with anyio.create_task_group() as tasks:
                 while True:
@@ -53,7 +53,7 @@ class CallerListener:
                     if stream is None:
                         await anyio.sleep(PAUSE)
                     elif why := self._why_not():
-                        self._send_away(stream.extra(anyio.abc.SocketAttribute.raw_socket), why)  # noqa: S610 - likewise
+                        self._send_away(stream.extra(anyio.abc.SocketAttribute.raw_socket), why)  # noqa: S610 - no database
                         await stream.aclose()
                     else:
                         self._callers += 1
@@ -62,7 +62,7 @@ class CallerListener:
             self._give_up_reserve()
 
     def _why_not(self) -> str:
-        """Why whoever comes now is not let in, if so."""
+        """Return why the next caller is refused, or an empty text."""
         if not self._take_reserve():
             return NO_FILES
         return FULL if self._callers >= MAX_CALLERS else ""
@@ -74,7 +74,7 @@ class CallerListener:
             self._callers -= 1
 
     async def _accept(self) -> anyio.abc.SocketStream | None:
-        """The next caller; None where nothing could be opened, and whoever came was sent away if that was possible."""
+        """Accept the next caller, or return None if no file could be opened; the caller was then refused if so."""
         try:
             stream: anyio.abc.SocketStream = await self._accepting.accept()
         except anyio.BrokenResourceError as error:
@@ -86,7 +86,7 @@ class CallerListener:
         return stream
 
     def _refuse_by_reserve(self) -> None:
-        """Without the reserve the caller waits, until a file is free."""
+        """Refuse a caller with the reserve; without the reserve the caller waits, until a file is free."""
         if self._reserve is not None:
             self._give_up_reserve()
             with suppress(OSError):  # another thread was faster, or the caller has left
@@ -95,13 +95,13 @@ class CallerListener:
             self._take_reserve()
 
     def _send_away(self, connection: socket.socket, why: str) -> None:
-        """What is said stays to be read."""
+        """Send the reason and disconnect the caller, who can still read it."""
         with connection, suppress(OSError):
             connection.setblocking(False)
             connection.send(self._make_refusal(why))
 
     def _take_reserve(self) -> bool:
-        """Whether it is there."""
+        """Take the reserve, and return True if we have it."""
         if self._reserve is None:
             with suppress(OSError):
                 self._reserve = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""What a verb takes, in words for whoever asked with something else."""
+"""The parameters of a verb, in words for a caller that sent others."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ KINDS = {
 
 
 def describe_params(params: Any) -> str:
-    """In words: what there is, of which kind, and what may be left out."""
+    """Describe the parameters in words: their names, their kinds, and which are optional."""
     found = inspect.type_info(params)
     if not isinstance(found, inspect.StructType):
         return f"it takes {_describe_kind(found)}"

@@ -1,6 +1,6 @@
 """The gateway's end of the control socket. A request runs as long as its caller stays; a caller that leaves ends it.
 
-The socket lies in a directory that only its owner may enter, so whoever reaches it is the owner: no token.
+The socket is in a directory that only its owner may enter, so every caller is the owner: it needs no token.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ HALF_A_PAIR = "a text has one half of a surrogate pair, which is no sign: leave 
 TOO_LONG = f"a request has {LINE_LIMIT >> 20} MB at the most"
 
 Judge: TypeAlias = Callable[[str], str]
-"""Why this verb is refused; "": it is not."""
+"""Returns why this verb is refused; "": it is allowed."""
 JudgeCaller: TypeAlias = Callable[[socket.socket], tuple[Caller, Judge]]
 AnswerVerb: TypeAlias = Callable[[Any, Notify], Awaitable[Any]]
 
@@ -49,7 +49,7 @@ class VerbAnswer(msgspec.Struct, frozen=True):
 
 
 class ControlRequest(msgspec.Struct):
-    """What a caller sends."""
+    """A request of a caller."""
 
     id: int
     method: str
@@ -60,17 +60,17 @@ _decode_request = JsonDecoder[ControlRequest](ControlRequest).decode
 
 
 def describe_failure(line: bytes, error: ValueError) -> tuple[int | None, str]:
-    """The number of a request that cannot be read, and why: the decoder takes half of a pair for the end of a text."""
+    """Return the number of an unreadable request, and the reason: the decoder takes half of a pair for a text's end."""
     with suppress(ValueError):
         return _decode_request(SURROGATE_ESCAPE.sub(b"?", line)).id, HALF_A_PAIR
     return None, str(error)
 
 
 class ControlServer(msgspec.Struct, eq=False):
-    """Serves a table of verbs on a Unix socket. `redact` takes secrets out of what they fail with.
+    """Serves a table of verbs on a Unix socket. `redact` removes secrets from their errors.
 
-    `judge` says of a connection who it is and which verbs are refused to it; without it none is. `write_refusal` is
-    told of each that was.
+    `judge` identifies the caller of a connection, and the verbs that it may not call; without it all are allowed.
+    `write_refusal` receives each refusal.
     """
 
     path: Path
@@ -80,7 +80,7 @@ class ControlServer(msgspec.Struct, eq=False):
     write_refusal: Callable[[str], Awaitable[None]] | None = None
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        self.path.unlink(missing_ok=True)  # of a process that died: whoever holds the home's lock owns the name
+        self.path.unlink(missing_ok=True)  # left by a process that died: the holder of the home's lock owns the name
         try:
             async with await anyio.create_unix_listener(self.path, mode=0o600) as accepting:
                 listener = CallerListener(accepting, make_refusal)
@@ -102,12 +102,12 @@ class ControlServer(msgspec.Struct, eq=False):
             log.exception("control: a connection failed")
 
     async def _is_known(self, caller: "ControlConnection", stream: anyio.abc.SocketStream) -> bool:
-        """Whether anything at all is answered to it."""
+        """Return True if the caller is answered at all."""
         try:
             if self.judge:
                 connection = stream.extra(anyio.abc.SocketAttribute.raw_socket)  # noqa: S610 - no database
                 who, caller.refusal_of = self.judge(connection)
-                CALLER.set(who)  # for what this connection asks, and nobody else: it has a task of its own
+                CALLER.set(who)  # for the requests of this connection alone: it has a task of its own
         except GatewayError as error:
             await caller.fail(None, INVALID_REQUEST, str(error))
             return False
@@ -116,7 +116,7 @@ class ControlServer(msgspec.Struct, eq=False):
     async def _read(
         self, caller: "ControlConnection", stream: anyio.abc.SocketStream, tasks: anyio.abc.TaskGroup
     ) -> None:
-        """Start what is asked. What is refused is refused here: a caller that never reads is not read any further."""
+        """Start the requests. Refusals are sent from here: a caller that never reads is not read any further."""
         reader = LineReader(stream, LINE_LIMIT)
         with suppress(anyio.EndOfStream):
             while True:
@@ -184,7 +184,7 @@ class LineReader:
         self._is_passing = False  # in the middle of a line that was too long
 
     async def receive(self) -> bytes | None:
-        """The next line. Raises EndOfStream."""
+        """Return the next line. Raises EndOfStream."""
         looked = 0
         while True:
             end = self._buffer.find(b"\n", looked)
@@ -202,7 +202,8 @@ class LineReader:
                 self._is_passing = True
                 return None
             looked = len(self._buffer)
-            # The stream's own wait is an error of the loop when it is given up in the step in which something comes.
+            # The stream's own wait is an error of the loop when it is cancelled in the step in which data
+            # comes.
             await anyio.wait_readable(self._socket)
             self._buffer += await self._stream.receive()
 
@@ -229,7 +230,7 @@ class ControlConnection:
 
 
 def make_refusal(why: str) -> bytes:
-    """For a caller that is not let in."""
+    """Encode the refusal of a caller."""
     return encode_line(make_error(None, TOO_MANY_REQUESTS, why))
 
 
@@ -242,7 +243,7 @@ def encode_line(message: dict[str, Any]) -> bytes:
 
 
 def encode_message(message: Any) -> bytes:
-    """As JSON; what hooks put in may be anything, and names of files need not be text: such bytes are spelt out."""
+    """Encode as JSON. Values from hooks may be anything, and file names need not be text: such bytes are spelt out."""
     try:
         return msgspec.json.encode(message, enc_hook=str)
     except UnicodeEncodeError:

@@ -50,16 +50,16 @@ log = logging.getLogger(__name__)
 DEFAULT_MODEL = "default"
 DEMO_PROVIDER = "demo"
 LANGUAGE = "In this chat, answer in the language with the tag `{}`, whatever language you are written to in."
-DATABASE_SUFFIXES = ("", "-wal", "-shm", ".lock")  # what lies beside a database, and is part of it
+DATABASE_SUFFIXES = ("", "-wal", "-shm", ".lock")  # the files that belong to a database
 SHELL_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
 
 class ToolSurroundings(msgspec.Struct, frozen=True):
-    """What tools need that outlives a change of the configuration.
+    """The services of tools that outlive a change of the configuration.
 
-    `run_command` and `parser` do what must not happen in this process. `context_files` keeps what steers turns from
-    commands; `list_skills` names the folders of the skills that a session has loaded, which commands of it may read.
-    `memory` is what people had it remember.
+    `run_command` and `parser` do work that must not happen in this process. `context_files` protects instruction files
+    from commands; `list_skills` returns the folders of the skills that a session has loaded, which its commands may
+    read. `memory` holds the notes of people.
     """
 
     run_command: RunCommand
@@ -102,7 +102,7 @@ class Agents:
         instructions = [roots[0] / one for agent in named for one in agent.context_files] if roots else []
         protected = self._list_protected()
         inner = tuple(root for root in roots if _is_inner(root, home.own_folder, protected))
-        forbidden = (*protected, home.own_folder)  # all of it, also what nobody has thought of
+        forbidden = (*protected, home.own_folder)  # all of it, also files that are added later
         guarded = [
             place
             for place in (*list_key_homes(environ), *list_startup_files(environ))
@@ -123,7 +123,7 @@ class Agents:
 
     @cached_property
     def shared_roots(self) -> list[SharedFolder]:
-        """Those of the roots that all gateways on a journal have."""
+        """The roots that all gateways on a journal share."""
         return list_shared_roots(self._home, self._settings)
 
     @property
@@ -133,12 +133,12 @@ class Agents:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all agents that there are."""
+        """The names of all agents."""
         return frozenset(self._agents)
 
     @property
     def tool_names(self) -> frozenset[str]:
-        """Of all tools that an agent may have here; servers and plugins bring others."""
+        """The names of all tools that an agent may have here; servers and plugins bring others."""
         return frozenset({*(tool.name for tool in (*self._tools, *self._demo.tools)), *TURN_TOOLS})
 
     @property
@@ -168,11 +168,11 @@ class Agents:
         return agent
 
     def find(self, *names: str) -> Agent:
-        """The first of these names that there is: a rule may be of another moment than the agents."""
+        """Return the first of these names that exists: a rule may be older or newer than the agents."""
         return next((self._agents[name] for name in names if name in self._agents), self._agents[MAIN])
 
     def _agent(self, name: str, callers: tuple[str, ...]) -> Agent:
-        """An agent with those that it may call; who calls it is not among them, or there would be no end."""
+        """Make an agent with those that it may call, except its own callers: they would go on for ever."""
         wanted = self._named[name]
         model = wanted.model or DEFAULT_MODEL
         below = tuple(self._agent(one, (*callers, name)) for one in wanted.agents if one not in (*callers, name))
@@ -217,7 +217,7 @@ class Agents:
         return lazy_model(tuple(specs), self._registry.run, self._registry.wants, patience)
 
     def _make_tools(self) -> tuple[Tool, ...]:
-        """The tools of our own. What steers the gateway is out of their reach."""
+        """Make our own tools. Files that steer the gateway are out of their reach."""
         settings = self._settings.tools
         found = [
             *make_file_tools(self.reach.find_workspace, settings.output_limit),
@@ -235,7 +235,7 @@ class Agents:
         return tuple(found)
 
     def _find_places(self, facts: Mapping[str, Any]) -> ShellPlaces:
-        """Where commands run and write, and what they do not read: this home, what steers us, keys, others' roots."""
+        """Return where commands run and write, and the hidden places: home, steering files, keys, others' roots."""
         workspace = self.reach.find_workspace(facts)
         own = map(self._home.path, self._settings.tools.sandbox.hide)
         others = (root for root in self.reach.roots if root not in workspace.roots and root.parent != root)
@@ -253,7 +253,7 @@ class Agents:
         return found
 
     def _list_protected(self) -> list[Path]:
-        """What decides what the gateway does: places of hooks (a skill may bring some), settings, secrets, state."""
+        """List the places that control the gateway: hooks (a skill may bring some), settings, secrets, state."""
         home = self._home
         hooks = [home.hooks, home.plugins, *(home.path(one) for one in self._settings.hooks.dirs)]
         adapters = [home.path(one) for one in self._settings.adapters.dirs]
@@ -264,14 +264,14 @@ class Agents:
 
 
 def _is_inner(root: Path, own_folder: Path, protected: Sequence[Path]) -> bool:
-    """Whether it is a place of the agent's in our folder, as the workspace is."""
+    """Return True for a place of the agent in our own folder, such as the workspace."""
     real, own = Path(os.path.realpath(root)), Path(os.path.realpath(own_folder))
     is_taken = any(real.is_relative_to(os.path.realpath(place)) for place in protected)
     return own in real.parents and not is_taken
 
 
 def model_spec_of(name: str, model: ModelSettings, environ: Mapping[str, str]) -> ModelSpec:
-    """What the factory is told of a model."""
+    """Return the factory's description of a model."""
     if model.provider == DEMO_PROVIDER:
         return ModelSpec(name, DEMO_PROVIDER, DEMO_PROVIDER)
     kind, offer = "anthropic" if model.provider == "anthropic" else "openai", PROVIDERS[model.provider]
@@ -288,7 +288,7 @@ def model_spec_of(name: str, model: ModelSettings, environ: Mapping[str, str]) -
 
 
 def list_missing_libraries(settings: Settings) -> list[str]:
-    """What the configuration needs that is not installed; all else goes on without."""
+    """List the libraries that the configuration needs and that are missing; all else goes on without them."""
     named = [name for name, server in settings.mcp_servers.items() if server.enabled]
     if not named or is_installed("mcp"):
         return []
@@ -296,5 +296,5 @@ def list_missing_libraries(settings: Settings) -> list[str]:
 
 
 def select_by_name(found: "tuple[Any, ...]", names: tuple[str, ...] | None) -> "tuple[Any, ...]":
-    """Those of these names; all where none are named."""
+    """Return the items with these names, or all items without names."""
     return found if names is None else tuple(one for one in found if one.name in names)

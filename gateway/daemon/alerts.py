@@ -1,10 +1,10 @@
-"""What is wrong is told where somebody sees it: a network that is down in the home channels of those that work.
+"""Alerts about faults: a network that is down is reported in the home channels of the networks that work.
 
-What mends itself at once is no news, and neither is what somebody paused.
+A fault that ends by itself at once is no news, and neither is a network that a person paused.
 
-A journal that cannot be written takes no answer: it is damaged, gone, or its disk hangs. What is owed to people stands
-in it, so this is said past it, once to each chat as long as it lasts: to those whose message is being answered, waits
-or cannot be taken, and in all home channels.
+A journal that cannot be written accepts no answer: it is damaged, gone, or its disk hangs. Pending replies are in it,
+so the alert bypasses it, once to each chat as long as the fault lasts: to the people whose message is being answered,
+waits or cannot be accepted, and in all home channels.
 """
 
 import logging
@@ -96,7 +96,7 @@ class Alerts:
 
 
 class JournalAlerts:
-    """Looks at the journal while somebody waits. `list_waiting` and `list_homes` say who is to be told."""
+    """Watches the journal while messages wait. `list_waiting` and `list_homes` return the recipients of its alerts."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class JournalAlerts:
                     tasks.start_soon(self._tell, address, ILL_HOME.format(why))
 
     async def _tell(self, address: Address, text: str) -> None:
-        """Where it cannot be said now it is tried again, as long as somebody waits there."""
+        """Send the alert; if that fails, the next look tries again, as long as a message waits there."""
         if address in self._told:
             return
         self._told.add(address)

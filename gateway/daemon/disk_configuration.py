@@ -1,7 +1,7 @@
-"""Whether the configuration that lies on disk is the one in force: what would be loaded now, against what was.
+"""The comparison of the configuration on disk with the one in force.
 
-It is read only when a file has changed since the last look: one that was merely touched, or changed and changed back,
-is looked into once and is no news. Names of settings and variables are told, and no values.
+The files are read only after a change since the last look: a file that was merely touched, or changed and changed back,
+is read once and is no news. Reports name settings and variables, and no values.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,11 +36,11 @@ class DiskConfiguration:
         self._told = ""
 
     async def check(self) -> None:
-        """Raises ConfigError: what is on disk cannot be used."""
+        """Check the files on disk. Raises ConfigError if they cannot be used."""
         await run_in_thread(self._read)
 
     async def describe(self) -> str:
-        """What to tell of it; "": what is on disk is in force."""
+        """Describe the difference; "": the files on disk are in force."""
         stamps = stamp_files(self.home)
         if stamps != self._seen:
             self._told = await run_in_thread(self._compare, stamps)
@@ -69,7 +69,7 @@ def list_changed_variables(before: Mapping[str, str], after: Mapping[str, str]) 
 
 
 def stamp_files(home: Home) -> Stamps:
-    """What changes when somebody writes one of the files that the configuration is read from."""
+    """Return the stamps of the configuration's files, which change with each write."""
     return {file: _stamp_file(file) for file in (home.config, home.env)}
 
 

@@ -1,6 +1,6 @@
-"""What the journal knows of which conversation has which skill; a folder in the home is named by its place there.
+"""The record of the skills that each session has loaded; a folder in the home is named by its path there.
 
-Another gateway, whose home lies elsewhere, knows it by that too.
+So another gateway, whose home is elsewhere, recognizes it.
 """
 
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -16,7 +16,7 @@ UNLOADED_RETENTION = records.DAY  # so long another gateway may be cut off, and 
 
 
 class LoadedSkill(NamedTuple):
-    """What a record says of a skill and a conversation."""
+    """A record about a skill and a session."""
 
     seq: int
     session: str
@@ -44,7 +44,7 @@ class LoadedSkills:
         return {folder for _, folder in before ^ found.keys()}
 
     def take(self, record: Record) -> set[Path]:
-        """Likewise, of one record."""
+        """Apply one record; returns the folders that changed."""
         kept = records.decode(record.data)
         if not isinstance(kept, records.StoredValue):
             return set()
@@ -52,7 +52,10 @@ class LoadedSkills:
         return {one.folder} if self._note(one) else set()
 
     async def write(self, sessions: Iterable[str], folders: Sequence[Path], *, is_loaded: bool) -> None:
-        """These have them from now on, or do not; that they do not is said for a while, for other gateways."""
+        """Record which sessions loaded or unloaded the skills.
+
+        Records of unloading are kept for a while, so that other gateways see them.
+        """
         pairs = [(session, folder) for session in sessions for folder in folders]
         puts = [self.make_put(LOADED_OWNER, *pair, is_loaded=is_loaded) for pair in pairs]
         for pair, put, seq in zip(pairs, puts, await append_in_parts(self._engine, puts), strict=True):
@@ -71,7 +74,7 @@ class LoadedSkills:
         return NewRecord(subjects.hook_store_subject_of(owner, kept.key), records.encode(kept), ttl=ttl)
 
     async def read(self, owner: str) -> AsyncIterator[LoadedSkill]:
-        """What is kept under this name."""
+        """Yield the records under this name."""
         found = records.read_all(self._engine, subjects.hook_store_subject_of(owner), records.StoredValue)
         async for record, kept in found:
             yield self._read_value(record.seq, kept)
@@ -81,7 +84,7 @@ class LoadedSkills:
         return LoadedSkill(seq, kept.value["session"], folder, kept.value.get("loaded", True))
 
     def _note(self, one: LoadedSkill) -> bool:
-        """Whether that is news."""
+        """Note a record, and return True if it changes anything."""
         if one.seq <= self._seqs.get((one.session, one.folder), 0):
             return False
         self._seqs[one.session, one.folder] = one.seq

@@ -1,7 +1,7 @@
-"""The daemon's own process: what of it others cannot see, and who is its child in the end.
+"""The daemon's own process: its protection from other programs, and its orphaned children.
 
-It holds the tokens of networks and models. What of it stands in /proc (environment, memory, descriptors) belongs to
-root from the start on, so no other program of the same user can read it, and no core of it is written. Root still can.
+It holds the tokens of networks and models. Its entries in /proc (environment, memory, descriptors) belong to root from
+the start on, so no other program of the same user can read them, and no core of it is written. Root still can.
 """
 
 import logging
@@ -23,7 +23,7 @@ from gateway.yaml_source.units import format_count
 log = logging.getLogger(__name__)
 FEWEST_DESCRIPTORS, MOST_DESCRIPTORS = 128, 65_536
 FEWEST_THREADS = 12
-REAP_PAUSE = 20.0  # seconds; whoever waits for a child of theirs does it far sooner
+REAP_PAUSE = 20.0  # seconds; code that waits for its child comes far sooner
 
 
 def isolate_process() -> None:
@@ -32,7 +32,7 @@ def isolate_process() -> None:
 
 
 def check_thread_limit() -> None:
-    """Raises GatewayError if the system gives this process too few threads to start."""
+    """Raise GatewayError if the system gives this process too few threads to start."""
     kernel.limit_free_memory()  # before the first thread: each would have a pool of its own
     if (free := count_free_threads(FEWEST_THREADS)) < FEWEST_THREADS:
         remedy = "end other processes, or raise the limit: ulimit -u 4096, or TasksMax=512 in the unit"
@@ -41,7 +41,7 @@ def check_thread_limit() -> None:
 
 
 def open_descriptor_limit() -> None:
-    """Let this process open as many files as the system lets it. Raises GatewayError if those are too few."""
+    """Raise the limit of open files as far as the system allows. Raises GatewayError if that is too low."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     if most < FEWEST_DESCRIPTORS:
@@ -51,14 +51,14 @@ def open_descriptor_limit() -> None:
 
 
 def describe_readers(uid: int) -> str:
-    """Who can see it all the same when that user runs it; nobody is not worth a word."""
+    """Describe the programs that can read its secrets all the same; an empty text for an ordinary user."""
     if uid != 0:
         return ""
     return "the gateway runs as root: other programs of root can read its secrets, where no sandbox holds them"
 
 
 def read_memory_kb() -> int:
-    """What this process holds in memory now; 0 where the system does not say."""
+    """Return the memory of this process in kB; 0 if the system does not report it."""
     try:
         pages = int((kernel.PROC / "self" / "statm").read_text().split()[1])
     except OSError:
@@ -67,7 +67,7 @@ def read_memory_kb() -> int:
 
 
 def remove_unused_folders(temporary: Path) -> None:
-    """The temporary folders of commands whose keepers were killed and could not remove them; empty ones alone."""
+    """Remove the empty temporary folders of commands whose keepers were killed and could not remove them."""
     for folder in temporary.glob(f"{TEMPORARY_OF_ALL}-{os.geteuid()}/*-*"):
         keeper = folder.name.partition("-")[0]
         if keeper.isdigit() and not kernel.is_live(int(keeper)):
@@ -87,9 +87,9 @@ def _kill_orphans(mark: str) -> int:
 
 
 async def keep_orphans(pause: float = REAP_PAUSE) -> None:
-    """Be the parent of what detaches itself, so that it is known for what it comes from; forget it when it has ended.
+    """Adopt detached processes, so that their origin stays known, and forget them when they have ended.
 
-    A child that has ended and is still there at the next look is one that nobody waits for.
+    A child that has ended and still exists at the next look is one that no code waits for.
     """
     kernel.adopt_orphans()
     before: set[int] = set()

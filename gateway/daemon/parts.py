@@ -23,7 +23,7 @@ PartState: TypeAlias = Literal["starting", "up", "standby", "restarting", "pause
 
 
 class PartStatus(msgspec.Struct, frozen=True):
-    """What `status` shows of a part."""
+    """The line of `status` about a part."""
 
     name: str
     state: PartState
@@ -33,7 +33,7 @@ class PartStatus(msgspec.Struct, frozen=True):
 
 
 class ServeFunction(Protocol):
-    """A function that serves until it is cancelled, and says when it has begun to."""
+    """A function that serves until it is cancelled, and reports when it has started."""
 
     def __call__(self, *, task_status: anyio.abc.TaskStatus[None]) -> Coroutine[Any, Any, None]: ...
 
@@ -46,7 +46,7 @@ def describe_parts(parts: Sequence["Part"], networks: Collection[str], role: Rol
 
 
 class Part(anyio.abc.TaskStatus[None]):
-    """One service and its supervisor, which is told by the service, or by `up`, that it works."""
+    """One service and its supervisor; the service, or `up`, reports that it works."""
 
     def __init__(self, name: str, serve: ServeFunction) -> None:
         self.name = name
@@ -67,21 +67,21 @@ class Part(anyio.abc.TaskStatus[None]):
         self.up()
 
     def stand_by(self, detail: str) -> None:
-        """It does nothing, and that is right."""
+        """Stand by, doing nothing on purpose."""
         self._enter("standby", detail)
         self._first.set()
 
     def leave(self, detail: str) -> None:
-        """It stands by and is never run here: nobody waits for its end."""
+        """Stand by for good: the part never runs here, and its end is not awaited."""
         self.stand_by(detail)
         self._ended.set()
 
     async def wait_first_try(self) -> None:
-        """Until it works, stands by, or has failed once: the start of others does not wait longer."""
+        """Wait until it works, is on standby, or has failed once: other parts start then."""
         await self._first.wait()
 
     async def wait_until_ended(self) -> None:
-        """Of one that was cancelled: until what it could not break off is over."""
+        """Wait until a cancelled part has finished the work that it could not break off."""
         await self._ended.wait()
 
     def stop_restarting(self) -> None:
@@ -98,7 +98,7 @@ class Part(anyio.abc.TaskStatus[None]):
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew, and at once, whatever it is doing."""
+        """Restart at once, whatever it is doing."""
         self._news.set()
         if self._serving is not None:
             self._serving.cancel()
@@ -124,7 +124,7 @@ class Part(anyio.abc.TaskStatus[None]):
             self._ended.set()
 
     async def _wait(self, seconds: float) -> None:
-        """The pause before the next try; somebody may want it sooner, or not before they say so."""
+        """Pause before the next try, until a person resumes the part or asks for an earlier try."""
         while self.is_paused:
             self._enter("paused", "until somebody resumes it")
             self._news = anyio.Event()

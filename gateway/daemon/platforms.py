@@ -94,7 +94,7 @@ class PlatformPart:
                 self.presence.down(PAUSED_REASON)
 
     def leave(self) -> None:
-        """It is for other nodes alone."""
+        """Leave the network to other nodes."""
         self.part.leave(NOT_HERE)
         self._rest(NOT_HERE)
 
@@ -102,7 +102,7 @@ class PlatformPart:
         self.presence.rest(reason)
 
     async def _load(self) -> None:
-        """Libraries take seconds to load: who stands by has them. What is wrong with them is said when they serve."""
+        """Load the library in advance, while standing by, since it is slow. Errors are reported when it serves."""
         if not self._place.origin:
             with suppress(ImportError):
                 await run_in_thread(load_part, self._place, "adapter")
@@ -113,7 +113,7 @@ class PlatformPart:
         await adapter.serve(self.presence)
 
     async def _serve_foreign(self) -> None:
-        """Somebody else's code, which is told from the gateway's when it goes wrong, and may not end it.
+        """Serve with foreign code, whose errors are kept apart from the gateway's, and may not end it.
 
         Raises:
             AdapterError: it cannot go on; with the place where it went wrong.
@@ -131,25 +131,25 @@ class PlatformPart:
             tasks.cancel_scope.cancel()
 
     async def _tell_silence(self) -> None:
-        """Whoever waits for it reads why."""
+        """Report a network that has not come up in time, with the reason."""
         await anyio.sleep(SILENCE_SECONDS)
         if not self.presence.facts.up:
             self.presence.down(SILENT.format(seconds=SILENCE_SECONDS, origin=self._place.origin))
 
 
 def build_platforms(configuration: Configuration, context: AdapterContext, nodes: Nodes) -> list[PlatformPart]:
-    """The networks that are served, each on one of the nodes."""
+    """Build the parts of the networks, each of which one node serves."""
     enabled, places = list_enabled(configuration.settings.platforms), configuration.schema.places
     return [PlatformPart(one, context, places[one.platform], nodes) for one in enabled]
 
 
 def list_enabled(platforms: AllPlatformSettings) -> list[PlatformAccount]:
-    """The bots that are switched on."""
+    """List the bots that are switched on."""
     return [one for one in list_accounts(platforms) if not why_not_served(one.settings)]
 
 
 def why_not_served(network: PlatformSettings) -> str:
-    """Why a network is not served; empty: it is."""
+    """Return why a network is not served, or an empty text."""
     if network.why_unusable:
         return network.why_unusable
     if network.enabled is False:
@@ -159,12 +159,12 @@ def why_not_served(network: PlatformSettings) -> str:
 
 
 def list_links(platforms: Sequence[PlatformPart]) -> list[tuple[str, str]]:
-    """The networks that were reached since the start, and how somebody who has a code comes in there."""
+    """List the networks that were reached since the start, with the instructions for people who have a code."""
     return [(one.name, one.presence.way_in) for one in platforms if one.presence.way_in]
 
 
 def find_platform(platforms: Sequence[PlatformPart], name: str) -> PlatformPart:
-    """Raises AdapterError: there is none of this name."""
+    """Return the network with this name. Raises AdapterError if it was not found."""
     network = next((one for one in platforms if one.name == name), None)
     if network is None:
         there = ", ".join(one.name for one in platforms)
@@ -175,10 +175,10 @@ def find_platform(platforms: Sequence[PlatformPart], name: str) -> PlatformPart:
 
 
 def steer_platform(platforms: Sequence[PlatformPart], verb: str, name: str) -> str:
-    """Pause, resume or restart one network, and no other; what was done, in words.
+    """Pause, resume or restart one network, and no other; returns the result in words.
 
     Raises:
-        AdapterError: there is no such network, or nothing of that kind can be done with it.
+        AdapterError: the network was not found, or the verb does not apply to it.
     """
     network = find_platform(platforms, name)
     match verb:

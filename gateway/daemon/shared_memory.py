@@ -1,9 +1,9 @@
-"""What people had the agent remember: in the journal, for all gateways that share it, and as files in each home.
+"""The memory of people's notes: in the journal, for all gateways that share it, and as files in each home.
 
-A note is remembered once the journal has it. Each gateway writes what comes there into files of its own, where hooks
-find it too; up to where it has done so stands beside them. The journal and the files name nobody: only a digest of who
-it is. Files that are older than this go along at the first start, and so does what a home has that comes to a journal
-for the first time; but not what somebody had forgotten there.
+A note is remembered once the journal has it. Each gateway copies new notes into files of its own, where hooks find them
+too; a cursor beside them marks the last copied record. The journal and the files name no person: only a digest of the
+owner. Files that are older than this are copied to the journal at the first start, and so are the files of a home that
+joins a journal; notes that their owner had forgotten there are left out.
 """
 
 import uuid
@@ -27,7 +27,7 @@ FORGOTTEN_RETENTION = 365 * records.DAY  # for so long a gateway may be away, an
 
 
 class MemoryCursor(msgspec.Struct, frozen=True):
-    """Up to which record of which journal the files have everything."""
+    """The last record of a journal that the files include."""
 
     journal: str = ""
     seq: int = 0
@@ -47,7 +47,7 @@ class SharedMemory:
         self._lock = anyio.Lock()
 
     async def remember(self, owner: str, text: str) -> None:
-        """Raises EngineError: it cannot be written."""
+        """Remember a text. Raises EngineError if it cannot be written."""
         digest = digest_of_owner(owner)
         async with self._lock:
             await self._name_journal()
@@ -56,11 +56,11 @@ class SharedMemory:
             await self._files.add(digest, text)
 
     async def recall(self, owner: str, query: str) -> Sequence[str]:
-        """The texts that share a word with the query, the closest first; without a query the newest first."""
+        """Return the texts that share a word with the query, the closest first; without a query the newest first."""
         return await self._files.recall(owner, query)
 
     async def forget(self, owner: str) -> int:
-        """Nothing is remembered for them any more, by any gateway; returns how many texts that were."""
+        """Forget all texts of a person on every gateway; returns their number."""
         digest = digest_of_owner(owner)
         subject = subjects.note_subject_of(digest)
         async with self._lock:
@@ -75,7 +75,7 @@ class SharedMemory:
         return len(texts)
 
     async def load(self) -> None:
-        """Write into the files what other gateways were told since the last time."""
+        """Copy the notes of other gateways since the last time into the files."""
         async with self._lock:
             reached = await run_in_thread(read_json, self._reached_file, MemoryCursor, MemoryCursor())
             _, journal = await records.read_last(self._engine, subjects.MEMORY_SUBJECT, records.MemoryJournal)
@@ -97,7 +97,7 @@ class SharedMemory:
                 await self._apply(record.seq, records.decode(record.data))
 
     async def take_along(self) -> None:
-        """What this home remembers, and a journal to which it comes for the first time does not."""
+        """Copy this home's notes to a journal that it joins."""
         async with self._lock:
             if self._reached.journal:
                 return
@@ -110,7 +110,7 @@ class SharedMemory:
                     forgotten.add(kept.memory)
             own = {digest: await self._files.read(digest) for digest in await self._files.list_digests()}
             if not own and not there:
-                return  # nothing is written as long as there is nothing
+                return  # an empty memory needs no record
             await self._name_journal()
             for digest in forgotten & own.keys():
                 await self._files.remove(digest)

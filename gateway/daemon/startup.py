@@ -73,7 +73,7 @@ from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
 
-OUTBOX_DRAIN_SECONDS = 3.0  # for what is owed, after the turns have had their time
+OUTBOX_DRAIN_SECONDS = 3.0  # for pending replies, after the turns have had their time
 REACH = 30.0  # seconds in which somebody must have been asked for an approval
 
 BuildVerbs: TypeAlias = Callable[[FindPart], Mapping[str, VerbAnswer]]
@@ -89,10 +89,10 @@ async def open_gateway(
     caller_check: BuildCallerCheck | None = None,
     report_waiting: ReportWaiting | None = None,
 ) -> AsyncIterator[Gateway]:
-    """A gateway that serves while inside; on the way out it lets end what it has begun, within the stop's limit.
+    """Open a gateway that serves while inside; at the end its running work may finish, within the stop's limit.
 
-    `caller_check` makes what says whom the control socket answers; in a test's own process everybody is our child.
-    `report_waiting` hears what it waits for before it begins.
+    `caller_check` makes the check of callers on the control socket; in a test's own process every caller is our child.
+    `report_waiting` receives the reasons of a delayed start.
     """
     async with (
         open_journal(home, configuration, report_waiting) as engine,
@@ -110,7 +110,7 @@ async def open_gateway_on(
     build_verbs: BuildVerbs,
     caller_check: BuildCallerCheck | None = None,
 ) -> AsyncIterator[Gateway]:
-    """The same on a journal that is open."""
+    """Open a gateway on a journal that is open."""
     create_hermes_folders(home)
     current = CurrentConfiguration(configuration)
     TOOL_SERVERS.set(lambda: current.settings.mcp_servers)  # before anything begins: whatever does takes it along
@@ -160,7 +160,7 @@ async def open_gateway_on(
 
 
 def bind_reload(bind: BindGroups, reloader: ConfigurationReloader) -> ReloadConfiguration:
-    """Reading the configuration of this gateway again."""
+    """Return the function that reads the configuration of this gateway again."""
     return partial(bind(reloader.reload), bind(apply_configuration), bind(format_status_line))
 
 
@@ -194,7 +194,7 @@ async def load_tool_servers(base: Base, run: Run, hooks: Hooks, work: Work) -> N
 async def run_hooks(
     base: Base, presence: NodePresence, storage: Storage, people: People, hooks: Hooks, work: Work, turns: Turns
 ) -> AsyncIterator[None]:
-    """The hooks of folders run while inside."""
+    """Run the hooks of folders while inside."""
     folder_hooks, find = hooks.folder_hooks, partial(reload_places, base, hooks)
     grants = PluginGrants(
         turns.hook_requests,
@@ -241,7 +241,7 @@ async def stop_turns(base: Base, run: Run, turns: Turns) -> None:
 
 
 async def wait_for_parts(base: Base, run: Run) -> None:
-    """Of what was begun at the very end, such as a call that sends, hooks are told too, so they end after it."""
+    """Wait for the parts: they end after the last events of the stop, such as those of a call that sends."""
     with anyio.move_on_after(base.shutdown.limit):
         for part in run.parts:
             await part.wait_until_ended()
@@ -278,7 +278,7 @@ async def put_received_files(files: SharedFiles, home: Home) -> None:
 
 
 def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
-    """The copies of the journal in memory that follow it."""
+    """Yield the copies of the journal in memory that follow it."""
     people, folder_hooks = gateway.people, gateway.hooks.folder_hooks
     yield from (people.access.pairings.last, people.chats.kept, people.keys.last, people.logins.last)
     if folder_hooks.shared_switches:
@@ -290,7 +290,7 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
 
 
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
-    """What runs beside the chat networks, in the order of the start; what the node's roles leave out is not there."""
+    """Yield the parts beside the chat networks, in the order of the start, as far as the node's roles include them."""
     base, people, storage, turns = gateway.base, gateway.people, gateway.storage, gateway.turns
     approvers = turns.context.places.find_approvers(REACH)
     nodes, hooks, networks = gateway.presence.nodes, gateway.hooks, gateway.networks

@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 async def write_verb(activity: Activity, verb: Verb, params: Any, said: Any) -> None:
-    """Record that it was answered."""
+    """Record an answered call of a verb, as far as its row says so."""
     if verb.on is None or (verb.kind == "often" and CALLER.get(OWNER).place == HOOK_PLACE):
         return
     fields = {name: getattr(params, name) for name in dir(params) if not name.startswith("_")}

@@ -67,7 +67,7 @@ class StoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HookRequests:
-    """Serves the requests of all hooks. The manifest has decided before which requests a hook may make."""
+    """Serves the requests of all hooks; the grants of a hook's manifest were checked before."""
 
     def __init__(self, context: DispatcherContext, lanes: Lanes) -> None:
         self._context = context

@@ -18,8 +18,9 @@ from gateway.threads import run_in_thread
 
 
 class TurnChat(msgspec.Struct, eq=False):
-    """Sends texts for a turn: each is part of the turn's step in the journal, and sent once, however often the turn
-    runs.
+    """Sends texts for a turn.
+
+    Each is part of the turn's step in the journal, and sent once, however often the turn runs.
     """
 
     turn: LaneTurn

@@ -35,7 +35,7 @@ FindEnd: TypeAlias = Callable[[ResultT], MessageState]
 
 
 class TurnSign(msgspec.Struct, frozen=True):
-    """A sign; `state` is that of the turn's messages, the last of which is `message_id`."""
+    """The sign of a turn; `state` is that of the turn's messages, the last of which is `message_id`."""
 
     turn_id: str
     address: Address

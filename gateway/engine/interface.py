@@ -195,7 +195,7 @@ class FileStore(Protocol):
     def is_shared(self) -> bool:
         """True if other gateways can read these files.
 
-        If they cannot, there is no need to move data out of local files.
+        If they cannot, data need not be moved out of local files.
         """
 
     async def put(self, key: str, file: BinaryIO, ttl: float) -> None:
@@ -275,7 +275,7 @@ class Engine(Protocol):
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         """Remove the records that match, after `after` and up to and including `upto`, and return how many they were.
 
-        Sequences never return. If servers keep the journal, a record that was given back with `nak` and has not come
+        Sequences never return. If servers keep the journal, a record that was returned with `nak` and has not come
         again may come only after `ack_wait`.
 
         The oldest records go first; a crash in the middle leaves the rest. Message ids go with their records.
@@ -339,16 +339,13 @@ class Engine(Protocol):
         """Answer requests on a subject until the returned function is called; only one server per subject at a time."""
 
     async def tail(self, *patterns: str) -> Tail:
-        """Listen to live records, appended (with their sequence) and published (sequence 0); a slow reader loses the
-        oldest.
-        """
+        """Listen to live records, appended (with their sequence) and published (0); a slow reader loses the oldest."""
 
     async def health(self) -> EngineHealth:
         """Return the journal's health. This works even if the disk has failed."""
 
     def failure(self) -> str:
-        """Describe a failure that does not pass without help (damage, a missing disk); "" if the journal can be
-        written.
+        """Describe a failure that needs help (damage, a missing disk); "" if the journal can be written.
 
         Do not wait for a record after such a failure. A full disk is not one.
         """

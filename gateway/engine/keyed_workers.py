@@ -128,7 +128,7 @@ async def refuse_delivery(delivery: Delivery) -> None:
 
 
 def _do_nothing() -> None:
-    """The default of `Wakeup.rest`."""
+    """Do nothing, as the default of `Wakeup.rest`."""
 
 
 class KeyedWorker(Protocol):
@@ -147,7 +147,7 @@ class KeyedWorker(Protocol):
         """
 
     def finish(self) -> None:
-        """End after the current piece of work, or at once if there is none."""
+        """End after the current piece of work, or at once between two."""
 
 
 WorkerT = TypeVar("WorkerT", bound=KeyedWorker)

@@ -118,7 +118,7 @@ class TailIndex:
 
 
 class LiveLease(msgspec.Struct, eq=False):
-    """A lease. The holder of a key is whoever is in the dictionary `leases`."""
+    """A lease. The dictionary `leases` names the holder of each key."""
 
     key: str
     holder: str
@@ -311,7 +311,7 @@ async def _call_handler(subject: str, answer: RequestHandler, data: bytes) -> by
 
 
 class Signal:
-    """Wake all who wait. Take the event first, then look for work, and wait for the event if there is no work.
+    """Wakes all waiting tasks. Take the event first, then look for work, and wait for the event if you find none.
 
     `notify` sets the event and puts a new one in its place. So a notice between the look and the wait wakes the sleeper
     at once, and no event is ever cleared.

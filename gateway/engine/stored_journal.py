@@ -95,7 +95,7 @@ async def check_same(source: AsyncIterator[StoredRecord], target: AsyncIterator[
 
 
 def _is_kept(record: StoredRecord) -> bool:
-    """True if the record never expires."""
+    """Return True if the record never expires."""
     return record.until is None
 
 

@@ -1,11 +1,11 @@
-"""Where the files of a conversation lie: what people sent, and what the agent keeps there for them.
+"""The folders of conversations: files that people sent, and files that the agent keeps for them.
 
 A direct chat has the folder of its person, `files/PLATFORM/ID`; a chat of several, or a thread of it, has one of its
-own, `files/PLATFORM/chat.ID` and `files/PLATFORM/chat.ID.THREAD`. Ids come from the networks, and are written so that
-none leads elsewhere and no two are one: letters, digits, `-` and `_` stand for themselves, all else for its number, and
-a dot is ours alone.
+own, `files/PLATFORM/chat.ID` and `files/PLATFORM/chat.ID.THREAD`. Ids come from the networks, and are escaped so that
+none leads elsewhere and no two are equal: letters, digits, `-` and `_` stay, any other character becomes its number,
+and a dot is ours alone.
 
-It knows nothing else of the gateway: workers import it too.
+The module knows nothing else of the gateway: workers import it too.
 """
 
 import errno
@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 LONGEST_NAME = 100
 EMPTY_ID = "%"  # no other id is written so
-UNCLAIMED = ".unclaimed"  # what came in before there were such folders, and nobody knows by whom
+UNCLAIMED = ".unclaimed"  # files from before such folders existed, whose senders are unknown
 # A file that came in, as we call it, and what was made of it for a model. So these are known from what the agent wrote
 # beside them, which does not go by itself.
 RECEIVED_NAME: Final = re.compile(r"[0-9a-f]{24}(-[0-9]{1,2})?(\.[a-z0-9]{1,8})?")
@@ -43,7 +43,7 @@ OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a name
 
 
 def find_file_folder(files: Path, platform: str, user_id: str, *, chat_type: str, chat_id: str, thread_id: str) -> Path:
-    """The folder of the conversation that somebody has there; it need not be there."""
+    """Return the folder of a person's conversation in this chat, which need not exist."""
     if chat_type == "dm":
         return files / f"{escape_id(platform)}/{escape_id(user_id)}"
     place = [chat_id, *([thread_id] if thread_id else [])]
@@ -52,7 +52,7 @@ def find_file_folder(files: Path, platform: str, user_id: str, *, chat_type: str
 
 @lru_cache(1024)
 def escape_id(written: str) -> str:
-    """An id as the name of a folder."""
+    """Escape an id as the name of a folder."""
     name = quote(written, safe="", errors="surrogatepass").replace(".", "%2E").replace("~", "%7E")
     if len(name) > LONGEST_NAME:
         return f"{name[:LONGEST_NAME]}.{hashlib.sha256(name.encode()).hexdigest()}"
@@ -60,29 +60,29 @@ def escape_id(written: str) -> str:
 
 
 def find_shown_path(received: Path, number: int) -> Path:
-    """Where a picture lies that was made of a file that came in: of it, or of its page of this number."""
+    """Return the path of a picture that was made of a received file, or of its page of this number."""
     return received.with_name(f"{received.stem}-{number}.jpg")
 
 
 def list_shown_files(received: Path) -> list[Path]:
-    """All of these that there are."""
+    """List all pictures that were made of a received file."""
     return list(received.parent.glob(f"{received.stem}-*.jpg")) if RECEIVED_NAME.fullmatch(received.name) else []
 
 
 def open_received_file(path: Path) -> BinaryIO:
-    """A file that came in. Its folder is where our own configuration says, perhaps by a link; the file itself is none.
+    """Open a received file. Its folder may be reached by a link of our own configuration; the file itself is no link.
 
     Raises:
-        OSError: it is not to be had.
+        OSError: it cannot be opened.
     """
     return open_plain_file(path.parent.resolve() / path.name)
 
 
 def open_plain_file(path: Path) -> BufferedReader:
-    """A plain file, reached from the root of all folders without following a link.
+    """Open a plain file, reached from the root of all folders without following a link.
 
     Raises:
-        OSError: it is not to be had.
+        OSError: it cannot be opened.
     """
     folder = os.open(path.anchor or "/", OPEN_FOLDER)
     try:
@@ -126,14 +126,14 @@ def read_whole(file: BinaryIO, largest: int) -> bytes:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """The whole file or none of it, for the owner's eyes."""
+    """Write the whole file or none of it, readable by the owner alone."""
     with open_new_file(path) as file:
         file.write(data)
         put_in_place(file, path)
 
 
 def open_new_file(path: Path) -> BinaryIO:
-    """A new file, which is put in place when it is whole."""
+    """Open a new file, which is put in place when it is whole."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     beside = find_new_path(path)
     beside.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 """Lines of an answer that name a file to go with it, as agents for Hermes write them: `MEDIA:/path/of/chart.png`.
 
-Such a line is by itself, in no block of code; it may be a path, a quoted one, or a `file:` address. A sentence that
-begins so names none. The line is for the gateway, so it goes from what people read: from the answer as a whole, and
-from the pieces of one that is being written.
+The line has nothing else, and is in no block of code; it may hold a path, a quoted one, or a `file:` address. A
+sentence that begins alike names no file. The line is for the gateway, so people do not see it: it is removed from the
+whole answer, and from its stream.
 """
 
 import re
@@ -15,7 +15,7 @@ BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def split_file_lines(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text without those lines, and what they name, each once. A text without any stays as it is."""
+    """Return the text without those lines, and the files that they name, each once. Other texts stay as they are."""
     if MARK not in text:
         return text, ()
     left: list[str] = []
@@ -34,14 +34,14 @@ def split_file_lines(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def read_file_line(line: str) -> str:
-    """What the line names; nothing where it is no such line."""
+    """Return the file that the line names, or an empty text."""
     line = line.strip().strip(QUOTES)
     name = line.removeprefix(MARK).strip().strip(QUOTES) if line.startswith(MARK) else ""
     return name if PATH.match(name) else ""
 
 
 class FileLineFilter:
-    """Passes on a text that comes in pieces, and keeps back what is, or may become, such a line."""
+    """Passes on a text that comes in pieces, and keeps back any line that names a file, or may become one."""
 
     def __init__(self) -> None:
         self._line = ""  # as far as it has come
@@ -49,7 +49,7 @@ class FileLineFilter:
         self._is_code = False
 
     def feed(self, piece: str) -> str:
-        """What of the text can be shown now."""
+        """Return the part of the text that can be shown now."""
         passed = []
         *whole, rest = piece.split("\n")
         for end in whole:

@@ -50,8 +50,7 @@ def is_same_person_continuing(first: Message, second: Message) -> bool:
 
 
 def interrupt_on_text(message: Message) -> bool:
-    """Return True for a text, which ends the running turn, and for an edit, which does so if the turn answers its
-    message.
+    """Return True for a text, which ends the running turn, and for an edit of a message that the turn answers.
 
     Commands wait for the turn; urgent ones never come here. A message that is due later ends no turn.
     """

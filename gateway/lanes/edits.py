@@ -50,7 +50,7 @@ def fold_edits(found: Sequence[tuple[int, Message]]) -> list[PendingMessage]:
 def _put_edit(said: Message, edit: Message) -> Message:
     """Apply an edit.
 
-    Of an album it contains only the file that it changes; transcribed words stay those of the first.
+    An edit of an album contains only the file that it changes; transcribed words stay those of the first.
     """
     is_whole = len(edit.attachments) >= len(said.attachments) and not said.has_audio
     files = edit.attachments if is_whole else said.attachments

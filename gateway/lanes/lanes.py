@@ -116,9 +116,9 @@ class Lanes:
         return await self._context.engine.depth(CONSUMER)
 
     async def is_full(self) -> bool:
-        """Return True if so much waits that the networks should keep further messages.
+        """Return True if so many messages wait that the networks should keep further ones.
 
-        The journal is asked only if the last known count and the messages since then reach the limit.
+        The journal is read only if the last known count and the messages since then reach the limit.
         """
         if self._most_waiting > self._context.settings.backlog:
             self._most_waiting = await self.depth()
@@ -233,10 +233,9 @@ class Lanes:
             self._ended.set()
 
     async def drain(self, limit: float) -> bool:
-        """Start nothing new, let running turns end, and stop `run`; return False if some did not end within `limit`
-        seconds.
+        """Start no new turn, let running turns end, and stop `run`; return False if some exceed `limit` seconds.
 
-        Those are back in the journal when this returns.
+        These are back in the journal when this returns.
         """
         with anyio.move_on_after(limit) as timer:
             await self._workers.close()
@@ -288,7 +287,7 @@ async def open_turns_consumer(engine: Engine, ack_wait: float = ACK_WAIT) -> Con
 async def list_open_sessions(engine: Engine) -> list[str]:
     """List the sessions that have work or wait for an answer, on any node: each has a doorbell.
 
-    Those that have waited longest come first.
+    The sessions that have waited longest come first.
     """
     found, after = dict[str, None](), 0
     while page := await engine.list_owed(CONSUMER, math.inf, after, records.PAGE):

@@ -44,9 +44,7 @@ class Peers:
         return bool(turn.by) and turn.by != self._node and await self._is_alive(turn.by)
 
     async def find_pause(self, turn: OpenTurn, key: str) -> float:
-        """Return how long to leave the turn to the node that runs it, and have that node look for messages; 0 if none
-        does.
-        """
+        """Return how long to leave the turn to the node that runs it, and have it look for messages; 0: none does."""
         if not await self.run(turn):
             return 0.0
         has_it = await self.ask(turn.by, key, "look")

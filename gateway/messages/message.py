@@ -198,7 +198,7 @@ class Reply:
 
     @property
     def is_empty(self) -> bool:
-        """True if there is nothing to send: its delivery then removes what the chat displayed while it was made."""
+        """True if the message has no content: its delivery then removes what the chat displayed while it was made."""
         return not (self.text or self.attachments or self.buttons or self.literals)
 
 

@@ -31,8 +31,7 @@ class MessageName(msgspec.Struct, frozen=True):
 
 
 class MessagePiece(msgspec.Struct, frozen=True, kw_only=True):
-    """The words of one message: `spans` (begin, end) of entry number `entry` of its turn; without spans the whole
-    entry.
+    """The words of one message: `spans` (begin, end) of entry number `entry` of its turn, or else the whole entry.
 
     `has_files`: files came with it, of which the entry may contain pictures. `entry` can be `NOWHERE`.
     """

@@ -16,7 +16,7 @@ MessageIds: TypeAlias = tuple[tuple[str, ...], ...]
 
 
 class LiveCapability(msgspec.Struct, frozen=True):
-    """What a chat can display of a growing reply.
+    """The ways in which a chat can display a growing reply.
 
     `can_grow`: a sent message can become longer; without this nothing is displayed. `can_draft`: an unfinished part can
     also be a draft, which is no message and disappears on its own.
@@ -30,8 +30,8 @@ class Transport(Protocol):
     """A network's sending end. It raises `AdapterError` on failure: permanent, or with the network's own `retry_after`.
 
     `doubt` is the policy for a part that may or may not have arrived, because the process died in the call: send it
-    again, drop it, send it again under the same nonce (which the network recognizes), or look for it. If no one could
-    notice a second call, there is no doubt (`none`), and no `SendIntent` before the call.
+    again, drop it, send it again under the same nonce (which the network recognizes), or look for it. If a second call
+    would go unnoticed, the policy is `none`, without a `SendIntent` before the call.
     """
 
     @property

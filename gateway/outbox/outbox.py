@@ -143,10 +143,10 @@ class Outbox:
         return {platform: await sender.depth() for platform, sender in list(self.platforms.items())}
 
     async def drain(self, limit: float) -> bool:
-        """Waits until all is sent that can be sent now, at most `limit` seconds; false where that was too short."""
+        """Wait until all replies are sent that can be sent now; False if `limit` seconds were too short."""
         with anyio.move_on_after(limit) as timer:
             for sender in list(self.platforms.values()):
-                # The journal tells nobody that a consumer has become empty, so one looks.
+                # The journal does not report that a consumer has become empty, so this polls.
                 while await sender.depth() > sender.pausing:  # noqa: ASYNC110
                     await anyio.sleep(DRAIN_POLL_SECONDS)
         return not timer.cancelled_caught

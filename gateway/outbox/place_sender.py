@@ -259,9 +259,7 @@ class ReplyDelivery:
         return await transport.send(reply, part, nonce)
 
     async def _complete(self, reply: Reply, part: int, shown: StreamedParts) -> bool:
-        """Turn what the stream displayed into the reply; return False if it was deleted meanwhile, so that it must be
-        sent.
-        """
+        """Turn the displayed stream into the reply; return False if it was deleted meanwhile, and must be sent."""
         transport, ids = self._platform.transport, shown.ids[part]
         try:
             if part == len(shown.ids) - 1:

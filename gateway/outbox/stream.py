@@ -234,8 +234,9 @@ async def write_shown_part(engine: Engine, place: str, kept: records.SendIntent 
 
 
 async def is_reply_owed(engine: Engine, reply: Reply, claimed: int) -> bool:
-    """Return True if a reply of this id was appended after the claim; an ill journal counts as yes: nothing is
-    displayed.
+    """Return True if a reply of this id was appended after the claim.
+
+    An ill journal counts as yes: nothing is displayed.
     """
     pattern = subjects.reply_pattern_of_place(subjects.place_of(reply.address))
     try:

@@ -132,7 +132,7 @@ class ServerDisconnection:
         return self._since is not None and time.monotonic() - self._since > LASTING_SECONDS
 
     def describe(self) -> str:
-        """Describe the outage; "" if there is none."""
+        """Describe the outage; "" without one."""
         if self._since is None:
             return ""
         gone = f"the NATS server at {self._url} is gone since {time.monotonic() - self._since:.0f} s"

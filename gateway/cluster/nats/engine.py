@@ -163,7 +163,7 @@ class NatsEngine:
         self._running = [asyncio.create_task(part.run()) for part in (self._live, self._removals)]
 
     async def read_mark(self) -> str:
-        """Return the mark of a migration; "" if there is none."""
+        """Return the mark of a migration; "" without one."""
         return (await open_streams(self._connection, self._names, self._window)).mark
 
     async def check_mark(self) -> None:

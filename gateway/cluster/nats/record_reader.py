@@ -141,7 +141,7 @@ class RecordReader:
 
     async def read_page(self, where: str, after: int, limit: int) -> "RecordPage":
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
-        patience = SILENCE  # one of several servers may hang: then another is asked
+        patience = SILENCE  # one of several servers may hang: then ask another
         while True:
             page = RecordPage(self.names)
             inbox = self._connection.open_inbox(page)

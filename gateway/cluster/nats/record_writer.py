@@ -147,9 +147,7 @@ class RecordWriter:
             await asyncio.sleep(attempts.pause())
 
     async def check_ids(self, puts: Sequence[NewRecord]) -> None:
-        """Check ids that the server ignores: if a put names its expected last sequence, the server does not check the
-        id.
-        """
+        """Check the ids of puts that name their expected last sequence: the server ignores these ids."""
         ids = [put.msg_id for put in puts if put.msg_id is not None]
         if len(set(ids)) < len(ids):
             raise Duplicate(f"one of {ids} is twice in one append")

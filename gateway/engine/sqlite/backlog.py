@@ -198,7 +198,7 @@ class Backlog:
             tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ? AND floor < ?", (reached, name, reached))
 
     def count_depths(self, tx: Transaction) -> None:
-        """Count the depths that were asked for. Runs before the commit, after all other work."""
+        """Count the depths that callers wait for. Runs before the commit, after all other work."""
         for name in tx.depths_wanted & self.positions.keys():
             position = self.positions[name]
             (out,) = tx.db.execute("SELECT count(*) FROM pending WHERE consumer = ?", (name,)).fetchone()

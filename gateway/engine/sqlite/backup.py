@@ -85,8 +85,9 @@ def count_bytes(journal: Path) -> Counter[str]:
 
 
 def read_last_in(journal: Path, subject: str) -> Record | None:
-    """Return the last record of a subject, even if a gateway has the journal open; None if record or journal is
-    missing.
+    """Return the last record of a subject, even if a gateway has the journal open.
+
+    None if the record or the journal is missing.
 
     Raises:
         EngineError: the journal is damaged, or it is not one of ours.

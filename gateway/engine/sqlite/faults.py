@@ -87,7 +87,7 @@ class JournalFiles:
                 self._file, self._size = facts, max(self._size, facts.st_size)
 
     def unsettle(self) -> None:
-        """Expect the file to shrink with any commit from now on, because space is given back to the disk."""
+        """Expect the file to shrink with any commit from now on, because free space returns to the disk."""
         self._is_settled, self._size = False, 0
 
     def settle(self) -> None:

@@ -127,8 +127,9 @@ def find_unused_path(name: str) -> Path:
 
 
 def _set_aside_orphan(path: Path) -> None:
-    """Set aside a write-ahead log whose journal is missing or empty: SQLite would delete it, with the only copy of its
-    records.
+    """Set aside a write-ahead log whose journal is missing or empty.
+
+    SQLite would delete it, with the only copy of its records.
     """
     wal = Path(f"{path}-wal")
     if wal.exists() and wal.stat().st_size:

@@ -34,8 +34,9 @@ class SubjectMemory:
                 self.open[subject] = (*self.open[subject], seq)
 
     def note_settled(self, subject: str, upto: int) -> None:
-        """Note that all records up to `upto` have a limit; the later ones are known only if all were known, or none
-        follows.
+        """Note that all records up to `upto` have a limit.
+
+        The later ones are known only if all were known, or none follows.
         """
         before, is_all = self.open.get(subject), upto in (self.last.get(subject), MAX_SEQ)
         self.forget_records(subject)
