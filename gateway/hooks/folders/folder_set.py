@@ -1,4 +1,26 @@
-"""Which hooks there are: a folder is looked at when it is touched, and what follows from that is done."""
+"""The set of hooks in folders: each folder is looked at when it is touched, and the hook follows its newest state.
+
+    the start             FolderWatcher       a decision, a tool that has ended      a reload, `hooks reload`
+        │                     │ folders               │ names                             │ sources, or a name
+        │                     └──► touch(names) ◄─────┘                                   │
+        │                              │ each name once                                   │
+        │                              ▼                                                  │
+        │                  _refresh_touched: removed ones first                           │
+        ▼                              ▼                                                  │
+    check_first(version)         refresh(name) ◄──────────────────────────────────────────┘
+        │                              │
+        │  manifest, or all        SourceSet.check(name)
+        │                              │  find     in the sources; a later source takes precedence
+        │                              │  inspect  manifest, code and digest, from the cache if nothing changed
+        │                              │  judge    may it run here: trust, switches, requirements, kept guards
+        │                              │
+        │                              ├── None: the hook is gone, so it is ended and forgotten
+        ▼                              ▼
+    FolderHook.take(version): subscribe, then start, restart or stop the hook as its version says
+
+A look that fails for want of a descriptor is made again (`_look_until_done`). A guard that a tool may have changed or
+removed waits for a person: `KeptHooks` knows the guards that the gateway has seen, and `_judge` compares them.
+"""
 
 import logging
 import os
