@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from gateway.testing.live_gateway import GatewayParts
+
 ROOT = Path(__file__).parent.parent
 MOST_FIELDS = 15
 OTHER_SHAPES = "gateway/hermes/shim/"  # another program's
@@ -160,3 +162,10 @@ def test_all_groups_are_for_the_start_alone() -> None:
         if isinstance(node, ast.arg) and node.annotation and ast.unparse(node.annotation).strip("\"'") == "Gateway"
     }
     assert takers == {"gateway/daemon/startup.py", "gateway/testing/live_gateway.py"}
+
+
+def test_tests_read_ten_parts_by_name() -> None:
+    """All else they find in its group, where the types of the parts are known."""
+    named = [name for name, part in vars(GatewayParts).items() if isinstance(part, property)]
+    assert len(named) == 10
+    assert not hasattr(GatewayParts, "__getattr__")

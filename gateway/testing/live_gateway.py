@@ -15,22 +15,18 @@ from gateway.access.access_control import AccessControl
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.adapters.verbs import SayRequest
 from gateway.config.home import Home
-from gateway.config.loading import Configuration, load_configuration
+from gateway.config.loading import load_configuration
 from gateway.config.settings import Settings
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.groups.process import OwnPort
-from gateway.daemon.notices import list_all_notices
 from gateway.daemon.platforms import PlatformPart
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway
-from gateway.daemon.status import StatusReport
-from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.engine.interface import Engine
 from gateway.errors import GatewayError
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.lanes.lanes import Lanes
 from gateway.outbox.outbox import Outbox
 from gateway.sessions.repository import SessionRepository
 from gateway.testing.gateway_process import GatewayProcess
@@ -73,47 +69,50 @@ class RecordingHook:
 
 
 class GatewayParts:
-    """A gateway by its groups and parts, for tests: `parts.sessions`, `parts.bind`."""
-
-    registry: HookRegistry
-    engine: Engine
-    platforms: list[PlatformPart]
-    outbox: Outbox
-    access: AccessControl
-    sessions: SessionRepository
-    folder_hooks: FolderHooks
-    dispatcher: Dispatcher
-    lanes: Lanes
+    """The parts of a gateway that tests read by name; all others are in its groups: `parts.groups.storage.search`."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self.groups, self.find = gateway, gateway.find
+        self.groups = gateway
 
     @property
     def home(self) -> Home:
         return self.groups.base.home
 
     @property
-    def web(self) -> OwnPort | None:
-        return self.groups.run.web
+    def engine(self) -> Engine:
+        return self.groups.base.engine
+
+    @property
+    def registry(self) -> HookRegistry:
+        return self.groups.base.registry
 
     @property
     def settings(self) -> Settings:
         return self.groups.base.settings
 
     @property
-    def configuration(self) -> Configuration:
-        return self.groups.base.current.configuration
+    def web(self) -> OwnPort | None:
+        return self.groups.run.web
 
     @property
-    def status(self) -> StatusReport:
-        return StatusReport(self.groups.bind)
+    def sessions(self) -> SessionRepository:
+        return self.groups.storage.sessions
 
-    def notices(self) -> list[str]:
-        """List the notices of `status`."""
-        return self.groups.bind(list_all_notices)()
+    @property
+    def access(self) -> AccessControl:
+        return self.groups.people.access
 
-    def __getattr__(self, name: str) -> Any:
-        return self.find(name)
+    @property
+    def folder_hooks(self) -> FolderHooks:
+        return self.groups.hooks.folder_hooks
+
+    @property
+    def outbox(self) -> Outbox:
+        return self.groups.turns.outbox
+
+    @property
+    def platforms(self) -> list[PlatformPart]:
+        return self.groups.networks.platforms
 
 
 class LiveGateway:
@@ -125,7 +124,7 @@ class LiveGateway:
 
     async def say(self, text: str, session: str = "main") -> dict[str, Any]:
         """Say something on the terminal: how it was answered (`reply`, `status`, `turn_id`, `error`)."""
-        result = await self.gateway.terminal.say(SayRequest(text, session), _ignore_notification)
+        result = await self.gateway.groups.turns.terminal.say(SayRequest(text, session), _ignore_notification)
         return dict(msgspec.to_builtins(result))
 
 
@@ -138,7 +137,7 @@ async def gateway_in(
 ) -> AsyncIterator[LiveGateway]:
     """A gateway in the home `root`, inside this process, while inside the block.
 
-    `turns` are the model's, as in a script file (without them it is the demo); `settings` is YAML that stands beside;
+    `turns` are the model's, as in a script file (without them it is the demo); `settings` is more YAML;
     `hooks` are folders by name.
     """
     files = GatewayProcess(root)

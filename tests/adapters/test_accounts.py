@@ -13,6 +13,7 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.loading import load_configuration, read_configuration
 from gateway.config.platform_settings import list_accounts
 from gateway.daemon.platforms import steer_platform
+from gateway.daemon.status import StatusReport
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed, variables_of
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
@@ -45,7 +46,7 @@ async def test_a_bot_with_a_name_is_called_by_it(work: House) -> None:
     assert received["session_key"] == f"agent:main:{name}:dm:{shown_chat(work)}"
     (sent,) = await work.hears("message:sent")
     assert (sent["account"], sent["message_ids"]) == ("work", [shown.id])
-    status = await work.gateway.status.build()
+    status = await StatusReport(work.gateway.groups.bind).build()
     assert status["platforms"][name]["up"]
     assert wire.network in status["platforms_off"]
 
@@ -73,9 +74,9 @@ async def test_what_is_sent_to_a_bot_by_its_name_goes_out_by_it(work: House) -> 
     await work.shows("It is 42.")
     chat = shown_chat(work)
     for number, to in enumerate((f"{work.name}:{chat}", f"{work.wire.network}:{chat}")):
-        address = work.gateway.context.places.resolve_destination(to)
+        address = work.gateway.groups.turns.context.places.resolve_destination(to)
         assert (address.platform, address.account, address.chat_id) == (work.wire.network, "work", chat), number
-    await work.gateway.hook_requests("lunch", "send", {"to": f"{work.name}:{chat}", "text": "Lunch?"}, "")
+    await work.gateway.groups.turns.hook_requests("lunch", "send", {"to": f"{work.name}:{chat}", "text": "Lunch?"}, "")
     (shown,) = await work.shows("Lunch?")
     assert shown.chat == ANN
 

@@ -87,7 +87,7 @@ async def test_an_invitation_lets_in_whoever_comes_first_with_it_and_nobody_else
         assert shown.chat == STRANGER
         await wire.write(said, by=SECOND_STRANGER)
         await house.hears("access:denied", 2)
-        rows, _ = await house.gateway.activity.read(0, 0.0)
+        rows, _ = await house.gateway.groups.storage.activity.read(0, 0.0)
         done = [(row["what"], row["outcome"], row["who"]) for row in rows if row["what"].startswith("pairing.")]
         ann, stranger = (f"{wire.network}:{wire.known_as(one)}" for one in (ANN, STRANGER))
         assert done == [
@@ -121,7 +121,9 @@ async def test_what_the_configuration_says_of_a_chat_is_shown_as_fixed_and_not_c
         answered = 0
         for number, (answer, count) in enumerate(ANSWERS.items(), 1):
             chats = {chat: msgspec.convert({"answer": answer}, ChatSettings)}
-            house.gateway.chats.apply_settings(msgspec.structs.replace(house.gateway.settings, chats=chats))
+            house.gateway.groups.people.chats.apply_settings(
+                msgspec.structs.replace(house.gateway.settings, chats=chats)
+            )
             await wire.write("/settings", chat=GROUP)
             (shown,) = [one for one in await house.shows("What holds in", number) if f"group): {answer}," in one.text]
             assert f"{answer}, by config.yaml: chats.{chat}, which is fixed" in shown.text
@@ -134,7 +136,7 @@ async def test_what_the_configuration_says_of_a_chat_is_shown_as_fixed_and_not_c
             answered += count
             await house.shows("It is 42.", answered)
         assert len(house.with_text("It is 42.")) == answered
-        assert not house.gateway.chats.kept.chats
+        assert not house.gateway.groups.people.chats.kept.chats
 
 
 async def test_a_chat_and_a_thread_have_an_agent_a_model_and_a_language_of_their_own(
@@ -190,7 +192,7 @@ async def test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins(wir
         await wire.press(dataclasses.replace(offer, buttons=dict(offer.buttons)), "science", by=BEN)
         await wire.write("/whoami", by=BEN, chat=GROUP)
         await house.shows(f"user {wire.known_as(BEN)}")
-        assert not house.gateway.chats.kept.chats
+        assert not house.gateway.groups.people.chats.kept.chats
         await wire.press(offer, "science")
         await house.shows("science, by /settings")
         await wire.mention("what is it?", by=BEN, chat=GROUP)
@@ -277,12 +279,12 @@ async def test_what_its_author_deletes_is_shown_nowhere_and_to_no_model(wire: Wi
             return "".join(map(as_json, (await gateway.sessions.read_all(key)).values()))
 
         async def has_gone() -> bool:
-            return "mellon" not in await read() and not await gateway.search.find("mellon")
+            return "mellon" not in await read() and not await gateway.groups.storage.search.find("mellon")
 
         await until(has_gone, "the words are gone")
         assert DELETED in await read()
         assert "what is it?" in await read()
-        assert await gateway.search.find("deleted")
+        assert await gateway.groups.storage.search.find("deleted")
         assert not await anyio.Path(received["attachments"][0]["path"]).exists()
         inbound = records.read_all(gateway.engine, subjects.IN_SUBJECTS, records.InboundMessage)
         assert not [one async for _, one in inbound if "mellon" in one.message.text]
@@ -324,4 +326,4 @@ async def test_what_is_deleted_is_kept_where_the_settings_want_it(wire: Wire, tm
         await wire.delete(message)
         await wire.write("what is it?")
         await house.shows("It is 42.")
-        assert await house.gateway.search.find("mellon")
+        assert await house.gateway.groups.storage.search.find("mellon")

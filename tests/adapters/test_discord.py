@@ -69,10 +69,10 @@ async def test_what_was_taken_back_while_the_line_was_broken_is_told_when_it_is_
     wire.event("MESSAGE_DELETE_BULK", {"ids": [second, third], "channel_id": CHANNEL, "guild_id": GUILD})
 
     async def is_first_left() -> bool:
-        return len(await home.gateway.search.find("mellon")) == 1
+        return len(await home.gateway.groups.storage.search.find("mellon")) == 1
 
     async def is_none_left() -> bool:
-        return not await home.gateway.search.find("mellon")
+        return not await home.gateway.groups.storage.search.find("mellon")
 
     await until(is_first_left, "the deletions")
     await wire.delete(first)
@@ -307,7 +307,7 @@ async def test_a_line_that_is_silent_is_given_up(home: House, wire: DiscordWire)
     gateway = home.gateway
     platforms: Any = gateway.settings.platforms
     quick = DiscordTimings(look=0.02, broken=0.1, silence=0.3, alive=60)
-    adapter = DiscordAdapter(platforms.discord, gateway.adapter_context, quick)
+    adapter = DiscordAdapter(platforms.discord, gateway.groups.networks.adapter_context, quick)
     seen: list[str] = []
     presence = Presence("other", gateway.registry, seen.append)
 

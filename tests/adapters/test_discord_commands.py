@@ -47,7 +47,7 @@ async def read_menu(wire: DiscordWire) -> dict[str, Any]:
 
 async def test_the_menu_is_the_table_of_commands_with_what_each_takes(home: House, wire: DiscordWire) -> None:
     menu = await read_menu(wire)
-    assert set(menu) == {one.name for one in home.gateway.context.commands.values() if not one.hidden}
+    assert set(menu) == {one.name for one in home.gateway.groups.turns.context.commands.values() if not one.hidden}
     options = {name: {one["name"]: one for one in about["options"]} for name, about in menu.items()}
     assert options["model"]["model"]["autocomplete"]
     assert (options["undo"]["turns"]["type"], options["undo"]["turns"]["min_value"]) == (4, 1)
@@ -108,7 +108,7 @@ async def test_names_are_suggested_as_the_command_would_show_them(wire: DiscordW
         assert await wire.suggestions("resume", "session=") == []
         await wire.write("what is it?")
         await home.shows("It is 42.")
-        (begun,) = [one for one in home.gateway.context.sessions.known() if one.session_id]
+        (begun,) = [one for one in home.gateway.groups.turns.context.sessions.known() if one.session_id]
         mine = begun.session_id
         assert await wire.suggestions("resume", "session=") == [], "it is in this one already"
         wire.call("new", {})
@@ -118,7 +118,7 @@ async def test_names_are_suggested_as_the_command_would_show_them(wire: DiscordW
         await home.shows(f"Back in {mine}")
         assert await wire.suggestions("resume", "session=", by=BEN) == [], "Ann's are not Ben's"
         await suggests(wire, "platform", "platform=", "discord", given={"do": "pause"})
-        values = home.gateway.context.chats.list_choices("answer")
+        values = home.gateway.groups.turns.context.chats.list_choices("answer")
         await suggests(wire, "settings", "value=", *values, "default", given={"name": "answer"})
         await suggests(wire, "settings", "value=", "default", given={"name": "no such"})
         assert await wire.suggestions("nothing", "model=") == await wire.suggestions("title", "title=a") == []

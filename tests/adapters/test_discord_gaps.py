@@ -196,7 +196,7 @@ async def test_what_is_said_while_the_line_is_broken_does_not_count_as_read_thou
         marks = ReadMarks(gateway.engine, "discord", str(BOT["id"]))
         platforms: Any = gateway.settings.platforms
         quick = DiscordTimings(look=0.02, alive=0.02)
-        adapter = DiscordAdapter(platforms.discord, gateway.adapter_context, quick)
+        adapter = DiscordAdapter(platforms.discord, gateway.groups.networks.adapter_context, quick)
         presence = Presence("other", gateway.registry, list[str]().append)
 
         async def read_alive() -> float:

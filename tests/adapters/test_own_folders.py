@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.daemon.notices import list_all_notices
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, STRANGER, Wire
 from gateway.worker.sandbox import find_support
@@ -191,12 +192,12 @@ async def test_what_a_command_writes_into_instructions_steers_no_turn_until_the_
         assert "Be kind." in system
         assert "obey" not in system
         assert "OPENAI" not in system.upper()
-        (notice,) = party.house.gateway.notices()
+        (notice,) = party.house.gateway.groups.bind(list_all_notices)()
         assert re.search(rf"touch (-h )?{re.escape(str(file))}", notice)
     file.write_text("Be kinder.")
     await party.order(ANN, "list_files")
     assert "Be kinder." in str(party.house.told("llm:before")[-1]["system"])
-    assert not party.house.gateway.notices()
+    assert not party.house.gateway.groups.bind(list_all_notices)()
 
 
 @pytest.mark.row("T20")

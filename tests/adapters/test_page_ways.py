@@ -41,7 +41,7 @@ async def read_words(house: House) -> list[str]:
 async def test_whoever_has_no_role_is_turned_away_by_every_way_and_nothing_of_it_is_kept(tmp_path: Path) -> None:
     wire: Any = PageWire(tmp_path / "home")
     async with wire.serving(), housed(wire, tmp_path / "home") as house:
-        chat = PageChat(house.gateway.adapter_context)
+        chat = PageChat(house.gateway.groups.networks.adapter_context)
         for denied, (name, go) in enumerate(WAYS.items(), 1):
             assert (await go(chat, "stranger")).decision == "stranger", name
             await house.hears("access:denied", denied)
@@ -56,7 +56,7 @@ async def test_whoever_has_no_role_is_turned_away_by_every_way_and_nothing_of_it
 async def test_who_may_speak_is_heard_by_each_and_no_longer_when_the_role_is_gone(tmp_path: Path) -> None:
     wire: Any = PageWire(tmp_path / "home")
     async with wire.serving(), housed(wire, tmp_path / "home", settings="access: {rate: 100}\n") as house:
-        chat = PageChat(house.gateway.adapter_context)
+        chat = PageChat(house.gateway.groups.networks.adapter_context)
         for name, go in WAYS.items():
             assert (await go(chat, "ben")).decision in ("queued", "settled"), name
         heard = len([name for name in WAYS if name != "button"])
@@ -68,7 +68,9 @@ async def test_who_may_speak_is_heard_by_each_and_no_longer_when_the_role_is_gon
         house.gateway.access.rules = msgspec.structs.replace(rules, named={})
         assert (await wire._ask(BEN, "GET", "/chat/list", {}, b""))[0] == 403
         for name, go in WAYS.items():
-            assert (await go(PageChat(house.gateway.adapter_context), "ben")).decision == "stranger", name
+            assert (await go(PageChat(house.gateway.groups.networks.adapter_context), "ben")).decision == "stranger", (
+                name
+            )
 
 
 async def test_what_another_must_allow_is_put_to_them_on_their_own_page_with_all_of_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.daemon.notices import list_all_notices
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, STRANGER, Wire
 from tests.adapters.telegram_wire import TelegramWire
@@ -84,15 +85,15 @@ async def test_a_home_that_was_there_before_is_told_the_line_that_gives_all_back
     settings = access_of(wire)
     async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
         assert (await house.gateway.engine.health()).records > 0
-        assert not house.gateway.notices()
+        assert not house.gateway.groups.bind(list_all_notices)()
         # As a home that was used before there was such a record.
         await house.gateway.engine.purge("gw.keep.>")
     async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
-        (said,) = house.gateway.notices()
+        (said,) = house.gateway.groups.bind(list_all_notices)()
         assert "access: {tools: {user: all, guest: all}}" in said
     settings = settings.replace("rate: 100", "rate: 100, tools: {user: all, guest: all}")
     async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
-        assert not house.gateway.notices()
+        assert not house.gateway.groups.bind(list_all_notices)()
         assert (await shown_tools(house, wire, STRANGER))[0] == (await shown_tools(house, wire, ANN))[0]
 
 

@@ -57,7 +57,7 @@ class FullAtFirst:
         if not self.refused:
             self.refused += 1
             raise EngineError("the disk is full")
-        return await self._gateway.dispatcher.receive(message, *extra, **how)
+        return await self._gateway.groups.turns.dispatcher.receive(message, *extra, **how)
 
 
 @asynccontextmanager
@@ -89,7 +89,7 @@ async def test_every_event_is_acknowledged_also_those_that_nobody_wants(home: Ho
 
 async def test_what_the_journal_does_not_take_is_not_acknowledged_and_comes_again(home: House, wire: SlackWire) -> None:
     full = FullAtFirst(home.gateway)
-    async with connected(home, replace(home.gateway.adapter_context, receive=full)):
+    async with connected(home, replace(home.gateway.groups.networks.adapter_context, receive=full)):
         await wire.write("what is it?")
         await until(lambda: full.refused == 1, "the refusal")
         assert wire.pending, "Slack still has it"
@@ -100,7 +100,7 @@ async def test_what_the_journal_does_not_take_is_not_acknowledged_and_comes_agai
 
 async def words_of(home: House) -> str:
     """All that the conversations here have of what people said."""
-    keys = {one.session_key for one in await home.gateway.search.list_sessions()}
+    keys = {one.session_key for one in await home.gateway.groups.storage.search.list_sessions()}
     return str([(await home.gateway.sessions.open(key)).entries for key in keys])
 
 
@@ -380,7 +380,9 @@ async def test_an_app_token_that_is_no_good_is_told_from_the_bots(home: House, w
     platforms: Any = home.gateway.settings.platforms
     settings = platforms.slack
     with pytest.raises(AdapterError, match="SLACK_APP_TOKEN"):
-        await SlackAdapter(settings, home.gateway.adapter_context).serve(home.gateway.platforms[0].presence)
+        await SlackAdapter(settings, home.gateway.groups.networks.adapter_context).serve(
+            home.gateway.platforms[0].presence
+        )
 
 
 async def test_a_token_that_is_revoked_while_the_line_is_open_is_said(home: House, wire: SlackWire) -> None:
@@ -393,7 +395,7 @@ async def test_a_token_that_is_revoked_while_the_line_is_open_is_said(home: Hous
 
 async def test_a_line_that_is_silent_is_built_anew(home: House, wire: SlackWire) -> None:
     """Pings that nobody answers prove nothing, however open the connection looks."""
-    async with connected(home, home.gateway.adapter_context) as presence:
+    async with connected(home, home.gateway.groups.networks.adapter_context) as presence:
         await until(lambda: presence.facts.last_probe > 0, "an answered ping")
         before, wire.is_deaf = wire.connections, True
         await until(lambda: wire.connections > before, "a new line")

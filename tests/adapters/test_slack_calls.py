@@ -153,7 +153,7 @@ async def test_what_cannot_be_read_is_passed_over_and_not_sent_again(
 
 async def test_what_the_journal_does_not_take_comes_again(home: House, wire: SlackCallsWire) -> None:
     full = FullAtFirst(home.gateway)
-    async with connected(home, replace(home.gateway.adapter_context, receive=full, served_as="slack")):
+    async with connected(home, replace(home.gateway.groups.networks.adapter_context, receive=full, served_as="slack")):
         await wire.write("what is it?")
         await home.shows("It is 42.")
         await until(lambda: not wire.pending, "the acknowledgement")
@@ -176,7 +176,7 @@ async def test_a_call_that_was_cut_off_is_taken_when_it_comes_once_more(home: Ho
     body, hanging = make_event(wire, "what is it?"), HangingAtFirst(home.gateway)
     signed = sign(body, str(int(time.time())), wire.secret)
     headers = {"content-type": JSON, **{name.lower(): value for name, value in signed.items()}}
-    context = replace(home.gateway.adapter_context, receive=hanging, served_as="slack")
+    context = replace(home.gateway.groups.networks.adapter_context, receive=hanging, served_as="slack")
     async with connected(home, context), anyio.create_task_group() as tasks:
         route = context.routes.find("/networks/slack")
         assert route is not None

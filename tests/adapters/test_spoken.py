@@ -314,7 +314,7 @@ async def test_an_endpoint_speaks_and_whoever_asked_pays(tmp_path: Path) -> None
             await hear(house, 1)
             about = {"key": "Bearer key-of-the-mouth", "model": "tts-9", "voice": "coral", "response_format": "opus"}
             assert endpoint.asked == [{**about, "input": "milk it is."}] * 2
-            rows = [row async for day in house.gateway.usage.read_days() for row in day.rows]
+            rows = [row async for day in house.gateway.groups.people.usage.read_days() for row in day.rows]
             (said,) = [row for row in rows if row.usage.model == "tts-9"]
             assert (said.person, said.usage.cost, said.usage.calls) == (f"telegram:{BEN}", 11.0, 1)
             endpoint.ills = [web.json_response({"error": {"message": "no key-of-the-mouth here"}}, status=401)]

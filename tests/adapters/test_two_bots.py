@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.daemon.platforms import steer_platform
+from gateway.daemon.status import StatusReport
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, Wire
 from tests.adapters.bot_pairs import PAIRS, serving_pair
@@ -58,7 +59,7 @@ async def test_one_is_paused_and_the_other_goes_on_and_each_reads_what_was_said_
     await work.write("what is it?")
     await house.wire.write("and you?", by=BEN)
     await shows(house.wire, "I heard you.", 2)
-    status = await house.gateway.status.build()
+    status = await StatusReport(house.gateway.groups.bind).build()
     assert [status["platforms"][name]["up"] for name in (network, f"{network}:work")] == [True, False]
     assert len(work.shown) == 1
     steer_platform(platforms, "resume", f"{network}:work")

@@ -285,7 +285,7 @@ async def test_an_endpoint_listens_and_whoever_spoke_pays(tmp_path: Path) -> Non
             await house.shows("Milk it is.")
             about = {"key": "Bearer key-of-the-ear", "model": "whisper-9", "language": "en"}
             assert endpoint.asked == [{**about, "name": "voice.ogg", "type": "audio/ogg"}]
-            rows = [row async for day in house.gateway.usage.read_days() for row in day.rows]
+            rows = [row async for day in house.gateway.groups.people.usage.read_days() for row in day.rows]
             (heard,) = [row for row in rows if row.usage.model == "whisper-9"]
             assert (heard.person, heard.usage.cost, heard.usage.calls) == (f"telegram:{BEN}", 10.0, 1)
 

@@ -248,10 +248,15 @@ def test_a_verb_of_the_socket_is_for_people_unless_its_line_says_otherwise(tmp_p
 async def test_a_verb_of_the_page_is_for_logins_of_its_role(tmp_path: Path) -> None:
     async with gateway_in(tmp_path / "home") as live:
         assert live.gateway.web
-        url, key = live.gateway.web.port.local_url, await live.gateway.keys.create("program", "operator", "")
+        url, key = (
+            live.gateway.web.port.local_url,
+            await live.gateway.groups.people.keys.create("program", "operator", ""),
+        )
         for role in ROLES:
             found = [verb for verb in PAGE if rank_of(role) >= rank_of(PAGE[verb])]
-            token = await live.gateway.logins.redeem(await live.gateway.logins.open_link(role))
+            token = await live.gateway.groups.people.logins.redeem(
+                await live.gateway.groups.people.logins.open_link(role)
+            )
             me = await to_thread.run_sync(partial(send, url, "/api/me", "GET", b"", X_Token=token))
             assert all((f'"{verb}"'.encode() in me.body) == (verb in found) for verb in PAGE), role
         for verb in PAGE:

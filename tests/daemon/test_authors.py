@@ -96,7 +96,7 @@ async def submitted(house: House) -> None:
 
     def is_done() -> bool:
         ended = any(name == "agent:end" and told["platform"] == "internal" for name, told in house.events)
-        return ended or bool(people_let_in(house) or house.gateway.shutdown.reason)
+        return ended or bool(people_let_in(house) or house.gateway.groups.base.shutdown.reason)
 
     await until(is_done)
 
@@ -109,7 +109,7 @@ async def pairing_code_of(house: House) -> str:
 
 
 async def list_activity(house: House) -> list[tuple[str, str, str]]:
-    found = (await ask(build_verbs(house.gateway.find)["activity.list"], "owner"))[0]["activity"]
+    found = (await ask(build_verbs(house.gateway.groups.find)["activity.list"], "owner"))[0]["activity"]
     return [(one["who"], one["what"], one["outcome"]) for one in found]
 
 
@@ -139,7 +139,7 @@ async def test_a_restart_that_a_hook_submits_is_a_text(tmp_path: Path) -> None:
     async with home(tmp_path / "home", again=(manifest, RESTARTS)) as house:
         await house.wire.write("hello")
         await submitted(house)
-        assert house.gateway.shutdown.reason == ""
+        assert house.gateway.groups.base.shutdown.reason == ""
 
 
 async def test_a_hook_that_decides_on_whoami_approves_nothing(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ async def test_an_event_that_a_hook_fires_is_nobody_s(tmp_path: Path, event: str
         fields = {"role": "owner", "rights": "owner", "user_id": ANN, "platform": "telegram"}
         asked = {"name": "again", "event": event, "payload": fields}
         CALLER.set(Caller("the hook firer", HOOK_PLACE, "owner"))
-        verb: Any = build_verbs(house.gateway.find)["hooks.fire"]
+        verb: Any = build_verbs(house.gateway.groups.find)["hooks.fire"]
         trial = await verb.answer(msgspec.convert(asked, verb.verb.params), None)
         assert trial["ok"]
         await submitted(house)

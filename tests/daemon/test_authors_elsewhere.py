@@ -72,7 +72,7 @@ async def test_what_is_not_a_person_s_is_nobody_s_on_other_networks(tmp_path: Pa
         await wire.write("/whoami open")
         await house.shows("/open is not for hooks")
         assert not has_run(tmp_path)
-        assert await house.gateway.dispatcher.approvals.list_open()
+        assert await house.gateway.groups.turns.dispatcher.approvals.list_open()
         await wire.write("/deny")
         await house.shows("left")
         for text, command in (("hello", "pairing"), ("what is new", "approve"), ("thanks", "open")):
@@ -87,6 +87,6 @@ async def test_what_is_not_a_person_s_is_nobody_s_on_other_networks(tmp_path: Pa
         await house.gateway.registry.settled()
         heard = [one["message_full"] for name, one in house.events if name == "agent:start"]
         assert {"heard []", "/pairing approve nothing --as admin", "/restart"} <= set(heard)
-        assert (people_let_in(house), house.gateway.shutdown.reason, has_run(tmp_path)) == ([], "", False)
+        assert (people_let_in(house), house.gateway.groups.base.shutdown.reason, has_run(tmp_path)) == ([], "", False)
         assert house.gateway.access.pairings.invitations.open == ()
         assert house.with_text("code=") == []

@@ -131,7 +131,7 @@ async def test_what_a_restricted_hook_had_a_say_in_is_the_hook_s_later_too(tmp_p
         await house.wire.write("good morning")
         await house.shows("private.txt is not sent" if reach else "done")
         await until(lambda: reach or house.wire.shown[-1].file_name)
-        (due,) = await house.gateway.dispatcher.reminders.of(OWN)
+        (due,) = await house.gateway.groups.turns.dispatcher.reminders.of(OWN)
         assert (due.role, due.user_id) == (("user", "hook:one") if reach else ("", ANN))
         assert [one.file for one in house.wire.shown if one.file] == ([] if reach else [b"the owner's"])
 
@@ -183,7 +183,7 @@ async def test_what_a_restricted_hook_hears_is_the_hook_s(tmp_path: Path, event:
         await house.shows("done")
         (result,) = await results_of(house)
         assert ("the owner's" in result) == (not reach), result
-        assert house.gateway.shutdown.reason == ""
+        assert house.gateway.groups.base.shutdown.reason == ""
 
 
 SUMS_UP = "context.session.update(summary={'upto': 1, 'text': 'read it', 'times': 1})"

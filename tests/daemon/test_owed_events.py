@@ -146,8 +146,9 @@ async def test_a_reply_that_arrives_when_all_else_has_ended_is_told(tmp_path: Pa
         anyio.create_task_group() as tasks,
         gateway_in(tmp_path / "home", TURNS, settings="gateway: {shutdown_timeout: 2s}\n", hooks=hooks) as live,
     ):
-        tasks.start_soon(answer_late, next(part for part in live.gateway.parts if part.name == "search"))
-        live.gateway.start(Part("held", partial(live.gateway.outbox.serve_platform, held)))
+        tasks.start_soon(answer_late, next(part for part in live.gateway.groups.run.parts if part.name == "search"))
+        part = Part("held", partial(live.gateway.outbox.serve_platform, held))
+        live.gateway.groups.run.start(part, live.gateway.groups.base.tasks)
         await live.gateway.engine.append(put)
         await held.has_begun.wait()
     async with await open_sqlite(live.gateway.home.journal) as engine:

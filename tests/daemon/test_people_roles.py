@@ -69,7 +69,7 @@ async def test_a_guard_of_a_folder_meets_who_may_as_much_or_more(house: House, w
 async def test_people_are_listed_page_by_page_whoever_spoke_last_first(house: House) -> None:
     for role in ("user", "guest", "user", "admin"):
         await answer(house, "hello", PEOPLE[role])
-    people = build_verbs(house.gateway.find)["people.list"]
+    people = build_verbs(house.gateway.groups.find)["people.list"]
 
     async def list_people(**params: object) -> list[str]:
         found = (await ask(people, "owner", params))[0]
@@ -119,7 +119,9 @@ async def test_an_operator_keeps_it_going_and_reads_nobodys_words(house: House) 
     for command in ("/pairing", "/pairing approve ABCD2345", "/restart"):
         assert "There is no command" in await answer(house, command, operator)
     CALLER.set(Caller("owner", "terminal", "owner"))
-    found = (await ask(build_verbs(house.gateway.find)["activity.list"], "owner", {"who": f"telegram:{operator}"}))[0]
+    found = (
+        await ask(build_verbs(house.gateway.groups.find)["activity.list"], "owner", {"who": f"telegram:{operator}"})
+    )[0]
     done = [(one["what"], one["on"], one["outcome"]) for one in found["activity"]]
     assert done == [
         ("hooks.dead_retry", "leaky", "done"),

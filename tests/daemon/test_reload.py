@@ -61,8 +61,8 @@ async def test_what_counts_at_once_does(tmp_path: Path) -> None:
         gateway = live.gateway
         configuration = load_configuration(load_settings_schema(), files.home, files.environ)
         await gateway.groups.bind(apply_configuration)(configuration)
-        assert gateway.retention.limits().retention == 30 * 86_400
+        assert gateway.groups.storage.retention.limits().retention == 30 * 86_400
         assert gateway.access.rules.roles == {"discord": frozenset({"12"})}
         assert gateway.access.rules.rate == 3
-        about = gateway.context.places.about()
+        about = gateway.groups.turns.context.places.about()
         assert [one.home_channel for one in about.networks if one.name == "discord"] == ["5"]

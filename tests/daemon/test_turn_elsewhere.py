@@ -118,7 +118,7 @@ async def test_what_came_before_any_gateway_ran_turns_is_counted_and_answered(tm
             await wire.write("hello")
 
             async def is_counted() -> bool:
-                return await network.lanes.depth() == 1
+                return await network.groups.turns.lanes.depth() == 1
 
             await until(is_counted, "the message")
             await stack.enter_async_context(working(later, "turns", server.url, wire))
@@ -143,7 +143,7 @@ async def test_what_a_home_lacks_is_named_and_its_durable_hook_is_told_all_the_s
                 network.registry.emit("my:event", n=2)
                 await until(lambda: seen.read_text() == "12", "each once")
                 await until(partial(is_named, lacks, r"counts is 1\.4 \([0-9a-f]{12}\) on turns and missing here"))
-                await turns.skill_hooks.changed("s1", "load", write_skill(has))
+                await turns.groups.hooks.skill_hooks.changed("s1", "load", write_skill(has))
                 await until(partial(is_named, lacks, "loaded are missing here: coffee; "))
                 await until(partial(is_named, has, "loaded are missing on network: coffee; "))
                 write_skill(lacks)
@@ -235,9 +235,9 @@ async def test_each_does_what_its_roles_say(pair: Pair) -> None:
     assert discord.state == "standby"
     await until(lambda: discord.served_by == "network", "who serves it")
     await discord.part.wait_until_ended()
-    assert await pair.turns.steering.steer("restart", discord.name) == "discord is connected anew."
+    assert await pair.turns.groups.presence.steering.steer("restart", discord.name) == "discord is connected anew."
     assert pair.turns.web is None
-    assert {"lanes", "schedule"} & {part.name for part in pair.network.parts} == set()
+    assert {"lanes", "schedule"} & {part.name for part in pair.network.groups.run.parts} == set()
     for process, told in zip(pair.processes, ("network", "turns"), strict=True):
         status = await anyio.to_thread.run_sync(process.call, "status")
         assert [line for line in status["attention"] if line.startswith("no node")] == []
@@ -268,15 +268,15 @@ async def test_a_terminal_and_whoever_watches_see_what_happens_elsewhere(pair: P
         if kind == "delta":
             pieces.append(said)
 
-    tail: Any = build_verbs(pair.network.find)["events.tail"].answer
+    tail: Any = build_verbs(pair.network.groups.find)["events.tail"].answer
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tail, TailParams(("agent:end",)), note)
-        said = await pair.network.terminal.say(SayRequest("slow"), hear)
+        said = await pair.network.groups.turns.terminal.say(SayRequest("slow"), hear)
         assert "word19" in said.reply
         assert len(pieces) > 3
         await until(lambda: [one["node"] for one in seen] == ["turns"], "the event")
         await anyio.Path(pair.turns.home.own_folder / "workspace" / "barn.png").write_bytes(PICTURE)
-        shown = (await pair.network.terminal.say(SayRequest("what is in the barn", "other"), hear)).reply
+        shown = (await pair.network.groups.turns.terminal.say(SayRequest("what is in the barn", "other"), hear)).reply
         (path,) = re.findall(r"\[file barn\.png: (.*)\]", shown)
         assert Path(path).is_relative_to(pair.network.home.files)
         assert await anyio.Path(path).read_bytes() == PICTURE

@@ -104,7 +104,7 @@ async def ask(verb: VerbAnswer, role: Role, params: Mapping[str, Any] = MappingP
 
 @pytest.mark.timeout(120)
 async def test_no_verb_tells_an_operator_a_word(live: LiveGateway) -> None:
-    verbs = build_verbs(live.gateway.find, lambda: pytest.fail("it was reloaded"))
+    verbs = build_verbs(live.gateway.groups.find, lambda: pytest.fail("it was reloaded"))
     for name in ("hooks.list", "hooks.info", "hooks.dead_letters", "sessions.list", "sessions.show"):
         assert WORD in json.dumps(await ask(verbs[name], "admin", PARAMS.get(name, {}))), name
     told: dict[str, str] = {}
@@ -126,7 +126,7 @@ async def test_no_verb_tells_an_operator_a_word(live: LiveGateway) -> None:
 
 
 async def test_nobody_finds_a_hook_by_words_that_they_are_not_shown(live: LiveGateway) -> None:
-    verb = build_verbs(live.gateway.find)["hooks.list"]
+    verb = build_verbs(live.gateway.groups.find)["hooks.list"]
     for text, role, found in (
         (WORD, "admin", ["leaky"]),
         (WORD, "operator", []),
@@ -139,7 +139,7 @@ async def test_nobody_finds_a_hook_by_words_that_they_are_not_shown(live: LiveGa
 
 @pytest.mark.timeout(120)
 async def test_an_operator_sees_how_it_fares(live: LiveGateway) -> None:
-    verbs = build_verbs(live.gateway.find)
+    verbs = build_verbs(live.gateway.groups.find)
     status = (await ask(verbs["status"], "operator"))[0]
     assert (status["state"], status["journal"]["ok"], status["turns"]) == ("ready", True, {"running": 0, "waiting": 0})
     hook = (await ask(verbs["hooks.info"], "operator", HOOK))[0]
@@ -154,7 +154,7 @@ async def test_an_operator_sees_how_it_fares(live: LiveGateway) -> None:
 
 @pytest.mark.timeout(120)
 async def test_events_are_told_an_operator_without_words(live: LiveGateway) -> None:
-    verb, heard = build_verbs(live.gateway.find)["events.tail"], []
+    verb, heard = build_verbs(live.gateway.groups.find)["events.tail"], []
 
     async def note(_kind: str, told: Any) -> None:
         heard.append(told)
@@ -180,7 +180,7 @@ async def test_events_are_told_an_operator_without_words(live: LiveGateway) -> N
 async def test_the_page_of_an_operator_tells_no_word(live: LiveGateway) -> None:
     assert live.gateway.web
     url = live.gateway.web.port.local_url
-    link = f"{url}/open?code={await live.gateway.logins.open_link('operator')}"
+    link = f"{url}/open?code={await live.gateway.groups.people.logins.open_link('operator')}"
     token = read_login(await to_thread.run_sync(redeem, link))
     for name in sorted(name for name, row in VERBS.items() if isinstance(row.page, str) and row.page):
         query = urlencode(PARAMS.get(name, {}))

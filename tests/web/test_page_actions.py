@@ -131,7 +131,7 @@ async def test_a_verb_is_done_for_its_role_and_those_above(tmp_path: Path, role:
     assert GIVEN.keys() == ACTS.keys()
     async with gateway_in(tmp_path / "home") as live:
         assert live.gateway.web
-        link = f"{live.gateway.web.port.local_url}/open?code={await live.gateway.logins.open_link(role)}"
+        link = f"{live.gateway.web.port.local_url}/open?code={await live.gateway.groups.people.logins.open_link(role)}"
         browser = await to_thread.run_sync(Browser, link)
         for verb, given in GIVEN.items():
             is_refused = rank_of(role) < rank_of(VERBS[verb].role)

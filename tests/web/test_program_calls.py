@@ -49,9 +49,14 @@ def test_a_stream_ends_with_the_answer_and_parts_what_stood_before(told: tuple[s
 async def test_calls_without_a_user_are_forgotten_after_a_day_and_sessions_stay(tmp_path: Path) -> None:
     async with gateway_in(tmp_path / "home", {"user": "hello", "text": "Good day."}) as live:
         gateway = live.gateway
-        calls = ProgramCalls(gateway.engine, gateway.sessions, gateway.dispatcher.receive, gateway.lanes.interrupt)
-        await gateway.keys.create("app", "user", "main")
-        (key,) = gateway.keys.keys
+        calls = ProgramCalls(
+            gateway.engine,
+            gateway.sessions,
+            gateway.groups.turns.dispatcher.receive,
+            gateway.groups.turns.lanes.interrupt,
+        )
+        await gateway.groups.people.keys.create("app", "user", "main")
+        (key,) = gateway.groups.people.keys.keys
         for number, user in enumerate(("", "ann")):
             watcher = await calls.begin(NewCall(f"c{number}", key, "hello", "", user=user, is_named=True))
             assert (await watcher.wait_answer()).text == "Good day."

@@ -10,6 +10,7 @@ import anyio.to_thread
 import pytest
 from msgspec.structs import replace
 
+from gateway.daemon.status import StatusReport
 from gateway.testing import gateway_in
 from gateway.testing.live_gateway import LiveGateway, RecordingHook
 from gateway.testing.memory_engine import MemoryEngine
@@ -115,7 +116,7 @@ async def test_a_call_that_comes_again_is_known_with_its_message(live: LiveGatew
     gateway, call = live.gateway, WebhookCall("c1", "opened", {}, {}, "x", "signed")
     settings = gateway.settings.webhooks["users"]
     async with MemoryEngine() as engine:
-        intake = WebhookIntake(engine, live.registry, gateway.lanes, gateway.hook_requests)
+        intake = WebhookIntake(engine, live.registry, gateway.groups.turns.lanes, gateway.groups.turns.hook_requests)
         assert await intake.take("users", settings, call)
         for again in (call, replace(call, id="c2"), replace(call, mark="other")):
             assert not await intake.take("users", settings, again)
@@ -127,7 +128,7 @@ async def test_only_what_is_meant_becomes_a_message(live: LiveGateway) -> None:
     heard = RecordingHook(live.registry)
     assert (await post(live, "issues", {**ISSUE, "event": "closed"})).status == 202
     await heard.until("webhook:issues")
-    assert await live.gateway.lanes.depth() == 0
+    assert await live.gateway.groups.turns.lanes.depth() == 0
 
 
 @pytest.mark.row("T17")
@@ -149,7 +150,7 @@ async def test_the_configuration_alone_gives_it_a_users_rights_and_a_place(live:
 
 
 async def test_that_answers_reach_nobody_is_said_before_anybody_calls(live: LiveGateway) -> None:
-    told = {one["name"]: one["remark"] for one in (await live.gateway.status.build())["webhooks"]}
+    told = {one["name"]: one["remark"] for one in (await StatusReport(live.gateway.groups.bind).build())["webhooks"]}
     assert told.pop("stays").startswith(
         "the agent's answers stay here: 'nowhere' is not served here: there is no such network"
     )

@@ -56,7 +56,7 @@ async def make_quiet(house: House) -> None:
 
 async def list_heard(house: House) -> list[str]:
     """What is remembered of quiet chats."""
-    await house.gateway.heard.flush()
+    await house.gateway.groups.people.heard.flush()
     found = records.read_all(house.gateway.engine, subjects.QUIET_SUBJECTS, records.HeardMessage)
     return [kept.message.text async for _, kept in found]
 

@@ -47,7 +47,7 @@ async def test_a_poll_and_a_place_that_a_hook_sends_are_shown_once_as_the_networ
     async def suggest(event: Event) -> None:
         parts = msgspec.to_builtins([ZOO, LUNCH])
         asked = {"to": event["session_key"], "text": "Lunch there?", "parts": parts}
-        await house.gateway.hook_requests("lunch", "send", asked, "")
+        await house.gateway.groups.turns.hook_requests("lunch", "send", asked, "")
 
     house.gateway.registry.on("agent:start", suggest)
     await house.wire.write("hello")
