@@ -14,18 +14,22 @@ from typing import Any, TypeAlias
 import anyio
 import msgspec
 
-from gateway.adapters import answers as terminal
+from gateway.adapters import answers as adapter_answers
 from gateway.control.server import AnswerVerb, VerbAnswer
-from gateway.daemon.answers import gateway as own
-from gateway.daemon.answers import home, hooks, networks, people, port, questions, sessions, usage
+from gateway.daemon.answers import gateway, home, hooks, networks, people, port, questions
 from gateway.daemon.reload import ReloadConfiguration
 from gateway.daemon.status import StatusReport
 from gateway.daemon.verb_activity import write_refusal, write_verb
 from gateway.daemon.verb_table import VERBS
 from gateway.errors import AccessError, GatewayError, RoleRefused
+from gateway.hooks import answers as hook_answers
+from gateway.records import answers as activity_answers
 from gateway.records.activity import CALLER, OWNER, Activity
 from gateway.roles import is_admin, rank_of
+from gateway.sessions import answers as session_answers
+from gateway.usage import answers as usage_answers
 from gateway.verbs import Notify, Verb, cut_answer
+from gateway.web import answers as port_answers
 
 GIVEN = ("params", "notify")  # what an answer takes when it is asked; before these stand parts of the gateway
 
@@ -33,10 +37,12 @@ Answer: TypeAlias = Callable[..., Awaitable[Any]]
 FindPart: TypeAlias = Callable[[str], Any]
 Clean: TypeAlias = Callable[[Any], Any]
 
+OF_ROOMS = (adapter_answers, hook_answers, activity_answers, session_answers, usage_answers, port_answers)
+OF_SEVERAL = (gateway, home, hooks, networks, people, port, questions)
 ANSWERS: Mapping[str, Answer] = MappingProxyType(
     {
         name.replace("_", ".", 1): answer
-        for module in (terminal, own, home, hooks, networks, people, port, questions, sessions, usage)
+        for module in (*OF_ROOMS, *OF_SEVERAL)
         for name, answer in vars(module).items()
         if iscoroutinefunction(answer) and answer.__module__ == module.__name__ and not name.startswith("_")
     }

@@ -1,9 +1,9 @@
 """The folder hooks of this gateway: where they lie, what they find around them, and what is said and asked of them."""
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import get_args
 
 import anyio
 
@@ -16,13 +16,11 @@ from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
 from gateway.config.secrets import list_public_variables
 from gateway.config.settings import GUEST_TOOLS, MAIN, USER_TOOLS
-from gateway.errors import HookError
 from gateway.hermes.installed_hooks import BUILT_IN_FOLDER, make_installed_source
 from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
-from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.services import HookEnvironment, HookPorts
 from gateway.hooks.folders.sources import Source
@@ -119,30 +117,6 @@ async def describe_letters(hooks: FolderHooks) -> str:
 async def list_dead_hooks(hooks: FolderHooks) -> list[str]:
     """Those that have dead letters."""
     return [status.name for status in await hooks.status() if status.dead]
-
-
-SettleLetter: TypeAlias = Callable[[DeadLetters, int], Awaitable[None]]
-
-
-async def settle_letters(act: SettleLetter, hooks: FolderHooks, name: str, wanted: int | None = None) -> int:
-    """Retry or prune the letter that is meant, or all of this hook; those of a hook that is gone can be pruned.
-
-    Returns how many they were.
-
-    Raises:
-        HookError: there is no such hook or letter, or it cannot be tried again.
-    """
-    letters = hooks.dead_letters
-    if act is DeadLetters.retry:  # those of another hook of this name, which is gone, are not for the one that is there
-        there = await letters.list_owed_to((await hooks.info(name)).stored_as)
-    elif not (there := await letters.list(name)):
-        await hooks.info(name)
-    numbers = [letter.number for letter in there if wanted in (None, letter.number)]
-    if wanted is not None and not numbers:
-        raise HookError(f"{name} has no dead letter {wanted}\nhermes-gateway hooks dead-letters list {name}")
-    for number in numbers:
-        await act(letters, number)
-    return len(numbers)
 
 
 def describe_late_hook(status: HookStatus) -> str:

@@ -13,14 +13,14 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.engine.interface import Engine, NewRecord, Record, Tail
-from gateway.errors import EngineError
+from gateway.errors import EngineError, SessionError
 from gateway.messages.pieces import MessageName
 from gateway.records import records, subjects
 from gateway.sessions.deleted_messages import purge_deleted
 from gateway.sessions.removal import purge_forgotten, purge_turns
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search_index import SearchIndex, SearchTerms, make_snippet, parse_query
-from gateway.sessions.session import READ_FOR_THEM, cut_words
+from gateway.sessions.session import READ_FOR_THEM, Session, cut_words
 from gateway.threads import run_in_thread
 
 log = logging.getLogger(__name__)
@@ -286,9 +286,30 @@ class SessionSearch:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
-            log.warning("the search index %s is damaged and built anew: %s", self._path, error)
+            log.warning("the search index %s is damaged and built again: %s", self._path, error)
             self._index.clear()
             return query(self._index)
+
+
+async def find_session(search: SessionSearch, sessions: SessionRepository, name: str) -> Session:
+    """Find a session by its id, the beginning of its id, or its session key (then the current one).
+
+    Raises:
+        SessionError: no session has it, or more than one.
+    """
+    if name.startswith("agent:"):
+        session = await sessions.open(name)
+        if not session.session_id:
+            raise SessionError(f"there is no session under {name}")
+        return session
+    rows = await search.list_sessions(begins=name, limit=2) if name else []
+    if len(rows) != 1:
+        raise SessionError(f"{'no' if not rows else 'more than one'} session begins with {name!r}; see: sessions list")
+    (row,) = rows
+    if row.is_current and (now := await sessions.open(row.session_key)).session_id == row.session_id:
+        return now
+    past = await sessions.read_all(row.session_key)
+    return past[row.session_id]
 
 
 async def gather(changes: Tail, record: Record) -> None:
@@ -315,7 +336,7 @@ async def check_journal(engine: Engine, query: IndexQuery) -> int:
         (seq,) = await engine.append(NewRecord(subject, records.encode(mark)))
         await engine.purge(subject, seq - 1)
         if await query(lambda index: index.upto) >= seq:
-            log.warning("the journal is older than the search index, which is made anew")
+            log.warning("the journal is older than the search index, which is built again")
             await query(SearchIndex.clear)
     except (EngineError, sqlite3.Error, OSError) as error:
         log.warning("whether the search index belongs to this journal is not known: %s", error)

@@ -1,4 +1,4 @@
-"""Answers about the gateway itself: how it is, its end and its start, and its events as they happen."""
+"""Answers about the gateway itself: how it is, its end and its start, its turns, and its events as they happen."""
 
 import math
 from typing import Any
@@ -15,6 +15,8 @@ from gateway.daemon.status import StatusReport
 from gateway.events.catalogue import remove_live_fields
 from gateway.events.verbs import TailParams
 from gateway.records.records import ActivityRecord
+from gateway.sessions.search import find_session
+from gateway.sessions.verbs import SessionParams
 from gateway.verbs import Notify
 
 MAX_EVENTS_BEHIND = 1000  # events that a slow watcher may be behind before the oldest are dropped
@@ -46,6 +48,11 @@ async def restart(base: Base, run: Run, storage: Storage) -> Any:
 async def reload(reload_configuration: ReloadConfiguration) -> Any:
     changed, later = await reload_configuration()
     return {"changed": changed, "restart": later}
+
+
+async def sessions_stop(storage: Storage, turns: Turns, params: SessionParams) -> Any:
+    session = await find_session(storage.search, storage.sessions, params.session)
+    return {"stopped": await turns.lanes.interrupt(session.key)}
 
 
 async def events_tail(base: Base, presence: NodePresence, params: TailParams, notify: Notify) -> None:

@@ -1,7 +1,5 @@
-"""Answers about the home: its log, its configuration, and who did what. It changes nothing."""
+"""Answers about the home: its log and its configuration. It changes nothing."""
 
-from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
@@ -12,7 +10,6 @@ from gateway.config.merge import COMMAND_LINE
 from gateway.config.reference import list_differences, list_values, values_of
 from gateway.daemon.groups.people import People
 from gateway.daemon.groups.process import Base
-from gateway.daemon.groups.storage import Storage
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.unknown_names import find_unknown_hooks
 from gateway.errors import AccessError
@@ -20,7 +17,6 @@ from gateway.logs.lines import LEVELS, LogLine, from_json
 from gateway.logs.log_files import LineFilter, LogFollower, LogPlace, read_last_lines
 from gateway.logs.verbs import MOST_LINES, LogParams
 from gateway.records.activity import CALLER, OWNER
-from gateway.records.verbs import NEWEST, ActivityParams
 from gateway.roles import is_admin
 from gateway.threads import run_in_thread
 from gateway.yaml_source.tree import Finding
@@ -80,15 +76,3 @@ def _compare_with_disk(base: Base, configuration: Configuration) -> tuple[list[F
     chosen = {name for name, place in configuration.origins.items() if place == COMMAND_LINE}
     findings += find_unknown_hooks(read, list_sources(base.home, read))
     return findings, [name for name in differences if name not in chosen]
-
-
-def _select(params: ActivityParams, found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [one for one in found if fnmatchcase(one["who"], params.who) and fnmatchcase(one["what"], params.what)]
-
-
-async def activity_list(storage: Storage, params: ActivityParams) -> Any:
-    if params.last:
-        found, before = await storage.activity.read_last(params.before or NEWEST, params.last, params.since)
-        return {"activity": _select(params, found), "next": 0, "before": before}
-    found, upto = await storage.activity.read(params.after, params.since)
-    return {"activity": _select(params, found), "next": upto}

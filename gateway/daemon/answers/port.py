@@ -10,8 +10,6 @@ from gateway.daemon.groups.process import Base, Run
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.work import Work
 from gateway.errors import AccessError
-from gateway.records.records import ProgramKey
-from gateway.verbs import NameParams
 from gateway.web.logins import LINK_SECONDS, make_page_link
 from gateway.web.openai.calls import forget_calls
 from gateway.web.verbs import KeyCreateParams
@@ -24,19 +22,6 @@ async def keys_create(base: Base, storage: Storage, people: People, work: Work, 
     if params.name not in {one.name for one in people.keys.keys}:
         await forget_calls(base.engine, storage.sessions, params.name)
     return {"name": params.name, "key": await people.keys.create(params.name, params.role, params.agent)}
-
-
-async def keys_list(people: People) -> Any:
-    return {"keys": [describe_key(one) for one in people.keys.keys]}
-
-
-async def keys_revoke(people: People, params: NameParams) -> Any:
-    return describe_key(await people.keys.revoke(params.name))
-
-
-def describe_key(key: ProgramKey) -> dict[str, Any]:
-    """Without what tells it again."""
-    return {"name": key.name, "role": key.role, "agent": key.agent, "at": key.at}
 
 
 async def web_open(base: Base, run: Run, people: People) -> Any:
@@ -55,7 +40,3 @@ def describe_no_port(base: Base, run: Run) -> str:
     if base.settings.web.enabled:
         return "this gateway does not do `web`, by `node.roles` or `run --roles`; ask one that does"
     return "web.enabled is false"
-
-
-async def web_end(people: People) -> Any:
-    return {"ended": await people.logins.end()}

@@ -6,12 +6,11 @@ from gateway.daemon.groups.hooks import Hooks
 from gateway.daemon.groups.people import People
 from gateway.daemon.groups.process import Base, NodePresence, Run
 from gateway.daemon.groups.work import Work
-from gateway.daemon.hooks import describe_hooks, describe_letters, list_dead_hooks, settle_letters
+from gateway.daemon.hooks import describe_hooks, describe_letters, list_dead_hooks
 from gateway.daemon.parts import describe_parts
 from gateway.daemon.platforms import list_links
 from gateway.dispatcher.context import GatewayReports
 from gateway.errors import AccessError, ExitCode
-from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.roles import Role
 from gateway.web.logins import make_page_link
 
@@ -25,7 +24,7 @@ def build_reports(
         hooks=partial(describe_hooks, folder_hooks),
         letters=partial(describe_letters, folder_hooks),
         dead_hooks=partial(list_dead_hooks, folder_hooks),
-        retry=partial(settle_letters, DeadLetters.retry, folder_hooks),
+        retry=lambda name: folder_hooks.dead_letters.retry_all(name),  # noqa: PLW0108 - there when hooks run
         platforms=lambda role: describe_parts(run.parts, [one.name for one in steering.platforms], role),
         models=lambda: work.agents.now.models,
         restart=partial(restart_gateway, base, run),

@@ -9,14 +9,16 @@ shortened to its valid characters, with a hash of the whole name, so that two fo
 import hashlib
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from typing import TypeAlias
 
 import msgspec
 
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.engine.subjects import SEGMENT
 from gateway.errors import Duplicate, HookError
+from gateway.hooks.folders.stats import HookInfo
 from gateway.records import records, subjects
 
 PAGE = 200
@@ -79,11 +81,16 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, object] = {}
 
 
+FindHook: TypeAlias = Callable[[str], Awaitable[HookInfo]]
+"""Describes the present hook of this name. Raises HookError if it does not exist."""
+
+
 class DeadLetters:
     """Lists, retries and removes the dead letters in the journal."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, find_hook: FindHook) -> None:
         self._engine = engine
+        self._find_hook = find_hook
 
     async def list(self, hook: str = "") -> Sequence[DeadLetter]:
         """List the oldest first: those of all hooks with this name, present or not, or of all hooks."""
@@ -120,6 +127,37 @@ class DeadLetters:
         """Remove it. Raises HookError if the number is unknown."""
         record, _ = await self._one(number)
         await self._engine.purge(record.subject)
+
+    async def retry_all(self, hook: str, number: int | None = None) -> int:
+        """Retry this letter of the hook, or all of them; return how many they were.
+
+        An earlier hook of the same name has letters too; they do not go to the present one.
+
+        Raises:
+            HookError: the hook or the letter is unknown, or it holds no event.
+        """
+        found = await self.list_owed_to((await self._find_hook(hook)).stored_as)
+        return await self._settle(self.retry, hook, found, number)
+
+    async def prune_all(self, hook: str, number: int | None = None) -> int:
+        """Remove this letter of the hook, which may be gone, or all of them; return how many they were.
+
+        Raises:
+            HookError: the hook or the letter is unknown.
+        """
+        if not (found := await self.list(hook)):
+            await self._find_hook(hook)
+        return await self._settle(self.prune, hook, found, number)
+
+    async def _settle(
+        self, act: Callable[[int], Awaitable[None]], hook: str, found: Sequence[DeadLetter], number: int | None
+    ) -> int:
+        numbers = [letter.number for letter in found if number in (None, letter.number)]
+        if number is not None and not numbers:
+            raise HookError(f"{hook} has no dead letter {number}\nhermes-gateway hooks dead-letters list {hook}")
+        for one in numbers:
+            await act(one)
+        return len(numbers)
 
     async def _one(self, number: int) -> tuple[Record, records.DeadLetterRecord]:
         async for record, dead in self._all(after=number - 1):

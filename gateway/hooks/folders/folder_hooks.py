@@ -142,7 +142,7 @@ class FolderHooks:
             self._services = HookServices(settings, environment, registry, fork_server, grant, self._tasks)
             self._durable = durable = DurableDelivery(engine, self._services, self.others) if engine else None
             self._set = FolderSet(sources, self._services, durable, find_places)
-            self._letters = DeadLetters(engine) if engine else None
+            self._letters = DeadLetters(engine, self.info) if engine else None
             try:
                 if self.shared_switches:
                     await self.shared_switches.join(self._set.sources.switches, self._set.touch_decided)

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from gateway.agent.models.prices import PRICES_DATE
-from gateway.daemon.groups.people import People
 from gateway.messages.transcript import Usage
 from gateway.records.records import DayUsage, UsageRow
+from gateway.usage.usage_journal import UsageJournal
 from gateway.usage.verbs import UsageKey, UsageParams
 
 NAMES: Mapping[UsageKey, Callable[[DayUsage, UsageRow], str]] = {
@@ -21,10 +21,10 @@ NAMES: Mapping[UsageKey, Callable[[DayUsage, UsageRow], str]] = {
 }
 
 
-async def usage(people: People, params: UsageParams) -> Any:
-    today = people.usage.totals.today()
+async def usage(usage: UsageJournal, params: UsageParams) -> Any:
+    today = usage.totals.today()
     since = (today - datetime.timedelta(days=params.days - 1)).isoformat()
-    days = [day async for day in people.usage.read_days(since)]
+    days = [day async for day in usage.read_days(since)]
     rows = collect_usage(days, params.by, params.person)
     return {
         "by": params.by,
@@ -34,12 +34,12 @@ async def usage(people: People, params: UsageParams) -> Any:
         "prices_of": PRICES_DATE,
         "rows": [{"name": name, **as_fields(used)} for name, used in rows.items()],
         "total": as_fields(sum(rows.values(), Usage())),
-        "budgets": [one.as_fields() for one in people.usage.totals.list_budgets(params.person)],
+        "budgets": [one.as_fields() for one in usage.totals.list_budgets(params.person)],
     }
 
 
 def collect_usage(days: Iterable[DayUsage], by: UsageKey, person: str = "") -> dict[str, Usage]:
-    """By name, the most first; days in their order. What no hook and no session has is counted under no name."""
+    """Sum up by name: the most first, days in their order. Usage without a hook or a session has the empty name."""
     find_name, sums = NAMES[by], dict[str, Usage]()
     for day in days:
         for row in day.rows:
