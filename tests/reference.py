@@ -17,6 +17,8 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli import build_command_parser
 from gateway.cli.program import COMMANDS, PROGRAM
 from gateway.config.reference import build_settings_schema
+from gateway.control.params import describe_params
+from gateway.daemon.verb_table import VERBS as VERB_ROWS
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import Command
 from gateway.events.catalogue import EVENT_SPECS, context_name_of
@@ -25,6 +27,7 @@ from gateway.hooks.folders.manifest_schema import build_manifest_schema
 from gateway.installer.fetched_hook import fetch_hook
 from gateway.installer.index_file import HookIndex, encode_index, make_listed
 from gateway.installer.source import parse_source
+from gateway.verbs import Verb
 from tests import completions
 from tests.setting_rows import SettingRow, list_settings
 
@@ -72,6 +75,26 @@ programs (`--json`) is one object on the standard output, with a `schema_version
 standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not running, 4 kept for later, 75 restart wanted, 78
 wrong configuration.
 """
+
+VERBS = f"""\
+# Verbs
+
+A verb is a request to the running gateway: `{PROGRAM}` sends it over the control socket, and the page over HTTP. Each
+verb needs a role, and higher roles have it too. The control socket acts for the owner: only the user that runs the
+gateway can connect. A process of a hook or of a tool may ask for a verb only if this page says so.
+
+Admins and owners see the whole answer. For operators, the gateway removes all words of people, models and tools. For
+all, it removes secrets, unless this page says that the answer is not searched. What this page calls recorded is in the
+[record of activity](people.md#who-did-what); `stop`, `restart` and `reload` write their own records.
+"""
+ROLES = {"operator": "for operators", "admin": "for admins", "owner": "for owners"}
+AUTHORS = {
+    "all": "hooks and tools may ask",
+    "placed": "hooks that you placed by hand may ask",
+    "send": "hooks that you placed by hand or that have `uses: [send]` may ask",
+    "people": "",
+}
+RECORDED = {"deed": "recorded", "look": "recorded at most once a minute", "often": "recorded for people only"}
 
 
 def table(heads: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> Iterator[str]:
@@ -195,6 +218,31 @@ def chat_command(command: Command) -> Iterator[str]:
     yield f"{usage}{sentence(command.summary)}{also}{for_whom}\n"
 
 
+def verbs() -> Iterator[str]:
+    yield VERBS
+    rows = sorted(VERB_ROWS.values(), key=lambda row: ("." in row.name, row.name))
+    for room, listed in groupby(rows, lambda row: row.name.partition(".")[0] if "." in row.name else "The gateway"):
+        yield f"## {room}\n"
+        for row in listed:
+            yield f"### {row.name}\n"
+            yield f"{sentence(row.does)} {sentence(describe_params(row.params))}\n"
+            yield f"{' · '.join(filter(None, verb_facts(row)))}\n"
+
+
+def verb_facts(row: Verb) -> Iterator[str]:
+    yield ROLES[row.role]
+    yield AUTHORS[row.authors]
+    if isinstance(row.page, tuple):
+        yield (
+            f"the page does it, with {', '.join(f'`{name}`' for name in row.page)}" if row.page else "the page does it"
+        )
+    else:
+        yield "the page shows it" if row.page else ""
+    yield "" if row.on is None else RECORDED[row.kind]
+    yield "takes long, and is recorded when it begins" if row.lasts else ""
+    yield "the answer is not searched for secrets" if row.raw else ""
+
+
 CONTEXTS = '''\
 """What a handler is given, for type checkers alone: nothing of this is there at run time. `./x reference` writes it.
 
@@ -288,6 +336,7 @@ PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "docs/configuration.md": configuration,
     "docs/events.md": events,
     "docs/commands.md": commands,
+    "docs/verbs.md": verbs,
     "gateway/hooks/contexts.pyi": contexts,
     "gateway/schemas/HOOK.schema.json": manifest_schema,
     "gateway/schemas/config.schema.json": settings_schema,
