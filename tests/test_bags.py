@@ -7,10 +7,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import msgspec
+import pytest
+
+from gateway.daemon.gateway import Gateway
 from gateway.testing.live_gateway import GatewayParts
 
 ROOT = Path(__file__).parent.parent
 MOST_FIELDS = 15
+GROUPS = {one.type.__name__ for one in msgspec.structs.fields(Gateway)}
+MOST_GROUPS = 7
 OTHER_SHAPES = "gateway/hermes/shim/"  # another program's
 VALUES = frozenset({"Home", "Secret", "Words"})  # paths and texts, though Python could change them
 KEPT = {
@@ -133,9 +139,14 @@ class House:
 
 
 @cache
-def house() -> House:
+def house_sources() -> Mapping[str, str]:
     files = sorted((ROOT / "gateway").rglob("*.py"))
-    return House({path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files})
+    return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
+
+
+@cache
+def house() -> House:
+    return House(house_sources())
 
 
 def test_a_bag_is_seen() -> None:
@@ -153,14 +164,37 @@ def test_no_class_is_a_bag_but_five_that_say_why() -> None:
     assert sorted(house().list_bags()) == sorted(KEPT)
 
 
+def list_takers(sources: Mapping[str, str]) -> set[str]:
+    """The files that know the class of all groups, and those with a function that takes nearly all of them."""
+    found = set()
+    for path, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.module == "gateway.daemon.gateway":
+                found.add(path)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                words = {
+                    word for one in given if one.annotation for word in re.findall(r"\w+", ast.unparse(one.annotation))
+                }
+                if len(words & GROUPS) > MOST_GROUPS:
+                    found.add(path)
+    return found
+
+
+@pytest.mark.parametrize(
+    "sin",
+    [
+        "from gateway.daemon.gateway import Gateway",
+        f"def f({', '.join(f'{name.lower()}: {name}' for name in GROUPS)}): ...",
+    ],
+)
+def test_a_taker_of_all_groups_is_seen(sin: str) -> None:
+    assert list_takers({"gateway/a.py": sin, "gateway/b.py": "def f(run: Run, work: Work): ..."}) == {"gateway/a.py"}
+
+
 def test_all_groups_are_for_the_start_alone() -> None:
     """Whoever needs some of them names these; `Gateway.bind` and `find` give them."""
-    takers = {
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "gateway").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.arg) and node.annotation and ast.unparse(node.annotation).strip("\"'") == "Gateway"
-    }
+    takers = list_takers(house_sources())
     assert takers == {"gateway/daemon/startup.py", "gateway/testing/live_gateway.py"}
 
 

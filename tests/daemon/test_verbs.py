@@ -16,6 +16,7 @@ from gateway.verbs import NameParams, NoParams, Verb
 
 ROOT = Path(__file__).parent.parent.parent
 CALLS = ("call_gateway", "call", "start")  # of the client of the control socket
+PLAIN_MODULES = ("collections.abc", "functools", "typing", "gateway.verbs")
 KEPT_BY_CALL = {"timeout"}  # of `call_gateway` itself
 
 
@@ -64,6 +65,18 @@ def list_wrong_calls(source: str, verbs: Mapping[str, Verb]) -> Iterator[str]:
         yield from (f"line {node.lineno}: {name} takes no {field}" for field in sorted(given - known))
 
 
+def list_wrong_imports(source: str) -> Iterator[str]:
+    """Imports that no row may have: libraries, and functions other than those of the type and the look-up of events."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (f"imports {alias.name}" for alias in node.names if alias.name != "msgspec")
+        elif isinstance(node, ast.ImportFrom) and node.module not in PLAIN_MODULES:
+            names = [alias.name for alias in node.names if not alias.name[0].isupper()]
+            is_ours = str(node.module).startswith("gateway.")
+            yield from () if is_ours else (f"imports {node.module}",)
+            yield from (f"imports {name}, which runs" for name in names if is_ours and name != "get_event_spec")
+
+
 async def keys_list() -> None:
     """An answer that takes nothing."""
 
@@ -108,10 +121,26 @@ def test_the_command_line_asks_for_verbs_by_their_rows() -> None:
     assert found == []
 
 
+@pytest.mark.parametrize(
+    ("line", "sin"),
+    [
+        ("import anyio", "imports anyio"),
+        ("from gateway.web.logins import make_page_link", "imports make_page_link, which runs"),
+        ("from gateway.verbs import NameParams, Verb, show", ""),
+        ("from gateway.events.catalogue import get_event_spec", ""),
+    ],
+)
+def test_the_rule_of_plain_rows_sees_the_sin(line: str, sin: str) -> None:
+    assert list(list_wrong_imports(line)) == ([sin] if sin else [])
+
+
 def test_a_row_is_a_plain_value_of_its_room() -> None:
-    """Imports of rows: the type, roles, and constants and types of the room or of a lower one."""
-    for path in (ROOT / "gateway").glob("*/verbs.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("gateway."):
-                names = {alias.name for alias in node.names if not alias.name[0].isupper()}
-                assert node.module == "gateway.verbs" or names <= {"get_event_spec"}, path
+    files = sorted((ROOT / "gateway").rglob("verbs.py"))
+    assert len(files) > 10
+    assert [f"{path}: {sin}" for path in files for sin in list_wrong_imports(path.read_text("utf-8"))] == []
+
+
+def test_the_type_of_a_row_knows_roles_alone() -> None:
+    tree = ast.parse((ROOT / "gateway" / "verbs.py").read_text("utf-8"))
+    modules = [str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert [module for module in modules if module.startswith("gateway")] == ["gateway.roles"]
