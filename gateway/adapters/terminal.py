@@ -19,12 +19,12 @@ from gateway.cluster.files import SharedFiles, find_reply_files
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher.attachments import display_name_of
 from gateway.dispatcher.commands import parse_command
-from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.engine.failure_watch import FailureWatch
 from gateway.engine.interface import Engine, Record
 from gateway.errors import GatewayError
 from gateway.lanes.turn import reply_id_of
 from gateway.messages.message import Address, Message, Receipt, Reply
+from gateway.questions.terminal import TerminalQuestions
 from gateway.records import records, subjects
 from gateway.sessions.keys import session_key_of
 from gateway.verbs import Notify

@@ -58,11 +58,11 @@ from gateway.hermes.sources import create_hermes_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.jobs.schedule import Scheduler
 from gateway.lanes.lanes import open_turns_consumer
 from gateway.logs.lines import bind_context
 from gateway.outbox.interface import JournalTransport
 from gateway.records.follower import JournalFollower, RecordCopy
-from gateway.schedule import Scheduler
 from gateway.sessions.retention import FileRetention
 from gateway.threads import run_in_thread
 from gateway.web.openai.calls import CallTransport

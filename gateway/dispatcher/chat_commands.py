@@ -14,7 +14,6 @@ from msgspec import structs
 
 from gateway.chats.rules import CHANGEABLE
 from gateway.dispatcher import command_names, pairing_commands
-from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.chat_settings import run_settings_command
 from gateway.dispatcher.commands import (
     Command,
@@ -25,9 +24,6 @@ from gateway.dispatcher.commands import (
     parse_command,
 )
 from gateway.dispatcher.context import OWN_PLATFORMS, SILENT_PLATFORMS, DispatcherContext
-from gateway.dispatcher.question_places import QUESTION_SIGN, question_token_of, show_request
-from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
-from gateway.dispatcher.tool_approvals import approvals_of, run_approvals_command
 from gateway.dispatcher.usage_report import describe_usage
 from gateway.errors import AccessError, AdapterError, HookError, SessionError
 from gateway.events import is_yes
@@ -36,6 +32,10 @@ from gateway.hooks.scope import HookScope
 from gateway.lanes.lanes import Lanes
 from gateway.messages.authors import can_command, describe_hook
 from gateway.messages.message import Message
+from gateway.questions.approval_requests import ApprovalRequests
+from gateway.questions.places import QUESTION_SIGN, question_token_of, show_request
+from gateway.questions.rights import as_answer, find_rights, is_approval
+from gateway.questions.tool_approvals import approvals_of, run_approvals_command
 from gateway.records.records import ActivityRecord, TurnRecord
 from gateway.roles import Role, is_admin, rank_of
 from gateway.sessions import transitions

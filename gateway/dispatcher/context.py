@@ -17,13 +17,13 @@ from gateway.cluster.folders import SharedFolders
 from gateway.cluster.roots import FindFolders
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher.commands import CommandTable
-from gateway.dispatcher.question_places import Approvers
 from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.messages.message import Address, Message, address_of
 from gateway.outbox.outbox import Outbox
+from gateway.questions.places import Approvers
 from gateway.records.activity import Activity
 from gateway.roles import Role
 from gateway.sessions.repository import SessionRepository

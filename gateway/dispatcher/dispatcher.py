@@ -24,7 +24,6 @@ from gateway.chats.heard_messages import HeardMessages
 from gateway.cluster.files import find_message_files
 from gateway.dispatcher import message_events
 from gateway.dispatcher.answer_parts import AnswerParts
-from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.attachments import HookFiles, ask_guards, attach_files
 from gateway.dispatcher.audio_messages import quote_words
 from gateway.dispatcher.awaited_turns import AWAITED, is_waiting
@@ -41,14 +40,7 @@ from gateway.dispatcher.hook_limits import limit_ports
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import AFTER_ALL, AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
 from gateway.dispatcher.message_parts import keep_shared_picture, make_entry
-from gateway.dispatcher.open_questions import OpenQuestions
 from gateway.dispatcher.pairing_commands import CODE_REPLY
-from gateway.dispatcher.question_places import make_answer_buttons, question_token_of
-from gateway.dispatcher.question_rights import list_refusals
-from gateway.dispatcher.question_text import show_question, to_markdown
-from gateway.dispatcher.reminders import REMINDER, Reminders
-from gateway.dispatcher.shown_questions import own_reply_id_of
-from gateway.dispatcher.tool_approvals import TurnApprovals, approvals_of
 from gateway.dispatcher.tool_progress import ShownAnswer, ToolProgress
 from gateway.dispatcher.turn_chat import TurnChat
 from gateway.dispatcher.turn_signs import TurnSign, TurnSigns, find_end_state
@@ -58,6 +50,7 @@ from gateway.files.lines import split_file_lines
 from gateway.hooks.cause import use_cause
 from gateway.hooks.line_watcher import ANY_FILE
 from gateway.hooks.scope import ANSWER_EVENTS, HookScope
+from gateway.jobs.reminders import REMINDER, Reminders
 from gateway.lanes.audio import TRANSCRIPTION
 from gateway.lanes.lanes import Lanes
 from gateway.lanes.turn import (
@@ -76,6 +69,13 @@ from gateway.messages.message import Message, Reply, cause_of
 from gateway.messages.pieces import MessagePiece, find_pieces, put_pieces
 from gateway.messages.steps import Step
 from gateway.messages.transcript import Entry
+from gateway.questions.approval_requests import ApprovalRequests
+from gateway.questions.open_questions import OpenQuestions
+from gateway.questions.places import make_answer_buttons, question_token_of
+from gateway.questions.rights import list_refusals
+from gateway.questions.shown import own_reply_id_of
+from gateway.questions.text import show_question, to_markdown
+from gateway.questions.tool_approvals import TurnApprovals, approvals_of
 from gateway.records import records
 from gateway.roles import Role
 from gateway.sessions.session import OpenTurn, Session, apply_record

@@ -10,8 +10,8 @@ from gateway.agent import Ports
 from gateway.agent.ports import load_no_approvals
 from gateway.agent.toolbox.file_reach import READABLE
 from gateway.dispatcher.context import DispatcherContext
-from gateway.dispatcher.reminders import Reminders
 from gateway.dispatcher.turn_chat import TurnChat
+from gateway.jobs.reminders import Reminders
 from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import HOOK
 from gateway.messages.message import Message

@@ -17,7 +17,6 @@ import anyio.abc
 
 from gateway.chats.heard_messages import HeardMessages
 from gateway.dispatcher import pairing_commands
-from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.chat_commands import (
     CommandCall,
     describe_answer,
@@ -29,8 +28,6 @@ from gateway.dispatcher.commands import Command, parse_command
 from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
 from gateway.dispatcher.message_events import REFUSED, build_place_fields, build_received_fields
 from gateway.dispatcher.message_pace import WAITS, MessagePace
-from gateway.dispatcher.question_places import QUESTION_SIGN
-from gateway.dispatcher.question_rights import ANSWER_WORDS, as_answer, find_rights, is_approval
 from gateway.engine.interface import NewRecord
 from gateway.errors import EngineError, EngineTooNew, RecordDamage
 from gateway.events.outcomes import find_reply
@@ -40,6 +37,9 @@ from gateway.lanes.heard import make_heard_put
 from gateway.lanes.lanes import Lanes, message_id_of
 from gateway.messages.message import Button, Message, Receipt, Reply
 from gateway.messages.pieces import SAID_KINDS, list_shown_messages, name_of
+from gateway.questions.approval_requests import ApprovalRequests
+from gateway.questions.places import QUESTION_SIGN
+from gateway.questions.rights import ANSWER_WORDS, as_answer, find_rights, is_approval
 from gateway.records.records import ActivityRecord, ApprovalRequest
 from gateway.roles import Role, is_admin
 from gateway.sessions.keys import session_key_of

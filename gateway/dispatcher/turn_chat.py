@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 
 from gateway.dispatcher.context import DispatcherContext
-from gateway.dispatcher.reminders import Reminder, Reminders
 from gateway.errors import AdapterError, AgentError
+from gateway.jobs.reminders import Reminder, Reminders
 from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import can_send, find_hook
 from gateway.messages.message import Message, Reply, attachment_from

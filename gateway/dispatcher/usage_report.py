@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from gateway.dispatcher.question_places import as_plain_name
 from gateway.messages.transcript import Usage
+from gateway.questions.places import as_plain_name
 from gateway.records.records import UsageRow
 from gateway.usage.usage_journal import UsageJournal
 from gateway.yaml_source.units import format_count

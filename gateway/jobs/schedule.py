@@ -22,11 +22,11 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway.cron import parse_timetable
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Conflict, Duplicate
 from gateway.hooks import HookRegistry
 from gateway.records import records, subjects
+from gateway.yaml_source.timetable import parse_timetable
 
 LOOK = 5.0  # seconds between two looks at the wall clock, at most
 LONGEST_JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock

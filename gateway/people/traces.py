@@ -17,10 +17,10 @@ from gateway.agent.toolbox.memory import Memory
 from gateway.cluster.files import FOLDER, SharedFiles
 from gateway.cluster.folders import SharedFolders, make_chat_folder
 from gateway.config.settings import MAIN
-from gateway.dispatcher.reminders import OWNER as REMINDERS
 from gateway.engine.interface import Engine, Record
 from gateway.errors import EngineTooNew
 from gateway.files.folders import escape_id
+from gateway.jobs.reminders import OWNER as REMINDERS
 from gateway.messages.message import ChatType
 from gateway.messages.pieces import OF_OTHERS, MessagePiece, delete_pieces
 from gateway.messages.transcript import Entry

@@ -20,19 +20,19 @@ import anyio
 import anyio.abc
 
 from gateway.agent.tool_approval import UNREACHABLE
-from gateway.dispatcher.question_places import (
+from gateway.engine.interface import Engine
+from gateway.lanes.lanes import Lanes
+from gateway.messages.message import Message, Reply
+from gateway.outbox.outbox import Outbox
+from gateway.questions.places import (
     ASKED,
     Approvers,
     describe_answer,
     describe_tools,
     make_question,
 )
-from gateway.dispatcher.shown_questions import KIND, ShownQuestions
-from gateway.dispatcher.tool_approvals import expire_approvals
-from gateway.engine.interface import Engine
-from gateway.lanes.lanes import Lanes
-from gateway.messages.message import Message, Reply
-from gateway.outbox.outbox import Outbox
+from gateway.questions.shown import KIND, ShownQuestions
+from gateway.questions.tool_approvals import expire_approvals
 from gateway.records import records, subjects
 from gateway.records.records import ApprovalRequest
 from gateway.sessions.repository import SessionRepository

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from gateway.dispatcher.approval_requests import ApprovalRequests
-from gateway.dispatcher.question_places import describe_sender, question_token_of
-from gateway.dispatcher.question_rights import LASTING, find_sender, is_approval
-from gateway.dispatcher.question_text import LASTING as LASTING_WORDS
-from gateway.dispatcher.question_text import show_calls
 from gateway.engine.interface import Engine
 from gateway.errors import SessionError
 from gateway.lanes.lanes import Lanes, list_open_sessions
 from gateway.messages.message import Address, LiteralText, Message
+from gateway.questions.approval_requests import ApprovalRequests
+from gateway.questions.places import describe_sender, question_token_of
+from gateway.questions.rights import LASTING, find_sender, is_approval
+from gateway.questions.text import LASTING as LASTING_WORDS
+from gateway.questions.text import show_calls
 from gateway.records import subjects
 from gateway.records.records import ApprovalRequest
 from gateway.sessions.repository import SessionRepository

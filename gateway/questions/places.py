@@ -11,10 +11,10 @@ import msgspec
 
 from gateway.access.access_control import WEB, AccessControl
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
-from gateway.dispatcher.question_text import APPROVAL_END, show_calls, to_markdown
 from gateway.events import AskedCall, is_yes
 from gateway.logs.signs import show_signs
 from gateway.messages.message import Address, Button, LiteralText, Reply
+from gateway.questions.text import APPROVAL_END, show_calls, to_markdown
 from gateway.records import records, subjects
 from gateway.records.records import ApprovalRequest
 from gateway.sessions.session import OpenTurn

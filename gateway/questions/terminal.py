@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from gateway.access.access_control import AccessControl
-from gateway.dispatcher.question_rights import ANSWER_WORDS, find_rights, is_approval
-from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.engine.interface import Engine
 from gateway.messages.message import Message, Reply
+from gateway.questions.rights import ANSWER_WORDS, find_rights, is_approval
+from gateway.questions.shown import own_reply_id_of
 from gateway.records import records, subjects
 from gateway.sessions.repository import SessionRepository
 

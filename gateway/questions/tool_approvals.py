@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import msgspec
 
 from gateway.access.access_control import AccessControl
-from gateway.dispatcher.question_text import to_code_line
 from gateway.engine.interface import Engine, NewRecord
 from gateway.messages.message import Message
+from gateway.questions.text import to_code_line
 from gateway.records import records, subjects
 from gateway.sessions.session import Session
 

@@ -24,7 +24,6 @@ from gateway.daemon.verb_table import VERBS
 from gateway.dispatcher.chat_commands import BUILT_IN, CommandCall
 from gateway.dispatcher.commands import Command, CommandResult, CommandTable
 from gateway.dispatcher.hook_requests import HookRequests
-from gateway.dispatcher.reminders import REMINDER
 from gateway.dispatcher.turn_chat import TurnChat
 from gateway.errors import AgentError, HookError
 from gateway.hermes.plugin_host import PluginGrants
@@ -35,6 +34,7 @@ from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits, HookReach
 from gateway.hooks.folders.services import STORE_VERBS, check_request
 from gateway.hooks.folders.sources import HookVersion
+from gateway.jobs.reminders import REMINDER
 from gateway.lanes.context import is_same_person_continuing
 from gateway.messages import authors
 from gateway.messages.message import Address, Message, Reply

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from gateway.agent.toolbox.chat import make_chat_tools
-from gateway.dispatcher.reminders import DUE_TEXT, Reminder, Reminders
+from gateway.jobs.reminders import DUE_TEXT, Reminder, Reminders
 from gateway.messages.message import Message
 from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import KEY, ROOM, chat

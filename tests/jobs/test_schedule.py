@@ -8,8 +8,8 @@ import pytest
 
 from gateway.engine.interface import Engine
 from gateway.hooks import HookRegistry
+from gateway.jobs.schedule import LONGEST_JUMP, HookPresence, ScheduledHook, Scheduler
 from gateway.records import records
-from gateway.schedule import LONGEST_JUMP, HookPresence, ScheduledHook, Scheduler
 from gateway.testing import GatewayProcess
 from gateway.testing.memory_engine import MemoryEngine
 

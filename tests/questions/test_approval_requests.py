@@ -9,12 +9,12 @@ import pytest
 from gateway.agent import tool
 from gateway.backoff import Backoff
 from gateway.dispatcher.context import GatewayFacts, PlatformInfo
-from gateway.dispatcher.question_rights import is_approval
-from gateway.dispatcher.shown_questions import ShownQuestion, ShownQuestions
 from gateway.engine.interface import NewRecord
 from gateway.errors import AdapterError
 from gateway.lanes.lanes import list_open_sessions
 from gateway.messages.message import Address, Message, Reply
+from gateway.questions.rights import is_approval
+from gateway.questions.shown import ShownQuestion, ShownQuestions
 from gateway.records import records, subjects
 from gateway.sessions.session import OpenTurn
 from gateway.testing.memory_engine import MemoryEngine

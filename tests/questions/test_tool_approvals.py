@@ -7,10 +7,10 @@ import pytest
 
 from gateway.agent import tool
 from gateway.dispatcher.dispatcher import answers_of_turn
-from gateway.dispatcher.tool_approvals import expire_approvals
 from gateway.engine.interface import NewRecord
 from gateway.events.asked_calls import make_asked_call
 from gateway.messages.message import Address
+from gateway.questions.tool_approvals import expire_approvals
 from gateway.records import records, subjects
 from gateway.sessions.session import OpenTurn
 from tests.dispatcher.room import KEY, chat

@@ -9,8 +9,8 @@ from gateway.cli.hooks.list import format_milliseconds, read_hooks, show_finding
 from gateway.cli.output import escape_text, format_ago, print_data, show_fields, show_json, show_table
 from gateway.cli.program import apply_program_name
 from gateway.config.home import Home
-from gateway.cron import parse_timetable
 from gateway.logs.text import to_json_text, to_one_line
+from gateway.yaml_source.timetable import parse_timetable
 
 SHOWN_BELOW = ("traces", "given", "last_error", "findings", "kept", "hangs")  # shown below the rest
 SAID_ELSEWHERE = ("hermes", "stored_as")  # `written for` says it, with the reason; `writes` names the folder

@@ -35,7 +35,6 @@ from gateway.dispatcher.context import (
 from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.dispatcher.hook_requests import HookRequests
 from gateway.dispatcher.message_events import ReplyHooks
-from gateway.dispatcher.terminal_questions import TerminalQuestions
 from gateway.dispatcher.turn_signs import TurnSigns
 from gateway.hooks.folders.reach import HookLimits
 from gateway.lanes.context import LanePorts, LaneSettings, interrupt_on_text
@@ -44,6 +43,7 @@ from gateway.lanes.turn import NoteClaim, RunTurn
 from gateway.lanes.turn_claim import write_decisions
 from gateway.messages.message import Address, Message
 from gateway.outbox.outbox import Outbox
+from gateway.questions.terminal import TerminalQuestions
 from gateway.records.records import OwedReply
 from gateway.sessions.keys import session_key_of
 from gateway.sessions.session import SENDING, Session

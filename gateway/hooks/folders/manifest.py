@@ -19,7 +19,6 @@ import msgspec
 
 from gateway.config.fields import VARIABLE_PATTERN
 from gateway.config.webhooks import WEBHOOK_NAME
-from gateway.cron import parse_timetable
 from gateway.errors import HookError
 from gateway.events.catalogue import EVENT_SPECS, get_event_spec, suggest_event
 from gateway.events.fields import EventSpec
@@ -47,6 +46,7 @@ from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires import sherma
 from gateway.yaml_source.binder import bind
 from gateway.yaml_source.parser import read_yaml
+from gateway.yaml_source.timetable import parse_timetable
 from gateway.yaml_source.tree import (
     Finding,
     SourceLocation,
