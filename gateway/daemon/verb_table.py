@@ -7,12 +7,12 @@ from gateway.access.verbs import VERBS as ACCESS
 from gateway.adapters.verbs import VERBS as ADAPTERS
 from gateway.config.verbs import VERBS as CONFIG
 from gateway.daemon.verbs import VERBS as DAEMON
-from gateway.dispatcher.verbs import VERBS as DISPATCHER
 from gateway.events.verbs import VERBS as EVENTS
 from gateway.hooks.verbs import VERBS as HOOKS
 from gateway.logs.verbs import VERBS as LOGS
 from gateway.outbox.verbs import VERBS as OUTBOX
 from gateway.people.verbs import VERBS as PEOPLE
+from gateway.questions.verbs import VERBS as QUESTIONS
 from gateway.records.verbs import VERBS as RECORDS
 from gateway.sessions.verbs import VERBS as SESSIONS
 from gateway.usage.verbs import VERBS as USAGE
@@ -20,6 +20,6 @@ from gateway.verbs import Verb
 from gateway.web.verbs import VERBS as WEB
 
 _PARTS = (*DAEMON, *CONFIG, *LOGS, *RECORDS, *EVENTS, *HOOKS, *ADAPTERS, *OUTBOX)
-_PEOPLE = (*DISPATCHER, *SESSIONS, *ACCESS, *PEOPLE, *USAGE, *WEB)
+_PEOPLE = (*QUESTIONS, *SESSIONS, *ACCESS, *PEOPLE, *USAGE, *WEB)
 
 VERBS: Mapping[str, Verb] = MappingProxyType({verb.name: verb for verb in (*_PARTS, *_PEOPLE)})

@@ -22,7 +22,6 @@ from gateway.messages.message import Address, Message, MessageKind
 from gateway.records import records, subjects
 from gateway.roles import Role
 
-OWNER = "gateway/reminders"  # no hook has such a name: a folder's name contains no slash
 MOST_OF_ONE = 50
 REMINDER = "reminder-"  # starts the ids of their messages
 LOOK_PAUSE = 30.0  # seconds between two checks of the wall clock, at most
@@ -61,8 +60,10 @@ class Reminders(msgspec.Struct, eq=False):
         if len(await self.of(reminder.session_key)) >= MOST_OF_ONE:
             raise AgentError(f"there are {MOST_OF_ONE} reminders here already; take some back first")
         reminder = replace(reminder, ahead=self.ahead())
-        kept = records.StoredValue(hook=OWNER, key=reminder.id, value=msgspec.to_builtins(reminder))
-        await self.engine.append(NewRecord(subjects.hook_store_subject_of(OWNER, reminder.id), records.encode(kept)))
+        kept = records.StoredValue(hook=subjects.REMINDERS, key=reminder.id, value=msgspec.to_builtins(reminder))
+        await self.engine.append(
+            NewRecord(subjects.hook_store_subject_of(subjects.REMINDERS, reminder.id), records.encode(kept))
+        )
 
     async def of(self, session_key: str) -> list[Reminder]:
         """Return the reminders of one session, next one first."""
@@ -72,13 +73,13 @@ class Reminders(msgspec.Struct, eq=False):
         """Cancel a reminder; return False if this session does not have it."""
         if number not in {one.id for one in await self.of(session_key)}:
             return False
-        return bool(await self.engine.purge(subjects.hook_store_subject_of(OWNER, number)))
+        return bool(await self.engine.purge(subjects.hook_store_subject_of(subjects.REMINDERS, number)))
 
     async def run(
         self, accept: AcceptMessage, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Send reminders until cancelled. Any node may set one; this node sends it."""
-        added = await self.engine.tail(subjects.hook_store_subject_of(OWNER))
+        added = await self.engine.tail(subjects.hook_store_subject_of(subjects.REMINDERS))
         task_status.started()
         while True:
             with anyio.move_on_after(min(await self.look(accept), LOOK_PAUSE)):
@@ -95,10 +96,10 @@ class Reminders(msgspec.Struct, eq=False):
             message = Message(name, one.address, one.user_id, text, kind=kind, session=key, role=one.role)
             message = dataclasses.replace(message, person=one.person, is_job=True)
             await accept(message, one.session_key)
-            await self.engine.purge(subjects.hook_store_subject_of(OWNER, one.id))
+            await self.engine.purge(subjects.hook_store_subject_of(subjects.REMINDERS, one.id))
         return LOOK_PAUSE
 
     async def _all(self) -> list[Reminder]:
-        found = records.read_all(self.engine, subjects.hook_store_subject_of(OWNER), records.StoredValue)
+        found = records.read_all(self.engine, subjects.hook_store_subject_of(subjects.REMINDERS), records.StoredValue)
         kept = {one.key: msgspec.convert(one.value, Reminder) async for _, one in found}
         return sorted(kept.values(), key=lambda one: one.at - one.ahead)

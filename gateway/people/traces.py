@@ -20,7 +20,6 @@ from gateway.config.settings import MAIN
 from gateway.engine.interface import Engine, Record
 from gateway.errors import EngineTooNew
 from gateway.files.folders import escape_id
-from gateway.jobs.reminders import OWNER as REMINDERS
 from gateway.messages.message import ChatType
 from gateway.messages.pieces import OF_OTHERS, MessagePiece, delete_pieces
 from gateway.messages.transcript import Entry
@@ -47,7 +46,7 @@ SUBJECTS = (
     subjects.OWED_EVENT_SUBJECTS,
     subjects.RETRY_SUBJECTS,
     subjects.DEAD_SUBJECTS,
-    subjects.hook_store_subject_of(REMINDERS),
+    subjects.hook_store_subject_of(subjects.REMINDERS),
 )
 
 SessionTurn: TypeAlias = tuple[tuple[Entry, ...], tuple[str, ...], tuple[MessagePiece, ...]]

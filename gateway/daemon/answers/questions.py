@@ -10,9 +10,9 @@ from gateway.adapters import terminal
 from gateway.adapters.page import places
 from gateway.daemon.groups.people import People
 from gateway.daemon.groups.turns import Turns
-from gateway.dispatcher.verbs import ApprovalAnswerParams, QuestionAnswerParams
 from gateway.errors import RoleRefused, SessionError
 from gateway.questions.open_questions import Persons
+from gateway.questions.verbs import ApprovalAnswerParams, QuestionAnswerParams
 from gateway.records import activity
 
 OWNERS = ((terminal.PLATFORM, terminal.OWNER), (places.PLATFORM, places.OWNER))

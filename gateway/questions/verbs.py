@@ -1,4 +1,4 @@
-"""The verbs of approvals, of other questions, and of the commands in a chat."""
+"""The verbs of approvals and of other questions."""
 
 from typing import Annotated, Literal
 
@@ -33,7 +33,6 @@ class QuestionAnswerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 
 VERBS = (
-    Verb("chat.commands", "List what may be typed in a chat.", NoParams, "owner"),
     Verb("approvals.list", "List open approvals and questions.", NoParams, "admin", page="personal", raw=True),
     Verb(
         "approvals.answer",
