@@ -85,7 +85,6 @@ from gateway.roles import rank_of
 from gateway.sessions.session import OpenTurn, Session, apply_record
 from gateway.sessions.transitions import begin_session, get_reset_reason
 from gateway.turn_marks import watch_steps
-from gateway.yaml_source.units import format_count
 
 LANE_REASONS = frozenset({"first", "idle", "daily"})  # why a lane itself starts a session
 LONGEST_WAIT = 600.0
@@ -436,9 +435,7 @@ class Lane:
     async def _give_up(self, session: Session, job: TurnJob, reason: str, tries: int) -> None:
         """Cancel the turn: send an apology, make each message a dead letter, and let the conversation continue."""
         last, now = job.messages[-1], self._context.sessions.now()
-        log.error(
-            "turn %s of %s is given up after %s: %s", job.turn_id, self.key, format_count(tries, "try", "tries"), reason
-        )
+        log.error("turn %s of %s is given up (tries: %d): %s", job.turn_id, self.key, tries, reason)
         done = records.TurnEnded(
             upto=job.on,
             turn_id=job.turn_id,
