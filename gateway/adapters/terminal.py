@@ -44,11 +44,10 @@ class SayResult(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class SayQueue:
+class SayQueue(msgspec.Struct, eq=False):
     """The last text of each session on its way into the journal: on servers a later one may be faster."""
 
-    def __init__(self) -> None:
-        self._last: dict[str, anyio.Event] = {}
+    _last: dict[str, anyio.Event] = {}
 
     @contextmanager
     def join(self, typed: SayRequest) -> Iterator[anyio.Event | None]:
@@ -158,26 +157,17 @@ def split_literal(line: str) -> Iterator[str]:
     yield f"{edge}{row}"
 
 
-class TerminalWatcher:
+class TerminalWatcher(msgspec.Struct, eq=False):
     """Shows one message's answer as it comes."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        receipt: Receipt,
-        message: Message,
-        notify: Notify,
-        note_shown: Callable[[Reply], None],
-        files: SharedFiles,
-    ) -> None:
-        self._files = files
-        self._note_shown = note_shown
-        self._engine = engine
-        self._receipt = receipt
-        self._message = message
-        self._notify = notify
-        self._after = receipt.seq  # what is shown came behind it
-        self._shown: dict[str, records.OwedReply] = {}
+    _engine: Engine
+    _receipt: Receipt
+    _message: Message
+    _notify: Notify
+    _note_shown: Callable[[Reply], None]
+    _files: SharedFiles
+    _after: int = 0  # the question that was answered last: what is shown came behind it, and behind the message
+    _shown: dict[str, records.OwedReply] = {}
 
     async def ended(self) -> SayResult | None:
         """How it was answered before now, if it was."""
@@ -208,7 +198,8 @@ class TerminalWatcher:
     async def _said(self, status: str, turn_id: str, error: str) -> SayResult:
         """An end and its replies are one append, in whichever order; what was not heard yet is read."""
         pattern = subjects.reply_pattern_of_session(self._receipt.session_key)
-        async for _, kept in records.read_all(self._engine, pattern, records.OwedReply, self._after, fresh=False):
+        after = max(self._after, self._receipt.seq)
+        async for _, kept in records.read_all(self._engine, pattern, records.OwedReply, after, fresh=False):
             await self._show(kept)
         texts = [show_reply(out.reply) for out in self._shown.values() if out.turn_id == turn_id]
         return SayResult(self._message.session, "\n\n".join(texts), status, turn_id, error)

@@ -28,10 +28,9 @@ from gateway.adapters.discord.receiver import DiscordReceiver
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.discord.transport import DiscordTransport
 from gateway.adapters.shared.adapter import AdapterContext, Presence
-from gateway.adapters.shared.command_menu import keep_menu_current
+from gateway.adapters.shared.adapter_host import begin_sending
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.status_reactions import StatusReactions
-from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.errors import AdapterError
 from gateway.messages.message import Address
 
@@ -88,9 +87,7 @@ class DiscordAdapter:
         places = DiscordChannels(line, recent.title)
         assert line.user
         parts = self._context.parts
-        reactions = StatusReactions(
-            describe_reactions(line), self._context.served_as, parts.chats.find_display, presence
-        )
+        reactions = StatusReactions(describe_reactions(line), parts.chats.find_display, presence)
         context = replace(self._context, receive=reactions.noting(self._context.receive))
         presses = DiscordInteractions(self._settings, context, calls, pressed, recent, str(line.user.id))
         carrier = DiscordTransport(places, calls, pressed, recent, self._settings, presence, reactions)
@@ -110,13 +107,9 @@ class DiscordAdapter:
                 presence.probe = partial(probe, line)
                 presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
                 presence.up(detail_of(line))
-                await tasks.start(parts.outbox.serve_platform, carrier)
-                display, shows_words = parts.chats.find_display, parts.outbox.shows_words
-                sign = TypingIndicator(context.served_as, show_typing, TYPING_PAUSE, display, shows_words)
-                tasks.start_soon(sign.run, parts.engine)
+                show_menu = partial(menu.send_menu, line, parts.commands)
+                await begin_sending(tasks, context, carrier, show_typing, TYPING_PAUSE, show_menu=show_menu)
                 tasks.start_soon(reactions.run, parts.engine)
-                show = partial(menu.send_menu, line, parts.commands)
-                tasks.start_soon(keep_menu_current, parts.registry, parts.commands, show)
                 tasks.start_soon(receiver.inbox.note_alive, presence, self._times.alive)
                 await self._watch(line, presence)
 

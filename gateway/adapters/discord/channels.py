@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import discord
+import msgspec
 from discord.http import HTTPClient
 
 from gateway.adapters.discord.connection import PLATFORM
@@ -45,14 +46,13 @@ def is_listened_to(settings: DiscordSettings, channel: Any) -> bool:
     return any(str(one) in settings.allowed_channels for one in ids if one)
 
 
-class DiscordChannels:
+class DiscordChannels(msgspec.Struct, eq=False):
     """Finds the channel of an address. `title`: how a message begins, for the name of its thread."""
 
-    def __init__(self, client: discord.Client, title: Callable[[str], str]) -> None:
-        self._client = client
-        self._title = title
-        self._chats: dict[int, discord.abc.Messageable] = {}
-        self._without_thread: set[int] = set()
+    _client: discord.Client
+    _title: Callable[[str], str]
+    _chats: dict[int, discord.abc.Messageable] = {}
+    _without_thread: set[int] = set()
 
     @property
     def http(self) -> HTTPClient:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import discord
+import msgspec
 
 from gateway.access.access_control import AccessControl
 from gateway.adapters.discord.channels import is_listened_to
@@ -23,24 +24,16 @@ MOST_CHATS = 100
 MOST_NEW_CHATS = 25
 
 
-class DiscordHistory:
+class DiscordHistory(msgspec.Struct, eq=False):
     """Reads what is behind the marks. A channel that Discord refuses to show is passed over, one that must wait is read
     last; so is one for which Discord is ill, until it is well."""
 
-    def __init__(
-        self,
-        client: discord.Client,
-        settings: DiscordSettings,
-        marks: ReadMarks,
-        access: AccessControl,
-        presence: Presence,
-    ) -> None:
-        self._client = client
-        self._settings = settings
-        self._marks = marks
-        self._access = access
-        self._presence = presence
-        self._later: list[tuple[Any, int]] = []
+    _client: discord.Client
+    _settings: DiscordSettings
+    _marks: ReadMarks
+    _access: AccessControl
+    _presence: Presence
+    _later: list[tuple[Any, int]] = []
 
     async def chats(self, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
         """People's own chats with the bot. Discord does not list them: they are known from the marks, and from those

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import anyio.abc
 import discord
+import msgspec
 
 from gateway.adapters.discord.client import EventListener
 from gateway.adapters.discord.history import DiscordHistory
@@ -16,28 +17,19 @@ from gateway.adapters.shared.inbox import Inbox
 from gateway.adapters.shared.read_positions import MarksSnapshot, ReadMarks
 
 
-class DiscordHistoryReader:
+class DiscordHistoryReader(msgspec.Struct, eq=False):
     """Hears what becomes of the line and of the servers; `take` is called with each message that is read."""
 
-    def __init__(
-        self,
-        client: discord.Client,
-        tasks: anyio.abc.TaskGroup,
-        history: DiscordHistory,
-        marks: ReadMarks,
-        inbox: Inbox[Any],
-        take: Callable[[discord.Message], Awaitable[None]],
-    ) -> None:
-        self._client = client
-        self._tasks = tasks
-        self._history = history
-        self._marks = marks
-        self._inbox = inbox
-        self._take = take
-        self._since = marks.since()
-        self._scope = anyio.CancelScope()  # of what is read for this connection
-        self._absent: dict[int, MarksSnapshot] = {}  # servers that Discord has lost, and how far each was read
-        self.is_ready = anyio.Event()
+    _client: discord.Client
+    _tasks: anyio.abc.TaskGroup
+    _history: DiscordHistory
+    _marks: ReadMarks
+    _inbox: Inbox[Any]
+    _take: Callable[[discord.Message], Awaitable[None]]
+    _since: MarksSnapshot = MarksSnapshot({}, 0.0, 0.0)  # until `load`
+    _scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)  # of what is read for this connection
+    _absent: dict[int, MarksSnapshot] = {}  # servers that Discord has lost, and how far each was read
+    is_ready: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     @property
     def listeners(self) -> dict[str, EventListener]:

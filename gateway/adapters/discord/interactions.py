@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import discord
+import msgspec
 from discord import app_commands
 
 from gateway.adapters.discord.channels import address_of, is_listened_to
@@ -29,25 +30,16 @@ LONGEST_SUGGESTED = 100  # characters
 NOT_HERE = "I do not listen in this channel."
 
 
-class DiscordInteractions:
+class DiscordInteractions(msgspec.Struct, eq=False):
     """Takes interactions, each once it is in the journal or settled."""
 
-    def __init__(
-        self,
-        settings: DiscordSettings,
-        context: AdapterContext,
-        calls: dict[str, PendingCommand],
-        presses: dict[str, PendingPress],
-        recent: RecentMessages,
-        bot: str,
-    ) -> None:
-        self._settings = settings
-        self._context = context
-        self._calls = calls
-        self._presses = presses
-        self._recent = recent
-        self._bot = bot
-        self._looks: dict[str, anyio.CancelScope] = {}  # for suggestions, by person
+    _settings: DiscordSettings
+    _context: AdapterContext
+    _calls: dict[str, PendingCommand]
+    _presses: dict[str, PendingPress]
+    _recent: RecentMessages
+    _bot: str
+    _looks: dict[str, anyio.CancelScope] = {}  # for suggestions, by person
 
     async def take(self, interaction: discord.Interaction) -> None:
         """One interaction; of kinds that we never offered, none."""

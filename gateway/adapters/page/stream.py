@@ -6,7 +6,7 @@ told anew to whoever comes in the middle.
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any, NamedTuple
 
 import anyio
@@ -69,15 +69,14 @@ class LiveChat:
         self.version += 1
 
 
-class ChatStream:
+class ChatStream(msgspec.Struct, eq=False):
     """Tells those who watch. `run` hears the journal for them; it begins with the first who is there."""
 
-    def __init__(self, engine: Engine, lanes: Lanes, search: SessionSearch) -> None:
-        self._engine = engine
-        self._lanes = lanes
-        self._search = search
-        self._chats: dict[str, LiveChat] = {}  # by the token of the session key
-        self._begun = anyio.Event()
+    _engine: Engine
+    _lanes: Lanes
+    _search: SessionSearch
+    _chats: dict[str, LiveChat] = {}  # by the token of the session key
+    _begun: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -107,9 +106,9 @@ class ChatStream:
             seen = past[-1].number if past else 0
         while True:
             news, found = chat.news, list[ChatUpdate]()
-            while page := await records.read_readable(self._engine, subject, seen, records.PAGE):
-                found += [one for record in page if (one := describe_shown(record))]
-                seen = page[-1].seq
+            async for record, kept in records.read_all(self._engine, subject, records.ShownMessage, seen):
+                found += describe_shown(record, kept)
+                seen = record.seq
             if (now := await self._find_state(address)) != state:
                 state = now
                 found.append(ChatUpdate(0, "state", state))
@@ -144,23 +143,19 @@ class ChatStream:
 
     async def read_past(self, address: Address, before: int = records.NEWEST) -> list[ChatUpdate]:
         """The last ones before a number, the oldest first."""
-        kept, after = deque[ChatUpdate](maxlen=MOST_SHOWN), 0
-        while page := await records.read_readable(self._engine, subject_of(address), after, records.PAGE):
-            kept.extend(one for record in page if record.seq < before and (one := describe_shown(record)))
-            after = page[-1].seq
-            if after >= before:
+        found = deque[ChatUpdate](maxlen=MOST_SHOWN)
+        async for record, kept in records.read_all(self._engine, subject_of(address), records.ShownMessage):
+            if record.seq >= before:
                 break
-        return list(kept)
+            found += describe_shown(record, kept)
+        return list(found)
 
     async def find_shown(self, address: Address, number: str) -> Message | Reply | None:
         """What is shown under this id, as it was last."""
-        found, after = None, 0
-        while page := await records.read_readable(self._engine, subject_of(address), after, records.PAGE):
-            for record in page:
-                kept = records.decode_readable(record.data)
-                one = (kept.message or kept.reply) if isinstance(kept, records.ShownMessage) else None
-                found = one if one and one.id == number else found
-            after = page[-1].seq
+        found = None
+        async for _, kept in records.read_all(self._engine, subject_of(address), records.ShownMessage):
+            one = kept.message or kept.reply
+            found = one if one and one.id == number else found
         return found
 
     async def _find_state(self, address: Address) -> str:
@@ -171,30 +166,21 @@ class ChatStream:
         return "running" if standing.is_running else "queued" if standing.messages else "idle"
 
 
-def describe_shown(record: Record) -> ChatUpdate | None:
-    """For the page; where a file lies is not for its eyes."""
-    kept = records.decode_readable(record.data)
-    if not isinstance(kept, records.ShownMessage):
-        return None
-    at = kept.at or record.ts
-    if kept.message:
-        said = kept.message
-        data = {"by": "person", "id": said.id, "text": said.text, "files": describe_files(said.attachments), "at": at}
-        return ChatUpdate(record.seq, "shown", data)
-    if kept.reply is None:
-        return None
-    reply = kept.reply
-    data = {
-        "by": "agent",
-        "id": reply.id,
-        "text": reply.text,
-        "files": describe_files(reply.attachments),
-        "literals": [{"words": one.words, "text": one.text} for one in reply.literals],
-        "buttons": [{"label": one.label, "value": one.value} for one in reply.buttons],
-        "reply_to": reply.reply_to,
-        "at": at,
+def describe_shown(record: Record, kept: records.ShownMessage) -> Iterator[ChatUpdate]:
+    """Describe a record for the page, which must not learn the path of a file."""
+    if (said := kept.message or kept.reply) is None:
+        return
+    data: dict[str, Any] = {
+        "by": "agent" if isinstance(said, Reply) else "person",
+        "id": said.id,
+        "text": said.text,
+        "files": describe_files(said.attachments),
     }
-    return ChatUpdate(record.seq, "shown", data)
+    if isinstance(said, Reply):
+        data["literals"] = [{"words": one.words, "text": one.text} for one in said.literals]
+        data["buttons"] = [{"label": one.label, "value": one.value} for one in said.buttons]
+        data["reply_to"] = said.reply_to
+    yield ChatUpdate(record.seq, "shown", data | {"at": kept.at or record.ts})
 
 
 def describe_files(files: tuple[Attachment, ...]) -> list[dict[str, Any]]:

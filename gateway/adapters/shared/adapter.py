@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 from msgspec import structs
@@ -41,10 +41,8 @@ class IsForUs(Protocol):
     def __call__(self, address: Address, *, is_called: bool, is_command: bool) -> bool: ...
 
 
-class IsHeard(Protocol):
-    """Whether what is said there to others is listened to."""
-
-    def __call__(self, address: Address) -> bool: ...
+IsHeard: TypeAlias = Callable[[Address], bool]
+"""Tells if the bot listens to what people say there to others."""
 
 
 class ReceiveMessage(Protocol):
@@ -60,10 +58,8 @@ class ReceiveMessage(Protocol):
     ) -> Receipt: ...
 
 
-class DeleteMessage(Protocol):
-    """Of `DeletedMessages`, as far as the settings want that."""
-
-    async def __call__(self, name: MessageName, by: str = "") -> bool: ...
+DeleteMessage: TypeAlias = Callable[[MessageName, str], Awaitable[bool]]
+"""That of `DeletedMessages`, if the settings want it."""
 
 
 @dataclass(frozen=True, slots=True)

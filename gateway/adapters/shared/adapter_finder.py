@@ -167,14 +167,9 @@ def make_unknown_spec(why_unusable: str = "") -> PlatformSpec:
     """A network of which no more is known than its name, and perhaps why not."""
     settings = UnknownSettings
     if why_unusable:
-        settings = msgspec.defstruct(  # type: ignore[assignment] # a subclass, which its signature does not say
-            "UnusableSettings",
-            [],
-            bases=(UnknownSettings,),
-            namespace={"why_unusable": property(lambda _settings: why_unusable)},
-            frozen=True,
-            kw_only=True,
-        )
+        known = {"why_unusable": property(lambda _settings: why_unusable)}
+        made = msgspec.defstruct("UnusableSettings", [], bases=(UnknownSettings,), namespace=known, frozen=True)
+        settings = made  # type: ignore[assignment] # a subclass, which the signature of `defstruct` does not say
     return PlatformSpec(settings, NOT_LOADED, r"\S{1,200}", r"\S{1,200}", {})
 
 

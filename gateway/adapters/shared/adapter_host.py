@@ -11,6 +11,7 @@ from functools import partial
 from typing import Generic
 
 import anyio
+import anyio.abc
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.command_menu import keep_menu_current
@@ -124,14 +125,27 @@ class AdapterHost(Generic[FileT]):
     ) -> AsyncIterator[None]:
         """Inside, what is owed to this network is sent. A sign of `show_typing` lasts for `typing_pause` seconds;
         `show_menu` is called now, and whenever `commands` have changed."""
-        parts = self._context.parts
         async with anyio.create_task_group() as tasks:
-            await tasks.start(parts.outbox.serve_platform, transport)
-            if show_typing is not None:
-                display, shows_words = parts.chats.find_display, parts.outbox.shows_words
-                sign = TypingIndicator(self._presence.name, show_typing, typing_pause, display, shows_words)
-                tasks.start_soon(sign.run, parts.engine)
-            if show_menu is not None:
-                tasks.start_soon(keep_menu_current, parts.registry, parts.commands, show_menu)
+            await begin_sending(tasks, self._context, transport, show_typing, typing_pause, show_menu=show_menu)
             yield
             tasks.cancel_scope.cancel()
+
+
+async def begin_sending(
+    tasks: anyio.abc.TaskGroup,
+    context: AdapterContext,
+    transport: Transport,
+    show_typing: ShowTyping | None,
+    typing_pause: float,
+    hide_typing: ShowTyping | None = None,
+    show_menu: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Send what is owed to this bot's network, and show its signs and its menu, until the tasks are cancelled."""
+    parts = context.parts
+    await tasks.start(parts.outbox.serve_platform, transport)
+    if show_typing is not None:
+        name, rules, outbox = context.served_as, parts.chats, parts.outbox
+        sign = TypingIndicator(name, show_typing, typing_pause, rules.find_display, outbox.shows_words, hide_typing)
+        tasks.start_soon(sign.run, parts.engine)
+    if show_menu is not None:
+        tasks.start_soon(keep_menu_current, parts.registry, parts.commands, show_menu)

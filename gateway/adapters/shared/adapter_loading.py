@@ -9,6 +9,7 @@ import threading
 import traceback
 import zlib
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -116,20 +117,13 @@ def _begin_package(name: str, folder: Path) -> None:
 
 def _load_in_time(load: Callable[[], Any]) -> Any:
     """In a thread of its own, which is left to itself when it takes too long: nobody can end it."""
-    done: list[Any] = []
-    failed: list[BaseException] = []
+    loaded = Future[Any]()
 
     def run() -> None:
         try:
-            done.append(load())
+            loaded.set_result(load())
         except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-            failed.append(error)
+            loaded.set_exception(error)
 
-    thread = threading.Thread(target=run, name="adapter loading", daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-    if failed:
-        raise failed[0]
-    if not done:
-        raise TimeoutError
-    return done[0]
+    threading.Thread(target=run, name="adapter loading", daemon=True).start()
+    return loaded.result(PATIENCE)

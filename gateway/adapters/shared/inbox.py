@@ -28,7 +28,30 @@ FetchFile: TypeAlias = Callable[[FileT, Path], Awaitable[Attachment | str]]
 AddNames: TypeAlias = Callable[[Message], Awaitable[Message]]
 
 
-class Inbox(Generic[FileT]):
+class KeyedLock(msgspec.Struct, eq=False):
+    """Whoever asks first for a key is first; other keys do not wait. A key that nobody waits for is forgotten."""
+
+    _locks: dict[str, tuple[anyio.Lock, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._locks)
+
+    @asynccontextmanager
+    async def hold(self, key: str) -> AsyncIterator[None]:
+        """Inside, nobody else is inside with this key."""
+        lock, waiting = self._locks.get(key, (None, 0))
+        lock = lock or anyio.Lock()
+        self._locks[key] = (lock, waiting + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            _, waiting = self._locks.pop(key)
+            if waiting > 1:
+                self._locks[key] = (lock, waiting - 1)
+
+
+class Inbox(msgspec.Struct, Generic[FileT], eq=False):
     """Takes the messages of one bot. Nothing of a stranger's is written or fetched.
 
     `note` is called with each message of those who may speak, before its files are fetched. `threads_of` names the
@@ -36,28 +59,18 @@ class Inbox(Generic[FileT]):
     for names that a message came without. `is_caught_up` is set once what was said while nobody listened has been read.
     """
 
-    def __init__(
-        self,
-        context: AdapterContext,
-        bot: str,
-        marks: ReadMarks,
-        note: Callable[[Message], None],
-        fetch: FetchFile[FileT],
-        threads_of: Callable[[Message], Sequence[str]] = lambda _message: ("",),
-        add_names: AddNames | None = None,
-    ) -> None:
-        self._context = context
-        self._bot = bot
-        self._marks = marks
-        self._note = note
-        self._fetch = fetch
-        self._threads_of = threads_of
-        self._add_names = add_names
-        self.is_caught_up = anyio.Event()
-        self._readings = 0  # of what was said before, though what comes now need not wait for them any more
-        self.is_told = True  # what is said now; where the line is broken, it is not
-        self._order = KeyedLock()
-        self._taken: dict[tuple[str, str], None] = {}
+    _context: AdapterContext
+    _bot: str
+    _marks: ReadMarks
+    _note: Callable[[Message], None]
+    _fetch: FetchFile[FileT]
+    _threads_of: Callable[[Message], Sequence[str]] = lambda _message: ("",)
+    _add_names: AddNames | None = None
+    is_caught_up: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    _readings: int = 0  # of what was said before, though what comes now need not wait for them any more
+    is_told: bool = True  # what is said now; where the line is broken, it is not
+    _order: KeyedLock = msgspec.field(default_factory=KeyedLock)
+    _taken: dict[tuple[str, str], None] = {}
 
     @property
     def is_reading(self) -> bool:
@@ -162,27 +175,3 @@ async def add_files(
             await context.parts.files.shared.put(Path(one.path))
     text = "\n".join([*([message.text] if message.text else []), *failed])
     return dataclasses.replace(message, text=text, attachments=attachments)
-
-
-class KeyedLock:
-    """Whoever asks first for a key is first; other keys do not wait. A key that nobody waits for is forgotten."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, tuple[anyio.Lock, int]] = {}
-
-    def __len__(self) -> int:
-        return len(self._locks)
-
-    @asynccontextmanager
-    async def hold(self, key: str) -> AsyncIterator[None]:
-        """Inside, nobody else is inside with this key."""
-        lock, waiting = self._locks.get(key, (None, 0))
-        lock = lock or anyio.Lock()
-        self._locks[key] = (lock, waiting + 1)
-        try:
-            async with lock:
-                yield
-        finally:
-            _, waiting = self._locks.pop(key)
-            if waiting > 1:
-                self._locks[key] = (lock, waiting - 1)

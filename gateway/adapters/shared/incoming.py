@@ -98,11 +98,10 @@ class RecentMessage(NamedTuple):
     beginning: str
 
 
-class RecentMessages:
+class RecentMessages(msgspec.Struct, eq=False):
     """The last messages that we read, by their ids."""
 
-    def __init__(self) -> None:
-        self._messages: dict[str, RecentMessage] = {}
+    _messages: dict[str, RecentMessage] = {}
 
     def note(self, message: Message) -> None:
         """Remember it under the network's own id."""

@@ -1,10 +1,23 @@
 """Errors of the library that speaks with one network: raised in our words, or written into the log and passed over."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from gateway.errors import AdapterError, unwrap_error
+
+
+def make_silence_error(network: str, seconds: float) -> AdapterError:
+    """Make the error of a network that wants no call for so long."""
+    return AdapterError(f"{network} wants {seconds:.0f} s of silence (too many messages)", retry_after=seconds)
+
+
+def read_silence(headers: Mapping[str, str], absent: float) -> float:
+    """Return the seconds that an answer names in its head; `absent`: where it names none, or none that is a number."""
+    try:
+        return float(headers.get("Retry-After", absent))
+    except ValueError:
+        return absent
 
 
 class NetworkErrors:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import anyio
 import msgspec
@@ -18,7 +18,6 @@ import msgspec
 from gateway.adapters.shared.adapter import Presence, ReceiveMessage
 from gateway.adapters.shared.incoming import remember
 from gateway.chats.rules import FindDisplay
-from gateway.dispatcher.ingress import CompleteMessage
 from gateway.dispatcher.turn_signs import MessageState, TurnSign, tail_turn_signs
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError
@@ -65,37 +64,29 @@ class MarkedMessage(msgspec.Struct):
     wanted: MessageState = ""
 
 
-class StatusReactions:
+class StatusReactions(msgspec.Struct, eq=False):
     """Watches the messages and turns of one bot."""
 
-    def __init__(self, network: NetworkReactions, served_as: str, display: FindDisplay, presence: Presence) -> None:
-        self._network = network
-        self._served_as = served_as
-        self._display = display
-        self._presence = presence
-        self._began = time.time()
-        self._known: dict[str, MarkedMessage] = {}
-        self._of_turn: dict[str, list[str]] = {}
-        self._waiting: dict[str, None] = {}
-        self._barred: set[str] = set()
-        self._is_barred = False
-        self._news = anyio.Event()
+    _network: NetworkReactions
+    _display: FindDisplay
+    _presence: Presence
+    _began: float = msgspec.field(default_factory=time.time)
+    _known: dict[str, MarkedMessage] = {}
+    _of_turn: dict[str, list[str]] = {}
+    _waiting: dict[str, None] = {}
+    _barred: set[str] = set()
+    _is_barred: bool = False
+    _news: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     def noting(self, receive: ReceiveMessage) -> ReceiveMessage:
         """The same way in; what is taken there is seen."""
 
-        async def receive_and_note(
-            message: Message,
-            *extra: NewRecord,
-            bot: str = "",
-            asked: str = "",
-            complete: CompleteMessage | None = None,
-        ) -> Receipt:
-            receipt = await receive(message, *extra, bot=bot, asked=asked, complete=complete)
+        async def receive_and_note(message: Message, *extra: NewRecord, **how: Any) -> Receipt:
+            receipt = await receive(message, *extra, **how)
             if receipt.decision == "queued" and receipt.seq and message.kind in ("text", "edit"):
                 number = message.id.partition(":")[0]
                 marked = self._known.get(number) or MarkedMessage(
-                    replace(message.address, account=self._served_as.partition(":")[2]), message.user_id
+                    replace(message.address, account=self._presence.name.partition(":")[2]), message.user_id
                 )
                 remember(self._known, number, marked, MOST)
                 self._want(number, "seen")
@@ -124,7 +115,7 @@ class StatusReactions:
                 await self._news.wait()
 
     async def _hear(self, engine: Engine) -> None:
-        async for sign in tail_turn_signs(engine, self._served_as):
+        async for sign in tail_turn_signs(engine, self._presence.name):
             self._note_turn(sign)
 
     def _note_turn(self, sign: TurnSign) -> None:

@@ -26,32 +26,22 @@ class ShownTurn(msgspec.Struct):
     heard: float
 
 
-class TypingIndicator:
+class TypingIndicator(msgspec.Struct, eq=False):
     """Watches the turns of one bot. `show` makes one sign, which lasts for about `pause` seconds.
 
     `hide` takes it away, where it would outlast the turn. An answer that grows needs no sign beside it: `shows_words`.
     """
 
-    def __init__(
-        self,
-        served_as: str,
-        show: ShowTyping,
-        pause: float,
-        display: FindDisplay,
-        shows_words: ShowsWords,
-        hide: ShowTyping | None = None,
-        lasts: float = LASTS,
-    ) -> None:
-        self._served_as = served_as
-        self._show = show
-        self._hide = hide
-        self._display = display
-        self._shows_words = shows_words
-        self._pause = pause
-        self._lasts = lasts
-        self._working: dict[str, ShownTurn] = {}
-        self._ended: set[Address] = set()
-        self._news = anyio.Event()
+    _served_as: str
+    _show: ShowTyping
+    _pause: float
+    _display: FindDisplay
+    _shows_words: ShowsWords
+    _hide: ShowTyping | None = None
+    lasts: float = LASTS
+    _working: dict[str, ShownTurn] = {}
+    _ended: set[Address] = set()
+    _news: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     async def run(self, engine: Engine) -> None:
         """Until cancelled."""
@@ -89,7 +79,7 @@ class TypingIndicator:
     def _places(self) -> set[Address]:
         """Each once, however many turns run there."""
         now = time.monotonic()
-        self._end([turn for turn, one in self._working.items() if now - one.heard >= self._lasts])
+        self._end([turn for turn, one in self._working.items() if now - one.heard >= self.lasts])
         return {one.address for one in self._working.values() if now - one.began < LONGEST_SHOWN}
 
     def _end(self, turns: Iterable[str]) -> None:

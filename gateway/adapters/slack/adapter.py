@@ -27,12 +27,12 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
+from gateway.adapters.shared.adapter_host import begin_sending
 from gateway.adapters.shared.inbox import Inbox
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.network_routes import route_of
 from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.adapters.shared.status_reactions import StatusReactions
-from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.adapters.slack.connection import (
     ERRORS,
     PLATFORM,
@@ -95,9 +95,7 @@ class SlackAdapter:
         bot = f"{me.team}:{me.user}"
         parts = self._context.parts
         marks, recent = ReadMarks(parts.engine, PLATFORM, bot), RecentMessages()
-        reactions = StatusReactions(
-            describe_reactions(web), self._context.served_as, parts.chats.find_display, presence
-        )
+        reactions = StatusReactions(describe_reactions(web), parts.chats.find_display, presence)
         context = replace(self._context, receive=reactions.noting(self._context.receive))
         await marks.load()
         since = marks.since()
@@ -114,14 +112,6 @@ class SlackAdapter:
         )
         presses = SlackInteractions(web, context, recent, bot)
         threads = SlackThreads(web, self._settings.prompts)
-        sign = TypingIndicator(
-            context.served_as,
-            threads.show_working,
-            AT_WORK_PAUSE,
-            parts.chats.find_display,
-            parts.outbox.shows_words,
-            threads.hide_working,
-        )
 
         def note(message: Message) -> None:
             recent.note(message)
@@ -143,9 +133,9 @@ class SlackAdapter:
             hearing = self._called(app, web, presence, me.name)
         async with hearing as watch, anyio.create_task_group() as tasks:
             tasks.start_soon(receiver.read_again, web, marks, since)
-            await tasks.start(parts.outbox.serve_platform, carrier)
+            signs = threads.show_working, AT_WORK_PAUSE, threads.hide_working
+            await begin_sending(tasks, context, carrier, *signs)
             tasks.start_soon(reactions.run, parts.engine)
-            tasks.start_soon(sign.run, parts.engine)
             tasks.start_soon(threads.run)
             tasks.start_soon(inbox.note_alive, presence, self._times.alive)
             await watch()

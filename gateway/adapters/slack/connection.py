@@ -11,7 +11,7 @@ import msgspec
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.adapters.shared.network_errors import NetworkErrors
+from gateway.adapters.shared.network_errors import NetworkErrors, make_silence_error, read_silence
 from gateway.adapters.slack.manifest import SCOPES
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.errors import AdapterError
@@ -119,8 +119,7 @@ def refusal_from(error: SlackApiError, variable: str) -> AdapterError:
     code, answer = code_of(error), answer_of(error)
     status = getattr(error.response, "status_code", 200)
     if code == "ratelimited" or status == 429:
-        pause = retry_after_of(error)
-        return AdapterError(f"Slack wants {pause:.0f} s of silence (too many messages)", retry_after=pause)
+        return make_silence_error("Slack", retry_after_of(error))
     if code in BAD_TOKENS:
         return TokenRefused(
             f"Slack does not take the token in {variable} ({code}): get the present one at {APPS}, your app, "
@@ -154,11 +153,7 @@ def list_missing_scopes(granted: str) -> list[str]:
 
 
 def retry_after_of(error: SlackApiError) -> float:
-    headers = getattr(error.response, "headers", None) or {}
-    try:
-        return float(headers.get("Retry-After", 1))
-    except ValueError:
-        return 30.0
+    return read_silence(getattr(error.response, "headers", None) or {}, absent=1.0)
 
 
 ERRORS: Final = NetworkErrors(KINDS, as_adapter_error)

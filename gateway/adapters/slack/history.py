@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import anyio
+import msgspec
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
@@ -28,12 +29,11 @@ ILL_BACKOFF = Backoff(1.0, 60.0)
 Event: TypeAlias = Mapping[str, Any]
 
 
-class SlackHistory:
+class SlackHistory(msgspec.Struct, eq=False):
     """Reads what is behind the marks, but for what Slack refuses to show; where it is ill, that place is read later."""
 
-    def __init__(self, web: AsyncWebClient) -> None:
-        self._web = web
-        self._later: list[Callable[[], AsyncIterator[Event]]] = []
+    _web: AsyncWebClient
+    _later: list[Callable[[], AsyncIterator[Event]]] = []
 
     async def messages(self, since: MarksSnapshot) -> AsyncIterator[Event]:
         """As events, in the order of each place."""

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+import msgspec
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
@@ -23,15 +24,14 @@ MOST_OPEN = 500
 Body: TypeAlias = Mapping[str, Any]
 
 
-class SlackInteractions:
+class SlackInteractions(msgspec.Struct, eq=False):
     """Takes slash commands and presses of buttons, each until it is in the journal or settled."""
 
-    def __init__(self, web: AsyncWebClient, context: AdapterContext, recent: RecentMessages, bot: str) -> None:
-        self._web = web
-        self._context = context
-        self._recent = recent
-        self._bot = bot
-        self._urls: dict[str, str] = {}
+    _web: AsyncWebClient
+    _context: AdapterContext
+    _recent: RecentMessages
+    _bot: str
+    _urls: dict[str, str] = {}
 
     async def called(self, body: Body) -> str:
         """A slash command; what whoever typed it is told at once, if anything."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import anyio
+import msgspec
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.inbox import KeyedLock
@@ -25,13 +26,12 @@ MOST_NAMES = 10_000
 AskName: TypeAlias = Callable[[str], Awaitable[str]]
 
 
-class SlackNames:
+class SlackNames(msgspec.Struct, eq=False):
     """Gives messages the names of those who wrote them, and of the channels where they stand."""
 
-    def __init__(self, web: AsyncWebClient) -> None:
-        self._web = web
-        self._known: dict[str, tuple[str, float]] = {}  # by id: the name, and until when it holds
-        self._asking = KeyedLock()
+    _web: AsyncWebClient
+    _known: dict[str, tuple[str, float]] = {}  # by id: the name, and until when it holds
+    _asking: KeyedLock = msgspec.field(default_factory=KeyedLock)
 
     async def add_to(self, message: Message) -> Message:
         """What Slack does not tell in time stays empty, and is not asked for in the next minute."""

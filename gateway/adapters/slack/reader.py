@@ -104,7 +104,7 @@ class SlackReader(msgspec.Struct, frozen=True):
             return None
         if address.chat_type == "group" and not (is_command or is_overheard):
             address = replace(address, chat_type="thread", thread_id=str(event["ts"]))
-        passed_on = [] if is_overheard else [add_context(said, forwarded_from=by) for by, said in shared]
+        passed_on = [] if is_overheard else map(describe_shared, shared)
         text = "\n".join([*([text] if text else []), *passed_on])
         message = Message(
             number,
@@ -157,16 +157,19 @@ def to_markdown(text: str) -> str:
     return html.unescape(PERSON.sub(lambda one: f"@{to_plain_name(one[2] or one[1])}", text))
 
 
-def list_shared(event: Event) -> list[tuple[str, str]]:
-    """Messages of others that were passed on: whose, and what they said."""
-    found = [one for one in event.get("attachments") or () if one.get("is_share") or one.get("is_msg_unfurl")]
-    return [(one.get("author_name") or "somebody", to_markdown(str(one.get("text") or ""))) for one in found]
+def list_shared(event: Event) -> list[Event]:
+    """Return the messages of others that were passed on."""
+    return [one for one in event.get("attachments") or () if one.get("is_share") or one.get("is_msg_unfurl")]
+
+
+def describe_shared(shared: Event) -> str:
+    """Return the words of a message that was passed on, with its author."""
+    author = shared.get("author_name") or "somebody"
+    return add_context(to_markdown(str(shared.get("text") or "")), forwarded_from=author)
 
 
 def list_shared_files(event: Event) -> tuple[Event, ...]:
-    """Their files."""
-    found = [one for one in event.get("attachments") or () if one.get("is_share") or one.get("is_msg_unfurl")]
-    return tuple(file for one in found for file in one.get("files") or ())
+    return tuple(file for one in list_shared(event) for file in one.get("files") or ())
 
 
 def threads_of(message: Message) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
+import msgspec
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
@@ -28,22 +29,15 @@ BEGINNINGS, ADDITIONS, ENDINGS = Rate(3, 1.0), Rate(5, 0.7), Rate(3, 1.0)
 MOST: Final = 500  # messages that grow, and channels that refuse
 
 
-class SlackStreams:
+class SlackStreams(msgspec.Struct, eq=False):
     """Those of one app. What goes wrong is an `AdapterError`, which `calling` makes of it."""
 
-    def __init__(
-        self,
-        web: AsyncWebClient,
-        me: SlackIdentity,
-        pace: RateLimiter,
-        calling: Callable[[], AbstractContextManager[None]],
-    ) -> None:
-        self._web = web
-        self._me = me
-        self._pace = pace
-        self._calling = calling
-        self._is_growing: dict[str, bool] = {}  # by message, as far as this life knows
-        self._refused: dict[str, str] = {}  # by channel, or for all of them: why
+    _web: AsyncWebClient
+    _me: SlackIdentity
+    _pace: RateLimiter
+    _calling: Callable[[], AbstractContextManager[None]]
+    _is_growing: dict[str, bool] = {}  # by message, as far as this life knows
+    _refused: dict[str, str] = {}  # by channel, or for all of them: why
 
     async def begin(self, address: Address, channel: str, recipient: str, text: str) -> str:
         """The message; empty where there can be none, or Slack wants no more of them now."""

@@ -10,20 +10,18 @@ from dataclasses import replace
 from functools import partial
 
 import anyio
+import msgspec
 from telegram import Bot
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
-from gateway.adapters.shared.command_menu import keep_menu_current
+from gateway.adapters.shared.adapter_host import begin_sending
 from gateway.adapters.shared.status_reactions import StatusReactions
-from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.adapters.telegram import menu
 from gateway.adapters.telegram.connection import ERRORS, make_bot
 from gateway.adapters.telegram.page_button import PageButtonRoute, page_route_of
 from gateway.adapters.telegram.reactions import describe_reactions
-from gateway.adapters.telegram.receiver import TelegramReceiver
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.transport import TelegramTransport, chat_of, thread_of
-from gateway.adapters.telegram.updates import FetchedUpdates
 from gateway.adapters.telegram.webhook import TelegramWebhook
 from gateway.chats.journal import ChatJournal
 from gateway.errors import AdapterError, Conflict
@@ -38,12 +36,11 @@ POLLED_INSTEAD = (
 )
 
 
-class TelegramAdapter:
+class TelegramAdapter(msgspec.Struct, eq=False):
     """Fills `Adapter`."""
 
-    def __init__(self, settings: TelegramSettings, context: AdapterContext) -> None:
-        self._settings = settings
-        self._context = context
+    _settings: TelegramSettings
+    _context: AdapterContext
 
     async def serve(self, presence: Presence) -> None:
         """Until cancelled.
@@ -65,45 +62,32 @@ class TelegramAdapter:
 
     async def _work(self, bot: Bot, presence: Presence) -> None:
         carrier = TelegramTransport(bot, self._settings, presence)
-        display = self._context.parts.chats.find_display
-        shows_words = self._context.parts.outbox.shows_words
-        sign = TypingIndicator(self._context.served_as, partial(show_typing, bot), TYPING_PAUSE, display, shows_words)
-        reactions = StatusReactions(describe_reactions(bot), self._context.served_as, display, presence)
+        parts = self._context.parts
+        reactions = StatusReactions(describe_reactions(bot), parts.chats.find_display, presence)
         context = replace(self._context, receive=reactions.noting(self._context.receive))
         webhook = TelegramWebhook(bot, self._settings, context, presence)
         is_called = self._settings.mode == "webhook"
-        receiver = webhook.make_receiver() if is_called else await self._begin_polls(bot, webhook, context, presence)
+        receiver = webhook.make_receiver() if is_called else await webhook.begin_polls()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(self._context.parts.outbox.serve_platform, carrier)
-            tasks.start_soon(sign.run, self._context.parts.engine)
-            tasks.start_soon(reactions.run, self._context.parts.engine)
-            show = partial(menu.send_menu, bot, self._context)
-            tasks.start_soon(keep_menu_current, self._context.parts.registry, self._context.parts.commands, show)
+            show, show_menu = partial(show_typing, bot), partial(menu.send_menu, bot, self._context)
+            await begin_sending(tasks, context, carrier, show, TYPING_PAUSE, show_menu=show_menu)
+            tasks.start_soon(reactions.run, parts.engine)
             polled = list[str]()
 
             def complain() -> None:
                 presence.complain(*self._complaints(bot), *polled)
 
             complain()
-            tasks.start_soon(report_changed_chats, self._context.parts.chats.kept, complain)
+            tasks.start_soon(report_changed_chats, parts.chats.kept, complain)
             presence.probe = partial(probe, bot)
             presence.way_in = f"https://t.me/{bot.username}?start={{code}}"
             if is_called:
                 why_not = await webhook.serve(receiver)
                 polled.append(POLLED_INSTEAD.format(why=why_not, name=presence.name))
                 complain()
-                receiver = await self._begin_polls(bot, webhook, context, presence)
+                receiver = await webhook.begin_polls()
             presence.up(f"@{bot.username}, by long polling")
             await receiver.run()
-
-    async def _begin_polls(
-        self, bot: Bot, webhook: TelegramWebhook, context: AdapterContext, presence: Presence
-    ) -> TelegramReceiver:
-        """Behind what came by calls before."""
-        await webhook.end()
-        receiver = TelegramReceiver(bot, context, presence, FetchedUpdates(bot, presence))
-        await receiver.begin()
-        return receiver
 
     def _complaints(self, bot: Bot) -> list[str]:
         wants_all = self._context.parts.chats.wants_all(self._context.served_as)

@@ -27,7 +27,7 @@ from telegram.error import (
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
-from gateway.adapters.shared.network_errors import NetworkErrors
+from gateway.adapters.shared.network_errors import NetworkErrors, make_silence_error
 from gateway.adapters.telegram.answers import AnsweredRequest
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
@@ -81,8 +81,8 @@ def as_adapter_error(error: TelegramError) -> AdapterError:
     """What happened, for people and for the outbox: for good, or worth another try, and when."""
     match error:
         case RetryAfter():
-            seconds = error._retry_after.total_seconds()  # noqa: SLF001 - the public name warns at each reading
-            return AdapterError(f"Telegram wants {seconds:.0f} s of silence (too many messages)", retry_after=seconds)
+            wait = error._retry_after  # noqa: SLF001 - the public name warns at each reading
+            return make_silence_error("Telegram", wait.total_seconds())
         case InvalidToken() | EndPointNotFound():
             return AdapterError(
                 "Telegram does not know the bot's token (revoked, or mistyped): get the present one from @BotFather "

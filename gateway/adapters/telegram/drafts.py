@@ -5,6 +5,7 @@ a minute; the whole is sent. A server that does not know drafts, and a chat that
 import logging
 import zlib
 
+import msgspec
 from telegram import Bot
 from telegram.error import BadRequest, InvalidToken, TelegramError
 
@@ -20,13 +21,12 @@ DRAFT_RATE = Rate(3, 1.0)
 MOST = 2000
 
 
-class TelegramDrafts:
+class TelegramDrafts(msgspec.Struct, eq=False):
     """Those of one bot. They have a pace of their own, so that no answer waits for what was shown of it."""
 
-    def __init__(self, bot: Bot, pace: RateLimiter) -> None:
-        self._bot = bot
-        self._pace = pace
-        self._refused: dict[str, str] = {}  # by chat, or for all of them: why
+    _bot: Bot
+    _pace: RateLimiter
+    _refused: dict[str, str] = {}  # by chat, or for all of them: why
 
     def can_show(self, address: Address) -> bool:
         is_private = address.chat_type == "dm" and address.chat_id.isdecimal()

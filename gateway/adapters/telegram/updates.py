@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 import anyio
+import msgspec
 from telegram import Bot, Update
 
 from gateway.adapters.shared.adapter import Presence
@@ -29,12 +30,11 @@ class UpdateSource(Protocol):
         """At most `limit` from the number `offset` on, waited for; those before are done and may be forgotten."""
 
 
-class FetchedUpdates:
+class FetchedUpdates(msgspec.Struct, eq=False):
     """Fills `UpdateSource`: Telegram is asked."""
 
-    def __init__(self, bot: Bot, presence: Presence) -> None:
-        self._bot = bot
-        self._presence = presence
+    _bot: Bot
+    _presence: Presence
 
     async def fetch(self, offset: int, seconds: int, limit: int) -> list[Any]:
         asked = {"offset": offset or None, "timeout": seconds, "limit": limit, "allowed_updates": UPDATE_KINDS}

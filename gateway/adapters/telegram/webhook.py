@@ -20,7 +20,7 @@ from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.network_routes import Headers, RouteAnswer, network_url_of, route_of
 from gateway.adapters.telegram.receiver import TelegramReceiver
 from gateway.adapters.telegram.settings import TelegramSettings
-from gateway.adapters.telegram.updates import UPDATE_KINDS, PendingUpdates
+from gateway.adapters.telegram.updates import UPDATE_KINDS, FetchedUpdates, PendingUpdates
 
 SECRET_HEADER: Final = "x-telegram-bot-api-secret-token"  # noqa: S105 - its name, no secret
 LINES: Final = 40  # at the most; of one chat Telegram sends one thing after another
@@ -84,14 +84,17 @@ class TelegramWebhook:
                 tasks.cancel_scope.cancel()
         return why_not
 
-    async def end(self) -> None:
-        """It does not call any more, where it was we whom it called; what came is read."""
+    async def begin_polls(self) -> TelegramReceiver:
+        """Take back our own address from Telegram, and read what it called with before; then polls may go on."""
         info = await self._bot.get_webhook_info()
         if info.url == self._url or info.url.endswith(route_of(self._context.served_as)):
             await self._bot.delete_webhook()
-        receiver = self.make_receiver()
-        await receiver.begin()
-        await receiver.read_held()
+        called, source = self.make_receiver(), FetchedUpdates(self._bot, self._presence)
+        await called.begin()
+        await called.read_held()
+        polling = TelegramReceiver(self._bot, self._context, self._presence, source)
+        await polling.begin()
+        return polling
 
     async def _ask_for_calls(self, secret: str) -> str:
         """Why Telegram does not want to; empty: it does."""

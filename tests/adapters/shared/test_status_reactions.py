@@ -27,7 +27,7 @@ async def test_what_was_answered_long_ago_takes_no_memory() -> None:
     registry, recent, engine = HookRegistry(), RecentMessages(), MemoryEngine()
     presence = Presence("net", registry, print)
     network = NetworkReactions({"seen": "a", "working": "b", "done": "c", "failed": "d"}, show, show, 0.0, lambda _: "")
-    reactions = StatusReactions(network, "net", lambda _: DISPLAY, presence)
+    reactions = StatusReactions(network, lambda _: DISPLAY, presence)
     take = reactions.noting(receive)
 
     async def answer(count: int) -> None:
@@ -61,7 +61,7 @@ async def test_a_reply_that_answers_no_message_touches_none() -> None:
 
     marks: dict[MessageState, str] = {"seen": "a", "working": "b", "done": "c", "failed": "d"}
     network = NetworkReactions(marks, touch, touch, 0.0, lambda _: "", time_of=lambda _: 0.0)
-    reactions = StatusReactions(network, "net", lambda _: DISPLAY, Presence("net", registry, print))
+    reactions = StatusReactions(network, lambda _: DISPLAY, Presence("net", registry, print))
     async with registry, engine, anyio.create_task_group() as tasks:
         tasks.start_soon(reactions.run, engine)
         for number in ("", "7"):
