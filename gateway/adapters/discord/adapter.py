@@ -28,7 +28,7 @@ from gateway.adapters.discord.receiver import DiscordReceiver
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.discord.transport import DiscordTransport
 from gateway.adapters.shared.adapter import AdapterContext, Presence
-from gateway.adapters.shared.adapter_host import begin_sending
+from gateway.adapters.shared.adapter_host import begin_transport
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.errors import AdapterError
@@ -108,7 +108,7 @@ class DiscordAdapter:
                 presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
                 presence.up(detail_of(line))
                 show_menu = partial(menu.send_menu, line, parts.commands)
-                await begin_sending(tasks, context, carrier, show_typing, TYPING_PAUSE, show_menu=show_menu)
+                await begin_transport(tasks, context, carrier, show_typing, TYPING_PAUSE, show_menu=show_menu)
                 tasks.start_soon(reactions.run, parts.engine)
                 tasks.start_soon(receiver.inbox.note_alive, presence, self._times.alive)
                 await self._watch(line, presence)

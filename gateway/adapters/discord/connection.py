@@ -9,7 +9,7 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
 from gateway.adapters.discord.settings import DiscordSettings
-from gateway.adapters.shared.network_errors import NetworkErrors, make_silence_error, read_silence
+from gateway.adapters.shared.network_errors import NetworkErrors, make_rate_limit_error, read_seconds
 from gateway.errors import AdapterError
 
 PLATFORM: Final = "discord"
@@ -71,7 +71,7 @@ def as_adapter_error(error: Exception) -> AdapterError:
         case discord.ConnectionClosed():
             return AdapterError(CLOSINGS.get(error.code, f"Discord's gateway closed the line for good ({error.code})"))
         case discord.RateLimited():
-            return make_silence_error("Discord", error.retry_after)
+            return make_rate_limit_error("Discord", error.retry_after)
         case discord.DiscordServerError():
             return AdapterError(f"Discord is ill ({error.status})")
         case discord.HTTPException():
@@ -88,7 +88,7 @@ def refusal_from(error: discord.HTTPException) -> AdapterError:
     if error.status == 401:
         return AdapterError(UNKNOWN_TOKEN)
     if error.status == 429:
-        return make_silence_error("Discord", read_silence(error.response.headers, 60.0))
+        return make_rate_limit_error("Discord", read_seconds(error.response.headers, 60.0))
     known = REFUSALS.get(error.code)
     return AdapterError(f"Discord refused: {known or error.text} ({error.status}, code {error.code})", permanent=True)
 

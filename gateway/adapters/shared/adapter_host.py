@@ -126,12 +126,12 @@ class AdapterHost(Generic[FileT]):
         """Inside, what is owed to this network is sent. A sign of `show_typing` lasts for `typing_pause` seconds;
         `show_menu` is called now, and whenever `commands` have changed."""
         async with anyio.create_task_group() as tasks:
-            await begin_sending(tasks, self._context, transport, show_typing, typing_pause, show_menu=show_menu)
+            await begin_transport(tasks, self._context, transport, show_typing, typing_pause, show_menu=show_menu)
             yield
             tasks.cancel_scope.cancel()
 
 
-async def begin_sending(
+async def begin_transport(
     tasks: anyio.abc.TaskGroup,
     context: AdapterContext,
     transport: Transport,
@@ -140,7 +140,7 @@ async def begin_sending(
     hide_typing: ShowTyping | None = None,
     show_menu: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Send what is owed to this bot's network, and show its signs and its menu, until the tasks are cancelled."""
+    """Send the pending replies of this bot, and keep its signs and its menu, until the tasks are cancelled."""
     parts = context.parts
     await tasks.start(parts.outbox.serve_platform, transport)
     if show_typing is not None:

@@ -7,12 +7,12 @@ from typing import Any
 from gateway.errors import AdapterError, unwrap_error
 
 
-def make_silence_error(network: str, seconds: float) -> AdapterError:
+def make_rate_limit_error(network: str, seconds: float) -> AdapterError:
     """Make the error of a network that wants no call for so long."""
     return AdapterError(f"{network} wants {seconds:.0f} s of silence (too many messages)", retry_after=seconds)
 
 
-def read_silence(headers: Mapping[str, str], absent: float) -> float:
+def read_seconds(headers: Mapping[str, str], absent: float) -> float:
     """Return the seconds that an answer names in its head; `absent`: where it names none, or none that is a number."""
     try:
         return float(headers.get("Retry-After", absent))

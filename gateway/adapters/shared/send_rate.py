@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import anyio
 import msgspec
 
-from gateway.adapters.shared.network_errors import make_silence_error
+from gateway.adapters.shared.network_errors import make_rate_limit_error
 from gateway.errors import AdapterError
 
 LONGEST_WAIT = 3.0  # seconds that a call waits here
@@ -48,7 +48,7 @@ class RateLimiter:
         if left <= 0:
             left = max(self._due(chat, rate), self._due(ALL_CHATS, self._overall)) - now
         if left > LONGEST_WAIT:
-            raise make_silence_error(self._network, left)
+            raise make_rate_limit_error(self._network, left)
         self._count(chat, rate, now)
         self._count(ALL_CHATS, self._overall, now)
         if left > 0:

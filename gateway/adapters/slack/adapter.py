@@ -27,7 +27,7 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
-from gateway.adapters.shared.adapter_host import begin_sending
+from gateway.adapters.shared.adapter_host import begin_transport
 from gateway.adapters.shared.inbox import Inbox
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.network_routes import route_of
@@ -134,7 +134,7 @@ class SlackAdapter:
         async with hearing as watch, anyio.create_task_group() as tasks:
             tasks.start_soon(receiver.read_again, web, marks, since)
             signs = threads.show_working, AT_WORK_PAUSE, threads.hide_working
-            await begin_sending(tasks, context, carrier, *signs)
+            await begin_transport(tasks, context, carrier, *signs)
             tasks.start_soon(reactions.run, parts.engine)
             tasks.start_soon(threads.run)
             tasks.start_soon(inbox.note_alive, presence, self._times.alive)

@@ -11,7 +11,7 @@ import msgspec
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.adapters.shared.network_errors import NetworkErrors, make_silence_error, read_silence
+from gateway.adapters.shared.network_errors import NetworkErrors, make_rate_limit_error, read_seconds
 from gateway.adapters.slack.manifest import SCOPES
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.errors import AdapterError
@@ -119,7 +119,7 @@ def refusal_from(error: SlackApiError, variable: str) -> AdapterError:
     code, answer = code_of(error), answer_of(error)
     status = getattr(error.response, "status_code", 200)
     if code == "ratelimited" or status == 429:
-        return make_silence_error("Slack", retry_after_of(error))
+        return make_rate_limit_error("Slack", retry_after_of(error))
     if code in BAD_TOKENS:
         return TokenRefused(
             f"Slack does not take the token in {variable} ({code}): get the present one at {APPS}, your app, "
@@ -153,7 +153,7 @@ def list_missing_scopes(granted: str) -> list[str]:
 
 
 def retry_after_of(error: SlackApiError) -> float:
-    return read_silence(getattr(error.response, "headers", None) or {}, absent=1.0)
+    return read_seconds(getattr(error.response, "headers", None) or {}, absent=1.0)
 
 
 ERRORS: Final = NetworkErrors(KINDS, as_adapter_error)

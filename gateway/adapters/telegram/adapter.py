@@ -14,7 +14,7 @@ import msgspec
 from telegram import Bot
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
-from gateway.adapters.shared.adapter_host import begin_sending
+from gateway.adapters.shared.adapter_host import begin_transport
 from gateway.adapters.shared.status_reactions import StatusReactions
 from gateway.adapters.telegram import menu
 from gateway.adapters.telegram.connection import ERRORS, make_bot
@@ -70,7 +70,7 @@ class TelegramAdapter(msgspec.Struct, eq=False):
         receiver = webhook.make_receiver() if is_called else await webhook.begin_polls()
         async with anyio.create_task_group() as tasks:
             show, show_menu = partial(show_typing, bot), partial(menu.send_menu, bot, self._context)
-            await begin_sending(tasks, context, carrier, show, TYPING_PAUSE, show_menu=show_menu)
+            await begin_transport(tasks, context, carrier, show, TYPING_PAUSE, show_menu=show_menu)
             tasks.start_soon(reactions.run, parts.engine)
             polled = list[str]()
 

@@ -27,7 +27,7 @@ from telegram.error import (
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
-from gateway.adapters.shared.network_errors import NetworkErrors, make_silence_error
+from gateway.adapters.shared.network_errors import NetworkErrors, make_rate_limit_error
 from gateway.adapters.telegram.answers import AnsweredRequest
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
@@ -82,7 +82,7 @@ def as_adapter_error(error: TelegramError) -> AdapterError:
     match error:
         case RetryAfter():
             wait = error._retry_after  # noqa: SLF001 - the public name warns at each reading
-            return make_silence_error("Telegram", wait.total_seconds())
+            return make_rate_limit_error("Telegram", wait.total_seconds())
         case InvalidToken() | EndPointNotFound():
             return AdapterError(
                 "Telegram does not know the bot's token (revoked, or mistyped): get the present one from @BotFather "
