@@ -1,4 +1,4 @@
-"""From the settings to the agents: who answers whom, with which model and which tools."""
+"""The agents that the settings describe: who answers which chat, with which model and which tools."""
 
 import logging
 import os
@@ -70,9 +70,9 @@ class ToolSurroundings(msgspec.Struct, frozen=True):
 
 
 class Agents:
-    """The agents and models that the settings name; put together at once, so that what is wrong is said at the start.
+    """The agents and models that the settings name. All are built at the start, which reports what is wrong.
 
-    A model that is not built in is made when it is first used.
+    A model that is not built in is made at its first use.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Agents:
         instructions = [roots[0] / one for agent in named for one in agent.context_files] if roots else []
         protected = self._list_protected()
         inner = tuple(root for root in roots if _is_inner(root, home.own_folder, protected))
-        forbidden = (*protected, home.own_folder)  # all of it, also files that are added later
+        forbidden = (*protected, home.own_folder)  # the whole folder, with files that are added later
         guarded = [
             place
             for place in (*list_key_homes(environ), *list_startup_files(environ))
@@ -149,7 +149,7 @@ class Agents:
 
     @property
     def main(self) -> Agent:
-        """The one that answers where no route says otherwise."""
+        """Return the agent that answers if no route names another one."""
         return self._agents[MAIN]
 
     async def warm_models(self) -> None:
@@ -159,7 +159,7 @@ class Agents:
                 await warm()
 
     def choose(self, message: Message, session: Session, rules: Mapping[RuleName, ChatRule], named: str = "") -> Agent:
-        """As the rules of the chat say, unless an agent is named; the session may have a model of its own."""
+        """Return the named agent, or that of the rules of the chat, with the model of the session if it has one."""
         agent = self._agents.get(named or message.agent) or self.find(rules["agent"].value)
         model = self._models.get(session.model) or self._models.get(rules["model"].value)
         agent = replace(agent, model=model) if model else agent
@@ -172,12 +172,12 @@ class Agents:
         return next((self._agents[name] for name in names if name in self._agents), self._agents[MAIN])
 
     def _agent(self, name: str, callers: tuple[str, ...]) -> Agent:
-        """Make an agent with those that it may call, except its own callers: they would go on for ever."""
+        """Make an agent and those that it may call, except its own callers, which would never end."""
         wanted = self._named[name]
         model = wanted.model or DEFAULT_MODEL
         below = tuple(self._agent(one, (*callers, name)) for one in wanted.agents if one not in (*callers, name))
         tools, skills, agents, sources = self._tools, self.skills, below, choose_sources(self._sources, wanted.tools)
-        if self._settings_of(model).provider == DEMO_PROVIDER:  # it knows its own tools alone
+        if self._settings_of(model).provider == DEMO_PROVIDER:  # it knows only its own tools
             tools, skills, agents = self._demo.tools, (*self._demo.skills, *skills), below or self._demo.agents
             if self._settings_of(model).script:
                 tools = (*tools, *(tool for tool in self._tools if find_tool(tools, tool.name) is None))
@@ -217,7 +217,7 @@ class Agents:
         return lazy_model(tuple(specs), self._registry.run, self._registry.wants, patience)
 
     def _make_tools(self) -> tuple[Tool, ...]:
-        """Make our own tools. Files that steer the gateway are out of their reach."""
+        """Make our own tools. They cannot reach the files that control the gateway."""
         settings = self._settings.tools
         found = [
             *make_file_tools(self.reach.find_workspace, settings.output_limit),
@@ -257,7 +257,7 @@ class Agents:
         home = self._home
         hooks = [home.hooks, home.plugins, *(home.path(one) for one in self._settings.hooks.dirs)]
         adapters = [home.path(one) for one in self._settings.adapters.dirs]
-        skills = [home.skills, *(skill.folder for skill in self.skills)]  # one may be a link that leads elsewhere
+        skills = [home.skills, *(skill.folder for skill in self.skills)]  # one may be a link to another place
         settings = [home.env, home.boot_md, home.hermes_config]
         databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]
         return [*hooks, *adapters, *skills, *settings, *databases, *home.own_places]
@@ -288,7 +288,7 @@ def model_spec_of(name: str, model: ModelSettings, environ: Mapping[str, str]) -
 
 
 def list_missing_libraries(settings: Settings) -> list[str]:
-    """List the libraries that the configuration needs and that are missing; all else goes on without them."""
+    """List the missing libraries that the configuration needs; the rest of the gateway runs without them."""
     named = [name for name, server in settings.mcp_servers.items() if server.enabled]
     if not named or is_installed("mcp"):
         return []

@@ -37,20 +37,20 @@ log = logging.getLogger(__name__)
 
 
 class Alerts:
-    """Watches `platform:down` and `platform:up`. On `platforms`."""
+    """Reports networks that are down. It watches `platform:down` and `platform:up`."""
 
     def __init__(self, platforms: Sequence[PlatformPart], outbox: Outbox, patience: float = ALERT_AFTER) -> None:
         self._platforms = platforms
         self._outbox = outbox
         self._patience = patience
-        self._down: dict[str, float] = {}  # since when, by the steady clock
+        self._down: dict[str, float] = {}  # since when, by the monotonic clock
         self._told: set[str] = set()
         self._news = anyio.Event()
 
     async def run(
         self, registry: HookRegistry, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Until cancelled."""
+        """Send alerts until cancelled."""
         remove = registry.watch(["platform:up", "platform:down"], self._note)
         try:
             task_status.started()
@@ -90,7 +90,7 @@ class Alerts:
                 await self._outbox.post(Reply(uuid.uuid4().hex, address_of(network.name, home), text))
 
     def _next(self) -> float | None:
-        """Until the next network has been down for so long; None: nothing is to be waited for."""
+        """Return the seconds until the next alert is due; None: no network is down."""
         due = [since + self._patience for name, since in self._down.items() if name not in self._told]
         return max(min(due) - time.monotonic(), 0) if due else None
 
@@ -110,17 +110,17 @@ class JournalAlerts:
         self._list_waiting = list_waiting
         self._list_homes = list_homes
         self._told: set[Address] = set()
-        self._untold: set[Address] = set()  # where it could not be said, and the log says so
+        self._untold: set[Address] = set()  # chats that the alert did not reach; the log names them
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled."""
+        """Send alerts until cancelled."""
         async with anyio.create_task_group() as tasks:
             task_status.started()
             while True:
                 await anyio.sleep(find_pause(LOOK_SECONDS))
                 waiting = {one.address for one in self._list_waiting()}
                 if waiting:
-                    await self._engine.health()  # it notices what has become of the disk
+                    await self._engine.health()  # it notices a damaged disk
                 if not (why := self._engine.failure()):
                     self._told.clear()
                     self._untold.clear()

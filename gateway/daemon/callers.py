@@ -1,8 +1,8 @@
-"""What the control socket answers to whom: all to the person at a terminal, less to what the gateway itself started.
+"""The callers of the control socket: a person at a terminal may ask everything, a child of the gateway less.
 
-A process is known by those that it comes from. Below the daemon are the workers and programs of hooks, the commands of
-the agent, and the servers of tools; whatever detaches itself from one of these is adopted on the way up, at last by the
-daemon (`own_process.py`), and so is never taken for the person.
+The ancestors of a process tell its origin. Below the daemon are the workers and programs of hooks, the commands of the
+agent, and the tool servers. A process that detaches itself from one of these is adopted by an ancestor, in the end by
+the daemon (`own_process.py`), so the gateway never mistakes it for the person.
 """
 
 import os
@@ -22,9 +22,12 @@ def build_caller_check(hooks: FolderHooks) -> JudgeCaller:
 
 
 def find_caller(hooks: FolderHooks, daemon: int, connection: socket.socket) -> tuple[Caller, Judge]:
-    """Who it is, and what tells why a verb is refused to them ("": it is not). CallerEnded: nobody can say.
+    """Return the caller, and a function that returns why they may not ask for a verb ("": they may).
 
-    Whoever reaches the socket has the owner's role; the row of a verb says which hooks may ask for it (`authors`).
+    Every caller of the socket has the owner's role; the row of a verb names the hooks that may ask for it (`authors`).
+
+    Raises:
+        CallerEnded: the caller has ended, or cannot be examined.
     """
     ancestors = find_ancestors(connection)
     if daemon not in ancestors[1:]:
@@ -42,7 +45,7 @@ def refuse_nothing(_verb: str) -> str:
 
 
 def refuse_verb(hook: HookVersion | None, verb: str) -> str:
-    """Why a process of this hook, or of a tool (None), may not ask that."""
+    """Return why a process of this hook, or of a tool (None), may not ask for this verb; "": it may."""
     allowed, who, helps = {"all"}, describe_caller(hook), ""
     if hook is not None and hook.manifest is not None:
         if hook.source.is_placed and hook.reach is None:

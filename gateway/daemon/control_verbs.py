@@ -1,8 +1,8 @@
-"""All verbs of the running gateway: their rows, and how each is answered on the socket and the page.
+"""The verbs of the running gateway with their answers, for the socket and the page.
 
-A caller has a role (`gateway.records.activity.CALLER`), and a verb has the lowest that may ask. Admins and owners see
-an answer as it is. Operators see the parts of it that the row shows, so that the words of people, models and tools stay
-out of it, and so does each field that is added to an answer tomorrow.
+A caller has a role (`gateway.records.activity.CALLER`), and each verb needs one. Admins and owners see the whole
+answer. Operators see only the parts that the row shows: words of people, models and tools are left out, and so is a
+new field.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,7 +31,7 @@ from gateway.usage import answers as usage_answers
 from gateway.verbs import Notify, Verb, cut_answer
 from gateway.web import answers as port_answers
 
-GIVEN = ("params", "notify")  # what an answer takes when it is asked; before these stand parts of the gateway
+GIVEN = ("params", "notify")  # parameters that come with a request; those before them are parts of the gateway
 
 Answer: TypeAlias = Callable[..., Awaitable[Any]]
 FindPart: TypeAlias = Callable[[str], Any]
@@ -47,13 +47,13 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         if iscoroutinefunction(answer) and answer.__module__ == module.__name__ and not name.startswith("_")
     }
 )
-"""By the names of their verbs, which the functions bear."""
+"""The functions by the names of their verbs."""
 
 
 def build_verbs(find: FindPart, reload: ReloadConfiguration | None = None) -> Mapping[str, VerbAnswer]:
-    """By name, each a function of its parameters and of how to notify its caller. `find` is that of the gateway.
+    """Return the verbs by name, each with the function that answers it. `find` returns a part of the gateway by name.
 
-    `reload` reads the configuration again, if it came from a disk.
+    `reload` reads the configuration again; without it the gateway has no verb `reload`.
     """
     more = {"reload_configuration": reload, "status_report": StatusReport(find("bind"))}
     activity, redactor = find("activity"), find("redactor")
@@ -71,7 +71,7 @@ def build_verbs(find: FindPart, reload: ReloadConfiguration | None = None) -> Ma
 
 
 def bind_answer(answer: Answer, find_part: FindPart) -> AnswerVerb:
-    """Return the answer with its parts, as a function of the two that come with each request."""
+    """Return the answer with its parts, as a function of the parameters and of the notifier of one request."""
     names = list(signature(answer).parameters)
     bound = partial(answer, *(find_part(name) for name in names if name not in GIVEN))
     count = sum(name in GIVEN for name in names)
@@ -100,14 +100,14 @@ def restrict_verb(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Cle
 
         try:
             return cut_answer(await act(params, tell), verb.shown)
-        except GatewayError:  # its words may be those of a hook, a tool or a person
+        except GatewayError:  # it may quote a hook, a tool or a person
             raise AccessError(f"`{verb.name}` failed; an admin can see why") from None
 
     return VerbAnswer(verb, answer_by_role)
 
 
 async def _act(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean, params: Any, notify: Notify) -> Any:
-    """Answer, and record it."""
+    """Answer the verb and record it."""
     if verb.lasts:
         return await _answer_long(verb, answer, activity, params, notify)
     said = await answer(params, notify)
@@ -116,9 +116,9 @@ async def _act(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean,
 
 
 async def _answer_long(verb: Verb, answer: AnswerVerb, activity: Activity, params: Any, notify: Notify) -> Any:
-    """An answer that lasts is recorded when it begins, unless the gateway asks for it itself, to feed its page.
+    """Record the verb when its answer begins, unless the gateway itself asks for it, to feed its page.
 
-    It does not wait for the record: events are watched when a journal is ill, too.
+    The answer does not wait for the record: you can watch events even if the journal cannot be written.
     """
     said, error = None, None
     async with anyio.create_task_group() as tasks:
@@ -126,7 +126,7 @@ async def _answer_long(verb: Verb, answer: AnswerVerb, activity: Activity, param
             tasks.start_soon(write_verb, activity, verb, params, None)
         try:
             said = await answer(params, notify)
-        except GatewayError as refusal:  # out of the group it would come as one of several
+        except GatewayError as refusal:  # the group would wrap it into a group of errors
             error = refusal
     if error:
         raise error

@@ -1,7 +1,7 @@
 """The comparison of the configuration on disk with the one in force.
 
-The files are read only after a change since the last look: a file that was merely touched, or changed and changed back,
-is read once and is no news. Reports name settings and variables, and no values.
+The files are read only if their stamps changed since the last look. A file with new stamps and the same content is read
+once and not reported. Reports name settings and variables, but no values.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ UNUSABLE = "{file} has changed since it was read, and cannot be used; to see why
 
 
 class DiskConfiguration:
-    """`read` reads it and changes nothing. `stamps` are of before it was `loaded`: what is written since is news."""
+    """`read` reads the files. `stamps` are older than the `loaded` configuration, so later writes are noticed."""
 
     def __init__(self, read: Callable[[], Configuration], home: Home, loaded: Configuration, stamps: Stamps) -> None:
         self._read = read
@@ -30,7 +30,7 @@ class DiskConfiguration:
         self.keep(loaded, stamps)
 
     def keep(self, loaded: Configuration, stamps: Stamps) -> None:
-        """From now on this is in force."""
+        """Note the configuration that is in force from now on."""
         self.loaded = loaded
         self._seen = self._stamped = stamps
         self._told = ""
@@ -64,7 +64,7 @@ class DiskConfiguration:
 
 
 def list_changed_variables(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Names of variables of the environment with another value than before."""
+    """List the environment variables with another value than before."""
     return sorted({name for name, _ in before.items() ^ after.items()})
 
 

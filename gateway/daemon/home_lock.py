@@ -1,4 +1,4 @@
-"""The lock on a home: one gateway serves it; the file says which, and for what it waits before it does."""
+"""The lock on a home. One gateway serves a home; the file names its process, and what it waits for at the start."""
 
 import fcntl
 import logging
@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
-    """Hold the home while inside; the gateway before us may still be draining, so wait for it, and say so at once.
+    """Hold the home while inside. A gateway that is still stopping may hold it, so wait for that, and say so at once.
 
     Raises:
-        HomeBusy: somebody else still held the home after `patience` seconds.
+        HomeBusy: another process still held the home after `patience` seconds.
     """
     descriptor = _open_lock(path)
     try:
@@ -48,7 +48,7 @@ async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
 
 @contextmanager
 def reserve_home(path: Path, patience: float) -> Iterator[None]:
-    """The same without a loop, for a command that wants no gateway to run meanwhile. HomeBusy: one still does."""
+    """Hold the home without an event loop, for a command during which no gateway may run. HomeBusy: one runs."""
     descriptor, limit = _open_lock(path), time.monotonic() + patience
     try:
         while not _try_lock(descriptor) and time.monotonic() < limit:
@@ -60,7 +60,7 @@ def reserve_home(path: Path, patience: float) -> Iterator[None]:
 
 
 def _open_lock(path: Path) -> int:
-    """Raises GatewayError with what helps: the home may be unreadable, or no file may be opened."""
+    """Open the file. Raises GatewayError with a remedy if the home is unreadable or no more files can be opened."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -76,7 +76,7 @@ def _take_lock(descriptor: int, path: Path, holder: str, remedy: str) -> None:
 
 
 def write_waiting(path: Path, why: str) -> None:
-    """Say for what the gateway waits that holds this home, before it serves; empty: for nothing any more."""
+    """Write what the gateway of this home waits for before it serves; an empty text: it waits no more."""
     with path.open("r+b") as file:
         file.readline()
         file.seek(file.tell())  # from reading to writing
@@ -85,12 +85,12 @@ def write_waiting(path: Path, why: str) -> None:
 
 
 def read_waiting(path: Path) -> str:
-    """What it said; empty where nobody holds the home."""
+    """Read what the gateway waits for; empty if no process holds the home."""
     return _read_held(path).partition("\n")[2]
 
 
 def lock_holder_of(path: Path) -> str:
-    """Who holds the home, in words; empty: nobody."""
+    """Describe the process that holds the home; empty if there is none."""
     return _read_held(path).partition("\n")[0]
 
 
@@ -110,7 +110,7 @@ def _read_holder(descriptor: int) -> str:
 
 
 def _read_first(descriptor: int) -> str:
-    """Which process it is, without what it waits for."""
+    """Read the first line, which names the process."""
     return _read_holder(descriptor).partition("\n")[0]
 
 

@@ -1,4 +1,4 @@
-"""The folder hooks of this gateway: where they lie, what they find around them, and what is said and asked of them."""
+"""The folder hooks of this gateway: their places, their environment, and reports about them."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,9 +40,9 @@ UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing", "pend
 
 
 def list_sources(home: Home, configuration: Configuration, others: OtherHooks | None = None) -> tuple[Source, ...]:
-    """In order: a folder of a later place stands in for one of the same name in an earlier one.
+    """List the places of hooks. A folder in a later place replaces one with the same name in an earlier place.
 
-    `others`: what other gateways have, where the journal is shared and loaded.
+    `others` knows the hooks of other gateways, if the journal is shared.
     """
     return (
         make_missing_source(home, configuration.environ),
@@ -57,7 +57,7 @@ def list_sources(home: Home, configuration: Configuration, others: OtherHooks | 
 
 
 def list_own_values(configuration: Configuration) -> dict[str, tuple[str, ...]]:
-    """What of ours can stand in the fields that hooks are filtered by."""
+    """List our own values of the fields by which hooks filter events."""
     return {
         "platform": (*configuration.schema.platforms, TERMINAL, PAGE),
         "account": tuple(one.account for one in list_accounts(configuration.settings.platforms)),
@@ -90,14 +90,14 @@ def build_hook_environment(
 
 
 def list_scheduled(hooks: FolderHooks) -> Iterator[ScheduledHook]:
-    """Those that the clock calls."""
+    """List the hooks that have a schedule."""
     for manifest, state, is_off in hooks.scheduled:
         presence: HookPresence = "off" if is_off else "away" if state in UNAVAILABLE_STATES else "there"
         yield ScheduledHook(manifest.folder, manifest.schedule, presence, manifest.delivery == "durable")
 
 
 async def describe_hooks(hooks: FolderHooks, role: Role) -> str:
-    """For people in a chat; the reasons, which may quote what others said, for admins alone."""
+    """Describe the hooks in a chat. Only admins see the reasons, which may quote other people."""
     rows = [
         f"{status.name}: {status.state}, {format_count(status.calls, 'call')}, {status.failures} failed"
         + (f" ({status.reason})" if status.reason and is_admin(role) else "")
@@ -107,7 +107,7 @@ async def describe_hooks(hooks: FolderHooks, role: Role) -> str:
 
 
 async def describe_letters(hooks: FolderHooks) -> str:
-    """For people in a chat: how many, by hook."""
+    """Describe in a chat how many dead letters each hook has."""
     rows = [
         f"{status.name}: {format_count(status.dead, 'dead letter')}" for status in await hooks.status() if status.dead
     ]
@@ -115,7 +115,7 @@ async def describe_letters(hooks: FolderHooks) -> str:
 
 
 async def list_dead_hooks(hooks: FolderHooks) -> list[str]:
-    """Those that have dead letters."""
+    """List the hooks that have dead letters."""
     return [status.name for status in await hooks.status() if status.dead]
 
 
@@ -128,7 +128,7 @@ def describe_late_hook(status: HookStatus) -> str:
 
 
 def list_hook_problems(known: Sequence[HookStatus], kernel: KernelSupport, trouble: str) -> list[str]:
-    """Which of them somebody should look at; `trouble` is what ails all of them."""
+    """List the problems of hooks; `trouble` is a problem of all of them."""
     found = [f"hook {one.name} is {one.state}: {one.reason}" for one in known if one.needs_attention]
     restricted = [one for one in known if one.restricted and one.state != "disabled"]
     unheld = dict.fromkeys(what for one in restricted for what in (*one.unheld, *kernel.unheld))
@@ -138,7 +138,7 @@ def list_hook_problems(known: Sequence[HookStatus], kernel: KernelSupport, troub
 
 
 async def check_hooks(home: Home, hooks: FolderHooks) -> None:
-    """At the first start after an upgrade: whatever ran before runs, or there is still a way back without loss.
+    """Check at the first start after an upgrade that every earlier hook still runs. Going back loses no data yet.
 
     Raises:
         UpgradeError: a hook that ran before does not.
@@ -147,7 +147,7 @@ async def check_hooks(home: Home, hooks: FolderHooks) -> None:
     if plan is None or Path(plan.prefix) != Path(sys.prefix) or not plan.has_new():
         return
     if await run_in_thread(find_new_records, home, plan):
-        return  # it has been at work, and so it stays
+        return  # it has worked already, so it stays
     with anyio.move_on_after(START_PATIENCE):
         await hooks.settled()
     if lost := list_missing_hooks(plan, await hooks.status()):
@@ -155,7 +155,7 @@ async def check_hooks(home: Home, hooks: FolderHooks) -> None:
 
 
 def list_missing_hooks(plan: UpgradePlan, found: Iterable[HookStatus]) -> list[str]:
-    """With what is wrong with each."""
+    """List the hooks of the plan that do not run any more, each with its reason."""
     known = {one.name: one for one in found}
     return [
         f"{name} ({known[name].reason or known[name].state})"

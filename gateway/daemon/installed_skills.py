@@ -1,6 +1,7 @@
-"""Skills that were installed: as long as they lie there as they were, they are skills like those that were placed.
+"""Installed skills. As long as their files are unchanged, they are skills like those that you placed yourself.
 
-A skill may bring hooks. Those of which another hook has the name do not run, and a guard may be among them: it is said.
+A skill may bring hooks. If another hook has the same name, the hook of the skill does not run. It may be a guard, so
+the gateway reports it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,7 @@ PLACED = "the skill in {place} stands in for it"
 
 
 def find_installed_skills(home: Home, placed: Iterable[Skill]) -> tuple[tuple[Skill, ...], tuple[Finding, ...]]:
-    """Those for which no placed one stands in, and what is wrong with those that were left out."""
+    """Find the installed skills that no placed skill replaces, and what is wrong with the others."""
     lock, findings = HooksLock(home.hooks_lock), list[Finding]()
     names = {skill.name: skill.folder for skill in placed}
     found = []
@@ -39,13 +40,13 @@ def find_installed_skills(home: Home, placed: Iterable[Skill]) -> tuple[tuple[Sk
 
 
 def list_skills(home: Home) -> tuple[Skill, ...]:
-    """All that can be learnt."""
+    """List all skills that an agent can load."""
     placed, _ = find_skills([home.skills])
     return (*placed, *find_installed_skills(home, placed)[0])
 
 
 def find_skill_folder(home: Home, folder: Path) -> Path:
-    """Where the skill lies now that lay there: an installed one lies elsewhere since each update."""
+    """Return the present folder of a skill; each update gives an installed skill another one."""
     if not folder.is_relative_to(home.installed_skills):
         return folder
     entry = dict(HooksLock(home.hooks_lock).list_skills()).get(folder.name)
@@ -53,7 +54,7 @@ def find_skill_folder(home: Home, folder: Path) -> Path:
 
 
 def list_unused_hooks(skills: Iterable[Skill], sources: Sequence[Source]) -> Iterator[Finding]:
-    """Any hook of these places stands in for one of a skill; of two skills' hooks the one whose folder comes last."""
+    """List the hooks of skills that do not run: a hook of these places, or of a later skill, replaces them."""
     brought: dict[str, tuple[Skill, Path]] = {}
     for skill in sorted(skills, key=lambda one: one.folder, reverse=True):
         for name, folder in list_skill_hooks(skill.folder):
@@ -69,12 +70,12 @@ def list_unused_hooks(skills: Iterable[Skill], sources: Sequence[Source]) -> Ite
 
 
 def list_skill_hooks(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Those of the skill in this folder: how each is called, and where it lies."""
+    """List the names and folders of the hooks in the folder of a skill."""
     for version in HermesFolderSource(folder / HOOKS_FOLDER, "").list():
         yield version.name, version.path
 
 
 def find_other(name: str, sources: Sequence[Source]) -> Path | None:
-    """Where the hook of this name lies that runs: a later place counts."""
+    """Return the folder of the hook with this name that runs; the last place counts."""
     found = (source.find(name) for source in reversed(sources))
     return next((version.path for version in found if version), None)

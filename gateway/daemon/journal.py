@@ -1,4 +1,4 @@
-"""The journal of a gateway: the file in its home, or one that NATS servers keep for all gateways that name them."""
+"""The journal of a gateway: a file in its home, or a journal on NATS servers that several gateways share."""
 
 import json
 import logging
@@ -45,11 +45,11 @@ log = logging.getLogger(__name__)
 async def open_journal(
     home: Home, configuration: Configuration, report_waiting: ReportWaiting | None
 ) -> AsyncIterator[Engine]:
-    """The journal, for us to work on; `report_waiting` is told again and again what is waited for.
+    """Open the journal; `report_waiting` receives the reason of a delay again and again.
 
     Raises:
         ConfigError: the client of NATS is not installed, or another home has a node of this name.
-        EngineError: it cannot be opened.
+        EngineError: the journal cannot be opened.
     """
     settings = configuration.settings
     servers = find_servers(configuration)
@@ -64,46 +64,46 @@ async def open_journal(
         join_journal(nats, node, report_waiting),
     ):
         if len(await nats.holders(NODES)) == 1:
-            await nats.take_back()  # a killed gateway's deliveries: nobody else works here now
+            await nats.take_back()  # the deliveries of a killed gateway: no other process works here now
         log.info("%s works on the journal at %s", node.name, settings.engine)
         yield nats
 
 
 def find_missing_client(configuration: Configuration) -> Iterator[Finding]:
-    """NATS servers are to keep the journal, and what speaks with them is not installed: the gateway does not start."""
+    """Yield a finding if the journal is on NATS servers and their client is not installed."""
     if configuration.settings.engine and not is_installed(CLIENT):
         place = configuration.origins.get("engine") or SourceLocation("engine")
         yield Finding(place, "engine: NATS servers are to keep the journal", describe_install(CLIENT))
 
 
 def find_home(home: Home, configuration: Configuration) -> NodeHome:
-    """This gateway, as the others that share its journal know it."""
+    """Describe this gateway for the others on its journal."""
     return NodeHome(find_node(home, configuration), describe_place(home.root))
 
 
 def find_node(home: Home, configuration: Configuration) -> str:
-    """How this gateway is called: as it is set, or by a name of its home's own.
+    """Return the name of this gateway: the one that is set, or one that belongs to its home.
 
-    One process serves a home. So after a crash the next one has the same name, and goes on at once with its turns.
+    One process serves a home. After a crash the next one has the same name, so it continues the turns at once.
     """
     return configuration.settings.node.name or find_node_name(home.node_name, home.root)
 
 
 def find_node_name(path: Path, home: Path) -> str:
-    """The host's and four letters, which are made once for the home and kept in `path`.
+    """Return the name of the host and four letters, which are made once for a home and kept in `path`.
 
-    A copy of a home is another home: it has letters of its own.
+    A copy of a home is another home, with letters of its own.
     """
     kept = _read_kept(path, home)
     if not kept:
         kept = _make_kept(home)
-        with suppress(OSError):  # the disk is full: the next start makes another name
+        with suppress(OSError):  # a full disk: the next start makes another name
             write_atomically(path, json.dumps(kept).encode())
     return f"{socket.gethostname()}-{kept['letters']}"
 
 
 def find_last_name(path: Path, home: Path, engine: str) -> str:
-    """By which name this home worked on that journal last; nothing where it did not."""
+    """Return the last name of this home on that journal; an empty text if it has none."""
     kept = _read_kept(path, home)
     return kept.get("name", "") if kept.get("engine") == engine else ""
 
@@ -114,7 +114,7 @@ def keep_name(path: Path, home: Path, engine: str, name: str) -> None:
 
 
 def _read_kept(path: Path, home: Path) -> dict[str, str]:
-    """Nothing where that is of another home."""
+    """Read the kept name; an empty text if it belongs to another home."""
     try:
         kept = dict(json.loads(read_plain_file(path)))
     except (OSError, ValueError, TypeError):
@@ -127,9 +127,9 @@ def _make_kept(home: Path) -> dict[str, str]:
 
 
 async def forget_last_name(home: Home, configuration: Configuration, engine: Engine, others: OtherHooks) -> None:
-    """What this gateway had by another name counts no more, once it has written what it has by this one.
+    """Forget what this gateway wrote under its last name, once it has written the same under its present name.
 
-    Of one that was killed the lease is waited for; where it is held on, another home has that name now.
+    Wait for the lease of a killed gateway to end. If it does not end, another home has that name now.
     """
     address, node = configuration.settings.engine, find_node(home, configuration)
     former = find_last_name(home.node_name, home.root, address)
@@ -137,7 +137,7 @@ async def forget_last_name(home: Home, configuration: Configuration, engine: Eng
         return
     if former:
         await others.told.wait()
-    with suppress(EngineError, OSError):  # the next start does it
+    with suppress(EngineError, OSError):  # the next start forgets it
         if former and not await _is_held(engine, f"{NODES}{former}"):
             await others.forget(former)
             log.info("this gateway is %s now, and was %s", node, former)
@@ -145,7 +145,7 @@ async def forget_last_name(home: Home, configuration: Configuration, engine: Eng
 
 
 async def _is_held(engine: Engine, key: str) -> bool:
-    """Asks whether a lease is still held when one that nobody renews is over."""
+    """Tell if a process still renews the lease, after the time in which it would have ended."""
     limit = time.monotonic() + 2 * LEASE_SECONDS
     while await engine.holder(key):
         if time.monotonic() > limit:

@@ -1,6 +1,6 @@
-"""The record of the skills that each session has loaded; a folder in the home is named by its path there.
+"""The record of the skills that each session has loaded.
 
-So another gateway, whose home is elsewhere, recognizes it.
+The record names a folder in the home by its path there, so another gateway with another home finds its own copy.
 """
 
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -10,9 +10,9 @@ from typing import NamedTuple
 from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
 from gateway.records import records, subjects
 
-LOADED_OWNER = "skills/loaded"  # whose store it is in the journal; no hook has such a name
+LOADED_OWNER = "skills/loaded"  # the name of its store in the journal; hooks have other names
 RETENTION = 365 * records.DAY
-UNLOADED_RETENTION = records.DAY  # so long another gateway may be cut off, and learns all the same what was put aside
+UNLOADED_RETENTION = records.DAY  # a gateway that was cut off for less than this still learns what was unloaded
 
 
 class LoadedSkill(NamedTuple):
@@ -25,16 +25,16 @@ class LoadedSkill(NamedTuple):
 
 
 class LoadedSkills:
-    """Keeps it."""
+    """Keeps the record."""
 
     def __init__(self, engine: Engine, root: Path) -> None:
-        self.having: dict[Path, set[str]] = {}  # a skill's folder, and the sessions that have it
+        self.having: dict[Path, set[str]] = {}  # the folder of a skill, and the sessions that have it
         self._engine = engine
         self._root = root
-        self._seqs: dict[tuple[str, Path], int] = {}  # of the last record of each that we know
+        self._seqs: dict[tuple[str, Path], int] = {}  # of the last known record of each
 
     async def load(self) -> set[Path]:
-        """Know what the journal says now; the folders of which something has changed."""
+        """Read the journal, and return the folders with changes."""
         before = {(session, folder) for folder, sessions in self.having.items() for session in sessions}
         found = {(one.session, one.folder): one async for one in self.read(LOADED_OWNER) if one.is_loaded}
         for one in found.values():
@@ -44,7 +44,7 @@ class LoadedSkills:
         return {folder for _, folder in before ^ found.keys()}
 
     def take(self, record: Record) -> set[Path]:
-        """Apply one record; returns the folders that changed."""
+        """Apply one record, and return the folders that changed."""
         kept = records.decode(record.data)
         if not isinstance(kept, records.StoredValue):
             return set()
@@ -61,7 +61,7 @@ class LoadedSkills:
         for pair, put, seq in zip(pairs, puts, await append_in_parts(self._engine, puts), strict=True):
             self._note(LoadedSkill(seq, *pair, is_loaded))
             await self._engine.purge(put.subject, seq - 1)
-            if not is_loaded:  # an older version named a folder by its whole path
+            if not is_loaded:  # an older version wrote the whole path
                 older = subjects.hook_store_subject_of(LOADED_OWNER, "{}/{}".format(*pair))
                 await self._engine.purge(older, seq - 1)
 

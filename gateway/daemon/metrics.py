@@ -1,6 +1,6 @@
-"""The gateway in figures, as `/metrics` has them: collected when somebody asks, from what the parts know anyway.
+"""The figures of `/metrics`. They are collected for each request, from facts that the parts have anyway.
 
-No label is a person: what is told of the budgets that people have is how much the one has used who has used most.
+No label names a person: for the budgets of people, the figure is the highest usage of one person.
 """
 
 import os
@@ -33,11 +33,11 @@ from gateway.worker.kernel import PROC
 from gateway.worker.process_tree import read_process
 
 DESCRIPTORS = PROC / "self" / "fd"
-OF_PEOPLE = frozenset({"each_person", "people"})  # budgets whose further names are people
+OF_PEOPLE = frozenset({"each_person", "people"})  # budgets of single people
 
 
 class PortMetrics(NamedTuple):
-    """What the port itself counts."""
+    """Counts of the port itself."""
 
     times: TurnTimes
     webhooks: Mapping[str, WebhookCounts]
@@ -46,7 +46,7 @@ class PortMetrics(NamedTuple):
 async def collect_metrics(
     base: Base, run: Run, people: People, hooks: Hooks, turns: Turns, networks: Networks, counted: PortMetrics
 ) -> list[Metric | HistogramMetric]:
-    """All of them."""
+    """Collect all figures."""
     known = await add_memory(await hooks.folder_hooks.status(with_offered=False))
     return [
         _gauge("info", "Which version this is.", {(__version__,): 1.0}, "version"),
@@ -99,7 +99,7 @@ def _list_journal_metrics(health: EngineHealth) -> Iterator[Metric]:
 
 
 def _list_hook_metrics(hooks: Sequence[HookStatus]) -> Iterator[Metric]:
-    """By the names that people know them by; two folders of one name are one."""
+    """Yield figures by the shown names of hooks; two folders with one name count together."""
 
     def by_hook(field: str) -> Figures:
         return _sum_up(((one.label,), float(getattr(one, field) or 0)) for one in hooks)
@@ -129,13 +129,13 @@ def _list_durations(hooks: Sequence[HookStatus], durations: Mapping[str, Histogr
 
 
 async def _read_processor_times(hooks: Sequence[HookStatus]) -> Figures:
-    """Of the process that each has now: it begins at nothing with each start of it, as Prometheus knows it."""
+    """Read the times of the present processes. They begin at zero with each start, as Prometheus expects."""
     found = await run_in_thread(lambda: [(one.label, read_process(one.pid)) for one in hooks if one.pid])
     return _sum_up(((label,), process.ran) for label, process in found if process)
 
 
 def _count_webhooks(webhooks: Mapping[str, WebhookCounts]) -> Figures:
-    """Only those that are there are counted, so nobody makes new ones by calling."""
+    """Count the known webhooks only, so that calls cannot add labels."""
     return {
         (name, outcome): float(count)
         for name, one in webhooks.items()
@@ -157,7 +157,7 @@ def _name_budget(state: BudgetState) -> str:
 
 
 def _list_process_metrics(since: float) -> Iterator[Metric]:
-    """Under the names that Prometheus's own clients give them."""
+    """Yield figures of the process, with the names that the clients of Prometheus use."""
     used = os.times()
     yield Metric("cpu_seconds", "counter", "Processor time.", {(): used.user + used.system}, prefix="process_")
     yield Metric("start_time_seconds", "gauge", "When it started.", {(): since}, prefix="process_")

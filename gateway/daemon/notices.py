@@ -19,7 +19,7 @@ from gateway.records import records, subjects
 
 log = logging.getLogger(__name__)
 
-OWNER = "gateway/notices"  # no hook has such a name: a folder's name has no slash in it
+OWNER = "gateway/notices"  # no hook has this name: names of folders have no slash
 FEWER_TOOLS = "tools by role"
 OWN_FOLDERS = "files by conversation"
 HELD_VOICE = "voice programs in a sandbox"
@@ -65,7 +65,7 @@ async def has_voice_network(engine: Engine, is_empty: bool) -> bool:
 
 
 def needs_word_of_voice(configuration: Configuration, has_network: bool) -> bool:
-    """Is a program set that has the network since nothing is said of it?"""
+    """Tell if a voice program keeps the network because the settings do not decide it."""
     voice = configuration.settings.voice
     return has_network and any(one.command and one.network is None for one in (voice.transcribe, voice.speak))
 
@@ -85,7 +85,7 @@ async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
 
 
 def has_changed_tools(access: AccessControl, configuration: Configuration, is_new: bool) -> bool:
-    """Is there anybody for whom the upgrade changed something, and nothing written down about it?"""
+    """Tell if the upgrade changed the tools of a person, and the configuration does not decide them."""
     is_said = any(name.startswith("access.tools.") for name in configuration.origins)
     return not (is_new or is_said) and access.has_others()
 
@@ -93,7 +93,7 @@ def has_changed_tools(access: AccessControl, configuration: Configuration, is_ne
 def list_notices(
     access: AccessControl, configuration: Configuration, is_new: bool, has_voice_network: bool
 ) -> list[str]:
-    """For `status`."""
+    """List the notices for `status`."""
     return [
         *(
             f"{one.served_as} user {one.user_id} asks to be let in: hermes-gateway pairing list"

@@ -23,7 +23,7 @@ from gateway.yaml_source.units import format_count
 log = logging.getLogger(__name__)
 FEWEST_DESCRIPTORS, MOST_DESCRIPTORS = 128, 65_536
 FEWEST_THREADS = 12
-REAP_PAUSE = 20.0  # seconds; code that waits for its child comes far sooner
+REAP_PAUSE = 20.0  # seconds; code that waits for its child is much faster
 
 
 def isolate_process() -> None:
@@ -33,7 +33,7 @@ def isolate_process() -> None:
 
 def check_thread_limit() -> None:
     """Raise GatewayError if the system gives this process too few threads to start."""
-    kernel.limit_free_memory()  # before the first thread: each would have a pool of its own
+    kernel.limit_free_memory()  # before the first thread, since each thread gets a pool of its own
     if (free := count_free_threads(FEWEST_THREADS)) < FEWEST_THREADS:
         remedy = "end other processes, or raise the limit: ulimit -u 4096, or TasksMax=512 in the unit"
         what = f"this process can start {free} of the {FEWEST_THREADS} threads that it needs"
@@ -51,7 +51,7 @@ def open_descriptor_limit() -> None:
 
 
 def describe_readers(uid: int) -> str:
-    """Describe the programs that can read its secrets all the same; an empty text for an ordinary user."""
+    """Describe the programs that can still read its secrets; an empty text for an ordinary user."""
     if uid != 0:
         return ""
     return "the gateway runs as root: other programs of root can read its secrets, where no sandbox holds them"
@@ -76,7 +76,7 @@ def remove_unused_folders(temporary: Path) -> None:
 
 
 async def kill_orphans(lock: Path) -> None:
-    """While nothing of ours is to run: end what hooks have left behind, of this gateway or of one that was killed."""
+    """End processes that hooks left behind, also those of a killed gateway. Nothing of ours may run yet."""
     if left := await run_in_thread(_kill_orphans, mark_of(lock)):
         log.warning("hooks left %s behind, and what was left is ended", format_count(left, "process", "processes"))
 
@@ -97,7 +97,7 @@ async def keep_orphans(pause: float = REAP_PAUSE) -> None:
         await anyio.sleep(pause)
         try:
             ended = find_ended_children(os.getpid())
-        except OSError as error:  # nothing more can be opened: they are still there at the next look
+        except OSError as error:  # no more files can be opened: the next look finds them
             log.debug("who has ended is not known now: %s", error)
             continue
         for pid in ended & before:

@@ -1,4 +1,4 @@
-"""From the settings to what the parts are given, each in the part's own terms."""
+"""The settings in the terms of the parts that need them."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -29,7 +29,7 @@ from gateway.worker.process_marks import mark_of
 
 
 def access_rules_from(configuration: Configuration) -> AccessRules:
-    """Whoever reaches the control socket owns the gateway; on a network, whom the settings name."""
+    """Return the access rules. Callers of the control socket own the gateway; the settings name all other people."""
     access, platforms = configuration.settings.access, configuration.settings.platforms
     lists = (access.owners, access.admins, access.users, access.group_users)
     shapes = {name: spec.user_id for name, spec in configuration.schema.platforms.items()}
@@ -56,12 +56,12 @@ def access_rules_from(configuration: Configuration) -> AccessRules:
 
 
 def tools_by_role_from(tools: RoleToolSettings) -> dict[Role, tuple[str, ...]]:
-    """An operator has what users have."""
+    """Return the tools of each role; an operator has those of users."""
     return {"admin": tools.admin, "operator": tools.user, "user": tools.user, "guest": tools.guest}
 
 
 def list_matching_ids(ids: Mapping[str, tuple[str, ...]], shapes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The ids that somebody can have there: what was listed for all networks is an id of some of them."""
+    """List the ids that a person can have on this network; an id for all networks fits some of them."""
     return {name: tuple(one for one in ids[name] if re.fullmatch(shape, one)) for name, shape in shapes.items()}
 
 
@@ -72,7 +72,7 @@ def as_sets(ids: Mapping[str, tuple[str, ...]]) -> dict[str, frozenset[str]]:
 def mcp_specs_from(
     settings: Settings, home: Home, parser: MessageParser, inherited: Collection[str]
 ) -> Iterator[McpSpec]:
-    """Those that are switched on."""
+    """Return the tool servers that are switched on."""
     limit, mark = settings.tools.output_limit, mark_of(home.lock)
     for name, server in settings.mcp_servers.items():
         if server.enabled:
@@ -80,7 +80,7 @@ def mcp_specs_from(
 
 
 def add_agent_hooks(settings: Settings) -> HooksSettings:
-    """The settings of hooks, with what the agents say of theirs."""
+    """Return the settings of hooks, with those that agents add."""
     each = dict(settings.hooks.each)
     for agent, own in settings.agents.items():
         for name in own.hooks:
@@ -91,7 +91,7 @@ def add_agent_hooks(settings: Settings) -> HooksSettings:
 
 
 def build_setup_info(home: Home, settings: Settings) -> GatewayFacts:
-    """Without any secret."""
+    """Return facts about the setup, without secrets."""
     model, sessions = settings.model, settings.sessions
     offer = PROVIDERS.get(model.provider)
     return GatewayFacts(

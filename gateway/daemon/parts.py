@@ -1,4 +1,4 @@
-"""The parts that run beside each other: a crash in one is logged, shown, and mended by a restart; no other feels it."""
+"""The parts that run side by side. A part that crashes is logged, shown and restarted; the others go on."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ from gateway.roles import Role, is_admin
 log = logging.getLogger(__name__)
 
 BACKOFF = Backoff(0.5, 60.0, 0.8, 1.2)
-RECOVERED_AFTER = 10.0  # a part that ran this long has recovered: its pauses start small again
+RECOVERED_AFTER = 10.0  # a part that ran this long has recovered: its next pause is short again
 
 PartState: TypeAlias = Literal["starting", "up", "standby", "restarting", "paused", "stopped"]
 
@@ -39,7 +39,7 @@ class ServeFunction(Protocol):
 
 
 def describe_parts(parts: Sequence["Part"], networks: Collection[str], role: Role) -> str:
-    """Name the networks and what is not up, for people in a chat; admins alone see why."""
+    """Describe the networks and all parts that are not up, in a chat. Only admins see why."""
     facts = [one.facts for one in parts if one.name in networks or one.facts.state != "up"]
     lines = [f"{one.name}: {one.state} {one.detail if is_admin(role) else ''}".rstrip() for one in facts]
     return "\n".join(lines) or "all is up"
@@ -85,11 +85,11 @@ class Part(anyio.abc.TaskStatus[None]):
         await self._ended.wait()
 
     def stop_restarting(self) -> None:
-        """Its next end is the last one."""
+        """Let the next end of the part be its last."""
         self._is_wanted = False
 
     def pause(self) -> None:
-        """Serve no more until `resume`."""
+        """Stop serving until `resume`."""
         self.is_paused = True
         self.restart()
 
@@ -104,7 +104,7 @@ class Part(anyio.abc.TaskStatus[None]):
             self._serving.cancel()
 
     async def run(self) -> None:
-        """Serve until cancelled, and again after every end that was not asked for."""
+        """Serve until cancelled, and serve again after every unwanted end."""
         try:
             while True:
                 begun = time.monotonic()
@@ -136,8 +136,8 @@ class Part(anyio.abc.TaskStatus[None]):
     async def _once(self) -> None:
         try:
             await self._serve(task_status=self)
-        except Exception as error:  # whatever a part does wrong, the others go on
-            trace = None if isinstance(unwrap_error(error), GatewayError) else error  # ours say all that helps
+        except Exception as error:  # any fault of a part leaves the others alone
+            trace = None if isinstance(unwrap_error(error), GatewayError) else error  # our own errors need no traceback
             why = describe_error(error).replace("\n", "; ")
             log.error("%s failed; it is started again: %s", self.name, why, exc_info=trace)
             self._enter("restarting", why)

@@ -1,8 +1,8 @@
-"""The chat networks that are switched on, each a part of its own: none waits for another, and the start for none.
+"""The chat networks that are switched on. Each is a part, so no network and no start waits for another network.
 
-Of a network that has several bots each is a part, called `telegram` or, by its account, `telegram:work`.
+Each bot of a network is a part of its own, called `telegram` or, with its account, `telegram:work`.
 
-A network's library is imported when it is needed, in a thread, so that the rest of the gateway is there at once.
+The library of a network is imported in a thread when it is needed, so the rest of the gateway starts at once.
 """
 
 import time
@@ -33,7 +33,7 @@ SILENT = "it has not said that it is up within {seconds:.0f} s; its code is {ori
 
 
 class PlatformPart:
-    """One network that is switched on, or one bot of it: its part, and how it fares."""
+    """One network that is switched on, or one bot of it: its part and its state."""
 
     def __init__(self, served: PlatformAccount, context: AdapterContext, place: PlatformPlace, nodes: Nodes) -> None:
         self.name = served.name
@@ -52,25 +52,25 @@ class PlatformPart:
 
     @property
     def state(self) -> str:
-        """As its part is, unless that runs and the network cannot be reached all the same: then it is down."""
+        """Return the state of the part; `down` if the part runs and the network cannot be reached."""
         state = self.part.facts.state
         return "down" if state == "up" and not self.presence.facts.up else state
 
     @property
     def served_by(self) -> str:
-        """The other node that has it; "" where this one does, or none."""
+        """Return the other node that serves it; "" if this node does, or none."""
         return self._nodes.others.find_holder(self.key)
 
     @property
     def works(self) -> bool:
-        """Is it connected, here or on another node?"""
+        """Tell if it is connected, here or on another node."""
         return self.presence.facts.up or any(self.key in one.works for one in self._nodes.others.list_living())
 
     async def probe(self) -> float:
-        """Ask the network something small now; the seconds until it has answered.
+        """Send the network a small request now, and return the seconds until its answer.
 
         Raises:
-            AdapterError: it is not connected, or gives no answer.
+            AdapterError: it is not connected, or does not answer.
         """
         if self.presence.probe is None:
             raise AdapterError(f"{self.name} is not connected: {self.presence.facts.detail or self.state}")
@@ -113,10 +113,10 @@ class PlatformPart:
         await adapter.serve(self.presence)
 
     async def _serve_foreign(self) -> None:
-        """Serve with foreign code, whose errors are kept apart from the gateway's, and may not end it.
+        """Serve with foreign code. Its errors do not end the gateway.
 
         Raises:
-            AdapterError: it cannot go on; with the place where it went wrong.
+            AdapterError: it failed; the message names the place in the code.
         """
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._tell_silence)

@@ -1,4 +1,4 @@
-"""`run_daemon`: one gateway for a home, until it is told to stop."""
+"""`run_daemon` serves a home with one gateway until a request to stop."""
 
 import gc
 import logging
@@ -34,13 +34,13 @@ from gateway.notify import Notifier
 from gateway.threads import prepare_threads
 from gateway.worker.command import DEFAULT_TEMPORARY
 
-COLLECTED_AFTER = (20_000, 20, 50)  # a message makes thousands of objects, and nearly all go by themselves
+COLLECTED_AFTER = (20_000, 20, 50)  # a message makes thousands of objects, and nearly all need no collector
 
 log = logging.getLogger(__name__)
 
 STATUS_PAUSE = 5.0
 START_PATIENCE = 90.0  # seconds for the start, after the wait for the gateway before this one
-SLOW_LOOP = 1.0  # a loop that is this late is ill: the supervisor's watchdog is not told that all is well
+SLOW_LOOP = 1.0  # if the loop is later than this, the watchdog of the supervisor gets no sign of life
 
 Announce: TypeAlias = Callable[[Home, Mapping[str, Any]], Awaitable[None]]
 
@@ -53,18 +53,19 @@ async def run_daemon(
     announce: Announce,
     check_program: Callable[[], None],
 ) -> ExitCode:
-    """Serve the home of this configuration. `load` reads it again at each SIGHUP, for it to count from then on.
-    `watchdog` is the supervisor's patience. `check_program` fails where this is not the program any more that is to
-    serve.
+    """Serve the home of this configuration.
+
+    `load` reads the configuration again at each SIGHUP. `watchdog` is the patience of the supervisor. `check_program`
+    fails if another program is to serve now.
 
     Raises:
-        HomeBusy: another gateway serves this home, and did not end in time.
-        ConfigError: the configuration is not right.
+        HomeBusy: another gateway serves this home and did not end in time.
+        ConfigError: the configuration has mistakes.
     """
     isolate_process()
     prepare_threads()
     open_descriptor_limit()
-    gc.freeze()  # what was imported stays: the collector need not walk through it at the start
+    gc.freeze()  # imported modules stay, so the collector can skip them at the start
     home, configuration = disk.home, disk.loaded
     remove_unused_folders(Path(configuration.environ.get("TMPDIR", DEFAULT_TEMPORARY)))
     limit = configuration.settings.gateway.shutdown_timeout
@@ -89,7 +90,7 @@ async def run_daemon(
             await announce(home, await StatusReport(gateway.bind).build())
             gc.set_threshold(*COLLECTED_AFTER)
             gc.collect()
-            gc.freeze()  # the collector's walks through what is there from the start would hold the loop up
+            gc.freeze()  # the collector would hold up the loop with objects that stay
             await shutdown.wait()
             notifier.stopping(shutdown.hard_limit, shutdown.reason)
         await kill_orphans(home.lock)
@@ -99,14 +100,14 @@ async def run_daemon(
 
 
 def report_waiting(notifier: Notifier, lock: Path, why: str) -> None:
-    """Tell the supervisor that all is well though another gateway is at work, and whoever looks at the home why."""
+    """Tell the supervisor and the home that this gateway waits for another one, and why."""
     notifier.ready(why)
     notifier.alive()
     write_waiting(lock, why)
 
 
 async def report_status(describe: Callable[[], str], notifier: Notifier, watchdog: float) -> None:
-    """Tell the supervisor how we fare, and, as long as the loop is in time, that we live."""
+    """Report our state to the supervisor and, as long as the loop is on time, a sign of life."""
     pause = min(watchdog / 3, STATUS_PAUSE) if watchdog else STATUS_PAUSE
     while True:
         due = time.monotonic() + pause
@@ -120,5 +121,5 @@ async def report_status(describe: Callable[[], str], notifier: Notifier, watchdo
 
 
 def build_all_verbs(reloader: ConfigurationReloader, find: FindPart) -> Mapping[str, VerbAnswer]:
-    """The verbs of a daemon, which has a configuration to read again."""
+    """Return the verbs of a daemon, which can read its configuration again."""
     return build_verbs(find, bind_reload(find("bind"), reloader))

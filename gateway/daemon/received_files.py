@@ -30,7 +30,7 @@ async def move_received_files(engine: Engine, files: Path) -> None:
     found = await run_in_thread(lambda: [*_list_in_old_place(files)])
     if not found:
         return
-    folders: dict[tuple[str, ...], dict[Path, None]] = {}  # by network and name: the home may have lain elsewhere
+    folders: dict[tuple[str, ...], dict[Path, None]] = {}  # by network and name, since the home may have moved
     async for _, kept in records.read_all(engine, subjects.IN_SUBJECTS, records.InboundMessage):
         for one in kept.message.attachments:
             own = kept.message.address.find_folder(files, kept.message.user_id)
@@ -56,7 +56,7 @@ async def move_received_files(engine: Engine, files: Path) -> None:
 
 
 def _list_in_old_place(files: Path) -> Iterator[Path]:
-    """List files directly in a network's folder, or in the folder of all; conversations have folders a step below."""
+    """List the files directly in the folder of a network or in the common one; conversations have folders below."""
     for path in (*files.glob("*"), *files.glob("*/*")):
         with suppress(OSError):
             if path.is_file() and not path.is_symlink() and not path.parent.name.startswith("."):
@@ -70,8 +70,8 @@ def _move(path: Path, folders: tuple[Path, ...]) -> None:
             parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):
         try:
-            os.link(path, first / path.name)  # both names are one file until the link takes the old one
-        except (PermissionError, NotImplementedError):  # there are disks without such links
+            os.link(path, first / path.name)  # both names are one file until the link takes the old name
+        except (PermissionError, NotImplementedError):  # some disks have no hard links
             _copy(path, first / path.name)
     for folder in others:
         _copy(path, folder / path.name)
@@ -82,7 +82,7 @@ def _move(path: Path, folders: tuple[Path, ...]) -> None:
 
 
 def _copy(path: Path, to: Path) -> None:
-    """Copy a file whole or not at all, with its age, by which it is removed one day."""
+    """Copy a file whole or not at all, with its age, which decides when it is removed."""
     beside = to.with_name(f".{to.name}.new")
     shutil.copy2(path, beside)
     beside.replace(to)

@@ -1,4 +1,4 @@
-"""The configuration is read again while the gateway runs: what counts at once, and what only from the next start on."""
+"""The reload of the configuration in a running gateway: some settings count at once, others after a restart."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -30,14 +30,14 @@ from gateway.records.records import ActivityRecord
 LoadConfiguration: TypeAlias = Callable[[], Configuration]
 ApplyConfiguration: TypeAlias = Callable[[Configuration], Awaitable[None]]
 Changes: TypeAlias = tuple[list[str], list[str]]
-"""The settings that have changed, and those of them that count only from the next start on."""
+"""The changed settings, and those of them that count only after a restart."""
 ReloadConfiguration: TypeAlias = Callable[[], Awaitable[Changes]]
 
 log = logging.getLogger(__name__)
 
 
 class ConfigurationReloader:
-    """Reads the configuration again, and says what comes of it: in the log and in `status`."""
+    """Reads the configuration again, and reports the result in the log and in `status`."""
 
     def __init__(self, built: Settings, load: LoadConfiguration, notifier: Notifier) -> None:
         self._built = built
@@ -48,10 +48,10 @@ class ConfigurationReloader:
     async def reload(
         self, base: Base, run: Run, storage: Storage, apply: ApplyConfiguration, describe: Callable[[], str]
     ) -> Changes:
-        """Returns what has changed. `describe` returns the supervisor's line.
+        """Reload, and return the changed settings. `describe` returns the line for the supervisor.
 
         Raises:
-            GatewayError: what is there now cannot be used; the configuration before goes on.
+            GatewayError: the files cannot be used; the configuration before stays in force.
         """
         async with self._lock:
             self._notifier.reloading()
@@ -73,7 +73,7 @@ class ConfigurationReloader:
     def _compare(self, before: Configuration, after: Configuration) -> Changes:
         changed = list(list_differences(before.settings, after.settings))
         variables = list_changed_variables(before.environ, after.environ)
-        changed += [name for name in variables if not name.startswith(PREFIX)]  # their settings are named
+        changed += [name for name in variables if not name.startswith(PREFIX)]  # the error names their settings
         return changed, list(list_differences(self._built, after.settings, at_restart=True))
 
 
@@ -86,7 +86,7 @@ async def _report(run: Run, storage: Storage, changes: Changes) -> None:
 
 
 async def answer_signal(reload: ReloadConfiguration) -> None:
-    """The sender of SIGHUP waits for no answer: the log and `status` have it."""
+    """Reload at SIGHUP. Its sender gets no answer; the log and `status` have it."""
     CALLER.set(Caller("owner", "SIGHUP", "owner"))
     with suppress(GatewayError):
         await reload()
@@ -101,13 +101,13 @@ async def apply_configuration(
     networks: Networks,
     configuration: Configuration,
 ) -> None:
-    """Go on with another configuration, as far as that is possible without a restart.
+    """Use another configuration, as far as that is possible without a restart.
 
     Raises:
-        ConfigError: what it names cannot be used; then nothing has changed.
+        ConfigError: it cannot be used, and the gateway is unchanged.
     """
     settings = configuration.settings
-    work.agents.build(configuration)  # a trial, before anything changes: its servers are those of before
+    work.agents.build(configuration)  # a trial with the present servers, before anything changes
     await work.tool_journal.keep_only(settings.mcp_servers)
     work.tool_servers.update(mcp_specs_from(settings, base.home, hooks.parser, work.tool_journal.inherited))
     work.agents.now = work.agents.build(configuration)
@@ -126,7 +126,7 @@ async def apply_configuration(
 
 
 def report_unknown_names(base: Base, hooks: Hooks, work: Work) -> None:
-    """Warn of names that nothing bears, and of libraries that the settings want and are not installed."""
+    """Warn of unknown names, and of missing libraries that the settings need."""
     configuration = base.current.configuration
     for finding in (
         *find_unknown_tools(configuration, work.agents.now.tool_names),

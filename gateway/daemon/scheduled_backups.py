@@ -1,6 +1,7 @@
-"""The gateway copies its home by itself, as often as `backup.every` says. The last copy is found in the folder.
+"""Automatic copies of the home, as often as `backup.every` says. The folder shows when the last copy was made.
 
-A copy is made by a process of its own. `trouble` stands until one has been made: the next try comes in ten minutes.
+A process of its own makes a copy. `trouble` keeps the reason of a failure until a copy succeeds; the next try comes in
+ten minutes.
 """
 
 import json
@@ -23,7 +24,7 @@ from gateway.config.home import Home
 from gateway.config.node_settings import BackupSettings
 from gateway.logs.text import to_one_line
 
-LOOK_PAUSE = 5.0  # seconds; the clock of the machine may be set, and the settings may change
+LOOK_PAUSE = 5.0  # seconds; the clock and the settings may change
 RETRY_PAUSE = 600.0
 LIBRARY = str(Path(gateway.__file__).resolve().parents[1])
 
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class ScheduledBackups:
-    """Copies of the home, when they are due, and what became of the last one."""
+    """Copies the home when a copy is due, and knows the result of the last one."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class ScheduledBackups:
         self._retry_at = 0.0
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Make them until cancelled."""
+        """Make copies until cancelled."""
         task_status.started()
         while True:
             settings = self._settings()
@@ -56,14 +57,14 @@ class ScheduledBackups:
             await anyio.sleep(find_pause(min(LOOK_PAUSE, settings.every or LOOK_PAUSE)))
 
     def describe(self) -> dict[str, Any]:
-        """For `status`: how often, how many are kept, and the last one; a moment of 0: there is none."""
+        """Describe for `status` how often copies are made, how many are kept, and the last one; a time of 0: none."""
         settings, own = self._settings(), list_own(self._home.backups)
         last, path = own[-1] if own else (0.0, None)
         said = {"every": settings.every, "keep": settings.keep, "kept": len(own)}
         return {**said, "last": last, "file": str(path or ""), "trouble": self.trouble}
 
     def _find_due(self, settings: BackupSettings) -> float:
-        """When the next one is; at once, where the last has a time that is still to come: the clock was set back."""
+        """Find when the next copy is due: at once if the last one is from the future, since the clock was set back."""
         now, own = self._clock(), list_own(self._home.backups)
         last = own[-1][0] if own else 0.0
         return max(last + settings.every if last <= now else 0.0, min(self._retry_at, now + RETRY_PAUSE))
@@ -75,7 +76,7 @@ class ScheduledBackups:
         command = [sys.executable, "-P", "-m", "gateway.backup", told]
         try:
             done = await anyio.run_process(command, check=False, env=environ, stdin=subprocess.DEVNULL, cwd="/")
-        except OSError as error:  # no process or descriptor is left, for now
+        except OSError as error:  # the system has no process or descriptor left for now
             self._fail(settings, f"no process could be made: {error.strerror}")
             return
         if done.returncode == 0:

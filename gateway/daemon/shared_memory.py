@@ -23,7 +23,7 @@ from gateway.records import records, subjects
 from gateway.threads import run_in_thread
 
 REACHED_FILE = "reached.json"
-FORGOTTEN_RETENTION = 365 * records.DAY  # for so long a gateway may be away, and learns all the same what is to go
+FORGOTTEN_RETENTION = 365 * records.DAY  # a gateway that was away for less than this still learns what to remove
 
 
 class MemoryCursor(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class MemoryCursor(msgspec.Struct, frozen=True):
 
 
 class SharedMemory:
-    """Remembers, recalls and forgets. `load`, then `take_along` before anybody is served."""
+    """Remembers, recalls and forgets notes. Call `load`, then `take_along`, before you serve people."""
 
     patterns = (subjects.NOTE_SUBJECTS,)
 
@@ -43,7 +43,7 @@ class SharedMemory:
         self._files = FileMemory(folder)
         self._reached_file = folder / REACHED_FILE
         self._reached = MemoryCursor()
-        self._own: set[int] = set()  # records of ours that are in the files, and of which we have not heard
+        self._own: set[int] = set()  # our own records that are in the files and did not come back yet
         self._lock = anyio.Lock()
 
     async def remember(self, owner: str, text: str) -> None:
@@ -129,7 +129,7 @@ class SharedMemory:
             await self._reach(seq)
 
     async def _name_journal(self) -> None:
-        """From the first note on a journal has a name, by which a home knows it again."""
+        """Return the name of the journal. It is made with the first note, so that a home recognizes the journal."""
         while not self._reached.journal:
             seq, kept = await records.read_last(self._engine, subjects.MEMORY_SUBJECT, records.MemoryJournal)
             if kept is None:

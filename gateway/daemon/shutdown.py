@@ -1,6 +1,6 @@
-"""How the gateway is told to stop, and that it then does stop: in good order within its limit, at once the second time.
+"""The stop of the gateway: in good order and within its limit, or at once at the second request.
 
-Ending at once is safe at any instant: what is owed stands in the journal, and hook processes end with their parent.
+Ending at once is always safe: the journal has all pending work, and the processes of hooks end with their parent.
 """
 
 import logging
@@ -17,13 +17,13 @@ from gateway.errors import ExitCode
 log = logging.getLogger(__name__)
 
 
-CLEANUP_SECONDS = 5.0  # after the turns: what is owed, processes to end, files to close
+CLEANUP_SECONDS = 5.0  # after the turns: for pending replies, processes to end, files to close
 
 
 class Shutdown:
-    """The request to stop, made once: its reason, and the exit code that the supervisor is to see.
+    """The request to stop: its reason, and the exit code for the supervisor.
 
-    What has begun may go on for `limit` seconds; when `hard_limit` is over, nothing does.
+    Running work may go on for `limit` seconds; after `hard_limit` the process ends.
     """
 
     def __init__(self, limit: float) -> None:
@@ -38,7 +38,7 @@ class Shutdown:
         return self._event.is_set()
 
     def request(self, reason: str, exit_code: ExitCode = ExitCode.OK) -> None:
-        """Ask for the end. The first request counts; from now on the clock runs."""
+        """Request the end. The first request counts, and starts the clock."""
         if self.is_requested:
             return
         self.reason, self.exit = reason, exit_code
@@ -53,7 +53,7 @@ class Shutdown:
 
 
 def exit_now(exit_code: ExitCode, why: str) -> None:
-    """End the process now, whatever still runs in it."""
+    """End the process now, with everything that runs in it."""
     log.critical("the gateway %s; it ends now, and what is owed is taken up at the next start", why)
     logging.shutdown()
     os._exit(int(exit_code))
@@ -65,7 +65,7 @@ async def handle_signals(
     *,
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """TERM and INT stop, a second one ends at once, HUP reads the configuration again."""
+    """Handle signals: TERM and INT stop, a second one ends at once, HUP reads the configuration again."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         task_status.started()
         async for number in signals:

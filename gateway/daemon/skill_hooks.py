@@ -1,9 +1,9 @@
-"""Which conversation has which skill; `hooks/` in a skill's folder is a place of hooks as long as one has it.
+"""The skills of the conversations. `hooks/` in a skill's folder is a place of hooks while a conversation has the skill.
 
-They hear the conversations that have it, and no other; all of those share the one process of a hook. Which conversation
-has which skill stands in the journal, so that a restart changes nothing: the model still follows the skill's text then.
-For the same reason a conversation that ends puts its skills aside, and has them again when somebody goes back to it;
-one that begins as a copy of another has those of the other.
+These hooks hear only the conversations that have the skill; one process of a hook serves all of them. The journal keeps
+the skills of each conversation, since the model still follows their texts after a restart. For the same reason, a
+conversation that ends keeps its skills for the person who goes back to it, and a copy of a conversation has the same
+skills.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -38,7 +38,7 @@ class SkillHooks:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The places of their hooks, each for the conversations that have the skill."""
+        """List the places of the hooks, each for the conversations that have the skill."""
         return tuple(
             HermesFolderSource(folder / HOOKS_FOLDER, f"skill {folder.name}", conversations=frozenset(sessions))
             for folder, sessions in sorted(self._loaded.having.items())
@@ -46,7 +46,7 @@ class SkillHooks:
         )
 
     async def load(self) -> None:
-        """What an earlier life of the gateway wrote down, or another gateway."""
+        """Load what an earlier run or another gateway wrote."""
         async with self._lock:
             await self._reload_places(await self._loaded.load())
         await self.replace_folders()
@@ -56,7 +56,7 @@ class SkillHooks:
             await self._reload_places(self._loaded.take(record))
 
     async def replace_folders(self) -> None:
-        """Who has a skill has what was installed in its place, and its hooks: a guard goes on guarding."""
+        """Replace the folders of updated skills for all conversations that have them, so that their guards go on."""
         async with self._lock:
             for old in [*self._loaded.having]:
                 if (new := find_skill_folder(self._home, old)) != old:
@@ -65,15 +65,15 @@ class SkillHooks:
                     await self._loaded.write(sessions, [old], is_loaded=False)
 
     def attend(self, registry: HookRegistry, follow: Callable[[], Awaitable[None]]) -> None:
-        """Notice how conversations end and begin. From now on hooks come and go: then `follow` is awaited."""
+        """Watch conversations begin and end. Await `follow` whenever hooks come or go."""
         self._follow = follow
         registry.watch("session:end", self._end)
         registry.watch("session:start", self._begin)
 
     async def changed(self, session: str, action: str, skill: Skill) -> Sequence[str]:
-        """A conversation has loaded or unloaded a skill; when this returns, its hooks hear that conversation, or not.
+        """Note that a conversation loaded or unloaded a skill; then its hooks hear the conversation, or stop.
 
-        No tools come or go with them.
+        Tools do not come or go with them.
         """
         if action == "load":
             await self._add(session, [skill.folder])
@@ -119,16 +119,16 @@ class SkillHooks:
             await self._follow()
 
     def list_loaded(self, session: str) -> list[Path]:
-        """The folders of the skills that a conversation has."""
+        """List the folders of the skills that a conversation has."""
         return [folder for folder, sessions in self._loaded.having.items() if session in sessions]
 
     def list_missing(self) -> list[str]:
-        """The names of skills that conversations have, and that this home has not."""
+        """List the names of skills that conversations have and this home lacks."""
         return sorted({folder.name for folder in self._loaded.having if is_missing(folder)})
 
 
 def has_place_of_hooks(folder: Path) -> bool:
-    """A skill that is missing may be brought at any time, and its hooks are to run from then on."""
+    """Tell if the skill has hooks. A missing skill counts, since it may appear at any time with hooks."""
     return (folder / HOOKS_FOLDER).is_dir() or is_missing(folder)
 
 
@@ -137,5 +137,5 @@ def is_missing(folder: Path) -> bool:
 
 
 def ended_owner_of(session: str) -> str:
-    """Whose store it is in which the skills of a conversation that ended are kept."""
+    """Return the owner of the store that keeps the skills of an ended conversation."""
     return f"skills/{session}"

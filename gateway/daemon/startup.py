@@ -113,7 +113,7 @@ async def open_gateway_on(
     """Open a gateway on a journal that is open."""
     create_hermes_folders(home)
     current = CurrentConfiguration(configuration)
-    TOOL_SERVERS.set(lambda: current.settings.mcp_servers)  # before anything begins: whatever does takes it along
+    TOOL_SERVERS.set(lambda: current.settings.mcp_servers)  # before any task starts, since each task copies it
     async with (
         HookRegistry() as registry,
         ForkServerClient(
@@ -127,11 +127,11 @@ async def open_gateway_on(
         run, presence, people = groups.run, groups.presence, groups.people
         registry.withheld.kinds = (people.access.pairings.code_kind, people.logins.code_kind)
         list_files = partial(find_files, hooks=groups.hooks.folder_hooks, skills=groups.hooks.skill_hooks)
-        # While it starts a node says nothing of its files.
+        # A node that starts says nothing about its files.
         await tasks.start(presence.nodes.run, lambda: None if run.state == "starting" else list_files(base.settings))
         await tasks.start(presence.steering.run, groups.networks.platforms)
         facts = JournalFollower(engine, *list_copies(groups))
-        await facts.load()  # until then only the rules count
+        await facts.load()  # until then, only the rules count
         await groups.bind(find_owners)()
         await groups.storage.memory.take_along()
         await move_received_files(engine, home.files)
@@ -144,7 +144,7 @@ async def open_gateway_on(
             run.web = GatewayWeb(base, presence, groups.bind, control.verbs) if has_port(base, presence) else None
             for part in (Part("facts", facts.run), *build_parts(groups, control)):
                 run.start(part, tasks)
-                await part.wait_first_try()  # a part that fails at first is tried again while the others go on
+                await part.wait_first_try()  # a part that fails starts again later, and the others go on
             begin_platforms(base, run, presence, groups.networks)
             run.state = "ready"
             if "lanes" in presence.nodes.roles:
@@ -181,7 +181,7 @@ async def find_owners(base: Base, run: Run, people: People, work: Work) -> None:
 
 
 async def load_tool_servers(base: Base, run: Run, hooks: Hooks, work: Work) -> None:
-    """Go by what is kept of the servers of tools."""
+    """Use what the journal keeps about the tool servers."""
     report_unknown_names(base, hooks, work)
     await work.tool_journal.load(base.settings.mcp_servers, is_new=run.is_new)
     if inherited := work.tool_journal.inherited:
@@ -229,7 +229,7 @@ def begin_platforms(base: Base, run: Run, presence: NodePresence, networks: Netw
 
 
 async def stop_turns(base: Base, run: Run, turns: Turns) -> None:
-    """Give a while to what has begun: first to the turns, then to pending replies."""
+    """Give running work some time: first turns, then pending replies."""
     limit = base.shutdown.limit
     run.state = "stopping"
     base.registry.emit("gateway:shutdown", reason=base.shutdown.reason)
@@ -248,7 +248,7 @@ async def wait_for_parts(base: Base, run: Run) -> None:
 
 
 async def keep_files(base: Base, storage: Storage, work: Work, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-    """Until cancelled: others get those that they cannot have yet, and what is too old goes."""
+    """Until cancelled, share files that other gateways lack, and remove old files."""
     task_status.started()
     home = base.home
     await put_received_files(storage.files, home)

@@ -1,4 +1,4 @@
-"""What the gateway says of itself: to `status`, to the supervisor, in the box at the start."""
+"""The reports of the gateway about itself: for `status`, for the supervisor, and in the box at the start."""
 
 import os
 from collections import Counter
@@ -71,13 +71,13 @@ class StatusFacts(NamedTuple):
 
 
 async def gather_facts(base: Base, run: Run, hooks: Hooks, turns: Turns) -> StatusFacts:
-    """Ask the journal first: it notices a bad disk. The other questions do not take long either."""
+    """Gather the facts. The journal comes first, since it notices a bad disk; the other questions are fast too."""
     health = await ask_journal(base.engine.health(), UNHEARD, HEALTH_PATIENCE)
     return StatusFacts(health, await list_hooks(hooks), list_gateway_webhooks(base, run, hooks, turns))
 
 
 class StatusReport:
-    """All that `status` shows; documented in docs/cli.md. `bind` gives each section the groups that it names."""
+    """Everything that `status` shows; docs/cli.md describes it. `bind` gives each section the groups that it names."""
 
     def __init__(self, bind: BindGroups) -> None:
         self._disk, self._gather = bind(describe_disk), bind(gather_facts)
@@ -153,13 +153,12 @@ async def describe_work(base: Base, work: Work, turns: Turns, networks: Networks
 
 
 def describe_platform(network: PlatformPart) -> dict[str, Any]:
-    """How it fares here; `served_by`: the other node that has it."""
+    """Describe the state of a network here; `served_by` is the other node that serves it."""
     return {**msgspec.to_builtins(network.presence.facts), "served_by": network.served_by}
 
 
 def list_nodes(nodes: Nodes) -> list[dict[str, Any]]:
-    """The gateways that share the journal, this one first: since when, what each does, what it holds, and what it
-    does for all in words."""
+    """List the gateways on the journal, this one first: start, roles, leases, and what each does for all."""
     known = [nodes.describe(), *sorted(nodes.others.list_living(), key=lambda one: one.name)]
     return [
         {
@@ -175,7 +174,7 @@ def list_nodes(nodes: Nodes) -> list[dict[str, Any]]:
 
 
 def list_undone_roles(nodes: Nodes, settings: Settings) -> list[str]:
-    """What no node does, by the roles of those that are there, though it was asked for."""
+    """List the wanted roles that no node has."""
     has_work: dict[str, bool] = {"ingress": bool(list_enabled(settings.platforms)), "web": settings.web.enabled}
     return [
         f"{what}; {LET_DO.format(role=role)}"
@@ -185,7 +184,7 @@ def list_undone_roles(nodes: Nodes, settings: Settings) -> list[str]:
 
 
 def list_clock_differences(nodes: Nodes) -> list[str]:
-    """Schedules, budgets of a day and links to the page go by the clock of each."""
+    """List clocks that differ: schedules, daily budgets and links to the page depend on them."""
     return [
         OTHER_CLOCK.format(name=name, minutes=abs(ahead) / 60, way="ahead of" if ahead > 0 else "behind")
         for name, ahead in sorted(nodes.others.list_clocks().items())
@@ -194,21 +193,21 @@ def list_clock_differences(nodes: Nodes) -> list[str]:
 
 
 async def ask_journal(asked: Awaitable[T], otherwise: T, patience: float = JOURNAL_PATIENCE) -> T:
-    """What is told, where a disk or servers that do not answer let it be told soon."""
+    """Return the answer of the journal, or `otherwise` if the disk or the servers do not answer in time."""
     with suppress(EngineError), anyio.move_on_after(patience):
         return await asked
     return otherwise
 
 
 async def list_hooks(hooks: Hooks) -> list[HookStatus]:
-    """Without what the journal knows of them, where it does not tell that soon."""
+    """List the hooks, without the facts of the journal if it does not answer in time."""
     ask = partial(hooks.folder_hooks.status, with_offered=False)
     found = await ask_journal(ask(), None)
     return await ask(asks_journal=False) if found is None else found
 
 
 def list_owners(access: AccessControl) -> list[dict[str, str]]:
-    """Who owns this gateway on which network, and why it is they; the person at the terminal does anyway."""
+    """List the owners on each network, and why they are owners; the person at the terminal always is."""
     named = {(network, user): NAMED for network, users in access.rules.owners.items() for user in sorted(users)}
     named |= {(one.served_as, one.user_id): PAIRED for one in access.pairings.people if one.role == "owner"}
     named |= dict.fromkeys(access.owners.items(), ALONE)
@@ -220,13 +219,13 @@ def list_owners(access: AccessControl) -> list[dict[str, str]]:
 
 
 def describe_sandbox(support: SandboxSupport) -> dict[str, Any]:
-    """What this kernel holds a restricted process to, and what not."""
+    """Describe which restrictions of a process this kernel enforces, and which not."""
     said = {"landlock": support.landlock, "filter": support.has_filter, "missing": list(support.missing)}
     return {**said, "exposed": describe_readers(os.geteuid())}
 
 
 async def describe_intake(lanes: Lanes, health: EngineHealth) -> str:
-    """`open`, or why no message is taken now; the networks keep them meanwhile."""
+    """Return `open`, or why the gateway takes no messages now; the networks keep them meanwhile."""
     if not health.ok:
         return f"stopped: {health.detail}"
     is_full = await ask_journal(lanes.is_full(), otherwise=False)
@@ -234,7 +233,7 @@ async def describe_intake(lanes: Lanes, health: EngineHealth) -> str:
 
 
 def list_unserved_platforms(settings: Settings) -> dict[str, str]:
-    """The networks that are not served, and why."""
+    """List the networks that are not served, and why."""
     known = list_accounts(settings.platforms)
     return {one.name: reason for one in known if (reason := why_not_served(one.settings))}
 
@@ -296,7 +295,7 @@ ATTENTION: tuple[Callable[..., list[str]], ...] = (
 
 
 def check_agent_hooks(settings: Settings, is_known: Callable[[str], bool]) -> list[str]:
-    """Agents whose hooks are none."""
+    """List agents with unknown hooks."""
     return [
         f"agents.{agent}.hooks names {name!r}, and there is no hook of that name: see `hermes-gateway hooks list`"
         for agent, own in settings.agents.items()
@@ -315,7 +314,7 @@ def list_gateway_webhooks(base: Base, run: Run, hooks: Hooks, turns: Turns) -> l
 
 
 def check_answer_place(base: Base, turns: Turns, webhook: Webhook) -> Webhook:
-    """With a remark, where what the agent answers goes to no chat, though somebody named one."""
+    """Return the webhook, with a remark if it names a chat that cannot get the answers of the agent."""
     to = webhook.settings.session
     if not to or to.startswith("agent:"):
         return webhook
@@ -330,17 +329,17 @@ def check_answer_place(base: Base, turns: Turns, webhook: Webhook) -> Webhook:
 
 
 def list_unused_skill_hooks(base: Base, work: Work) -> list[str]:
-    """Hooks of skills that do not run, whether somebody has the skill now or not."""
+    """List the hooks of skills that do not run, also of skills that no conversation has now."""
     sources = list_sources(base.home, base.current.configuration)
     return [str(finding) for finding in list_unused_hooks(work.agents.now.skills, sources)]
 
 
 def list_server_problems(servers: McpServers) -> list[str]:
-    """Which of them somebody should look at."""
+    """List the tool servers that are down."""
     return [f"tool server {one.spec.name}: {one.reason}" for one in servers.servers.values() if one.state == "down"]
 
 
 def format_status_line(run: Run, turns: Turns) -> str:
-    """For the supervisor."""
+    """Return the line for the supervisor."""
     up = [part.facts.name for part in run.parts if part.facts.state == "up"]
     return f"{run.state}: {', '.join(up)}; {format_count(turns.lanes.running, 'turn')}"

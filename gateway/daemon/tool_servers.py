@@ -1,7 +1,7 @@
-"""What is kept of the servers of tools: what they said of their tools, and which stood in the configuration early on.
+"""The facts that the journal keeps about tool servers: their descriptions of tools, and which servers are early ones.
 
-Before it could be said how far a server is trusted, all its tools ran without a question. Servers of that time keep,
-for owners and admins, the right to run what only reads; whatever is added later asks.
+Early versions had no setting of trust, and all tools ran without a question. The servers of that time may still run
+tools that only read, for owners and admins; servers that you add later ask.
 """
 
 import logging
@@ -18,25 +18,25 @@ from gateway.records import records, subjects
 
 log = logging.getLogger(__name__)
 
-KEPT_UNDER = "mcp"  # beside the values of hooks; no hook has such a name with a slash behind it
+KEPT_UNDER = "mcp"  # beside the values of hooks, whose names have no slash
 SERVERS_KEY = "servers"
 
 
 class InheritedServers(msgspec.Struct, frozen=True):
-    """The servers of the time before anybody could say how far they are trusted."""
+    """The tool servers from the time before the setting of trust."""
 
     names: tuple[str, ...] = ()
 
 
 class ToolServerJournal:
-    """What the journal knows of the servers of tools."""
+    """The facts about tool servers in the journal."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.inherited: Collection[str] = ()
 
     async def load(self, configured: Collection[str], *, is_new: bool) -> None:
-        """Find out which servers are of the early time: those of the first start, unless the home `is_new` itself."""
+        """Load which servers are early ones: those of the first start, unless the home `is_new`."""
         kept = await self._read(KEPT_UNDER)
         if SERVERS_KEY in kept:
             self.inherited = msgspec.convert(kept[SERVERS_KEY], InheritedServers).names
@@ -46,7 +46,7 @@ class ToolServerJournal:
         await self._write(KEPT_UNDER, {SERVERS_KEY: InheritedServers(tuple(self.inherited))})
 
     async def keep_only(self, configured: Collection[str]) -> None:
-        """A server that was taken out is a new one when it comes again."""
+        """Keep only these servers; a server that you remove and add again counts as new."""
         left = tuple(name for name in self.inherited if name in configured)
         if left != tuple(self.inherited):
             self.inherited = left
@@ -78,7 +78,7 @@ class ToolServerJournal:
 
 
 def list_tool_notices(servers: McpServers) -> list[str]:
-    """What whoever owns the gateway may want to know of its tools: how far they are trusted, and which changed."""
+    """List notices about tools for the owner: how far the gateway trusts them, and which changed."""
     changed = [
         f"the tool {tool} of {name} {how}; it asks until somebody lets it run"
         for name, server in servers.servers.items()
@@ -88,13 +88,13 @@ def list_tool_notices(servers: McpServers) -> list[str]:
 
 
 def report_trust(specs: Iterable[McpSpec]) -> None:
-    """Say it once, at the start."""
+    """Log once, at the start, how far the tools are trusted."""
     for line in describe_trust(specs):
         log.info("%s", line)
 
 
 def describe_trust(specs: Iterable[McpSpec]) -> list[str]:
-    """For whoever owns the gateway: of the early servers, what holds, and the lines for more and for less."""
+    """Describe for the owner what holds for an early server, and the lines for more and for less trust."""
     return [
         f"tools of {one.name} that only read run without a question for owners and admins, since it was configured "
         f"before one could say; for more: mcp_servers: {{{one.name}: {{trust: all}}}}, for less: trust: none"

@@ -1,5 +1,6 @@
-"""Names in the configuration that nothing bears: of hooks, of their options, of tools. A slip of the pen has no effect,
-and would be told by nobody else."""
+"""Unknown names in the configuration: of hooks, of their options, of tools.
+
+A typing mistake has no effect, so no other part of the gateway reports it."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -15,7 +16,7 @@ GLOB_SIGNS = frozenset("*?[")
 
 
 def find_unknown_hooks(configuration: Configuration, sources: Sequence[Source]) -> Iterator[Finding]:
-    """What the settings say of hooks that are not there, and of options that a hook does not have."""
+    """Find settings of unknown hooks, and options that a hook does not have."""
     settings, agents = configuration.settings.hooks, configuration.settings.agents
     lists = {"hooks.enabled": settings.enabled, "hooks.disabled": settings.disabled}
     lists |= {f"agents.{name}.hooks": agent.hooks for name, agent in agents.items()}
@@ -39,7 +40,7 @@ def find_unknown_hooks(configuration: Configuration, sources: Sequence[Source]) 
 def _find_unknown_options(
     configuration: Configuration, version: HookVersion, name: str, overrides: HookOverrides
 ) -> Iterator[Finding]:
-    """A hook whose manifest names no option may read any."""
+    """Find unknown options. A hook whose manifest names no options may read any."""
     manifest = version.source.inspect_manifest(version).manifest
     options: Mapping[str, object] = manifest.options if manifest else {}
     for option in overrides.options if options else ():
@@ -50,7 +51,7 @@ def _find_unknown_options(
 
 
 def find_unknown_tools(configuration: Configuration, known: frozenset[str]) -> Iterator[Finding]:
-    """Those by which nobody gets anything; tools of servers are known when they are up."""
+    """Find tools that do not exist; the tools of servers are known only while the servers run."""
     given, agents = configuration.settings.access.tools, configuration.settings.agents
     lists = {f"access.tools.{role}": getattr(given, role) for role in given.__struct_fields__}
     lists |= {f"agents.{name}.tools": agent.tools or () for name, agent in agents.items()}
@@ -63,7 +64,7 @@ def find_unknown_tools(configuration: Configuration, known: frozenset[str]) -> I
 
 
 def find_unknown_prices(configuration: Configuration) -> Iterator[Finding]:
-    """Those that no budget of money stops, since nobody knows what they cost."""
+    """Find models without a known price, which no budget of money stops."""
     settings = configuration.settings
     budgets = settings.budgets
     named = (budgets.people, budgets.groups, budgets.keys)
@@ -89,7 +90,7 @@ def _make_finding(configuration: Configuration, setting: str, what: str, remedy:
 
 
 def _find_place(origins: Mapping[str, SourceLocation], setting: str) -> SourceLocation:
-    """Where it stands, or the first that stands below it; hooks may be named beside the settings of all."""
+    """Return the place of the setting, or of the first one below it; hooks may have settings beside those of all."""
     names = (setting, setting.replace("hooks.", "hooks.each.", 1))
     below = (place for name, place in origins.items() if name.startswith(tuple(f"{one}." for one in names)))
     return next((origins[one] for one in names if one in origins), None) or next(below, SourceLocation("config.yaml"))

@@ -1,4 +1,4 @@
-"""How a verb comes into the record of activity: by its row, which says whether, how often, and what it was done on."""
+"""The record of verbs in the activity. The row of a verb says if, how often and with which words it is recorded."""
 
 import logging
 from typing import Any

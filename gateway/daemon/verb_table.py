@@ -1,4 +1,4 @@
-"""All verbs of the running gateway, by their names: the rows of each room that has any."""
+"""All verbs of the running gateway by name: the rows of all rooms."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

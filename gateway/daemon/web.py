@@ -1,4 +1,4 @@
-"""The port as this gateway has it: what it listens on, when it is ready and what it is measured by."""
+"""The port of this gateway: where it listens, when it is ready, and its figures."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -39,7 +39,7 @@ from gateway.yaml_source.tree import Finding
 
 
 class GatewayPage:
-    """What people see of the gateway in their browser, and what follows it for them."""
+    """The page that people see in a browser, and the tasks that keep it up to date."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ def build_programs(base: Base, people: People, keys: KeyCheck, calls: ProgramCal
 
 
 class GatewayWeb:
-    """The port, and what is counted for it; both while the part runs. `bind` gives each of its rooms their groups."""
+    """The port and its counts, while the part runs. `bind` passes groups to the functions of the port."""
 
     def __init__(self, base: Base, presence: NodePresence, bind: BindGroups, verbs: Mapping[str, VerbAnswer]) -> None:
         web = base.settings.web
@@ -107,7 +107,7 @@ class GatewayWeb:
         self.port = WebPort(web, Router(rules, routes, self._page.answer).answer, is_named=is_named)
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled. Raises PortError."""
+        """Serve until cancelled. Raises PortError."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._times.run, self._engine)
             for follow in (*self._page.followers, self._calls.sweep):
@@ -115,21 +115,21 @@ class GatewayWeb:
             await self.port.serve(task_status=task_status)
 
     def describe(self) -> dict[str, str]:
-        """For `status`."""
+        """Describe the port for `status`."""
         return {"url": self.port.url, "trouble": self.port.trouble}
 
     def list_webhooks(self, webhooks: Mapping[str, Webhook], public_url: str) -> Iterator[WebhookStatus]:
-        """For `status` too, by the address at which people reach it."""
+        """List the webhooks for `status`, with their public addresses."""
         url = (public_url or self.port.local_url) if self.port.url else ""
         return list_webhook_statuses(webhooks, url, self._receiver.counts)
 
     def count_calls(self) -> dict[str, int]:
-        """How many calls of programs are being answered now, by the name of their key."""
+        """Count the running calls of programs by the name of their key."""
         return {key: count for key, count in self._programs.running.items() if count}
 
 
 def find_bad_certificate(configuration: Configuration) -> Iterator[Finding]:
-    """The files that the port proves itself with are looked at before a start fails for them."""
+    """Find mistakes in the certificate of the port before a start fails because of them."""
     web = configuration.settings.web
     try:
         load_certificate(web)
@@ -139,12 +139,12 @@ def find_bad_certificate(configuration: Configuration) -> Iterator[Finding]:
 
 
 async def tail_events(verbs: Mapping[str, VerbAnswer], notify: Notify) -> None:
-    """As `events tail` does."""
+    """Watch events as `events tail` does."""
     await verbs["events.tail"].answer(TailParams(), notify)
 
 
 async def list_reasons(base: Base, run: Run, networks: Networks) -> list[Reason]:
-    """Why it is not ready: what was asked for and is not up. What somebody paused is not asked for now."""
+    """List why the gateway is not ready: wanted parts that are not up, without those that a person paused."""
     found = [] if run.state == "ready" else [Reason("gateway", run.state, "")]
     health = await base.engine.health()
     if not health.ok:

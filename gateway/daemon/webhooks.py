@@ -1,4 +1,4 @@
-"""The webhooks of this gateway: those of the configuration, and those of hooks, with the secrets that there are now."""
+"""The webhooks of this gateway, from the configuration and from hooks, with their present secrets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -20,7 +20,7 @@ LENGTHEN = "make one, for instance with: openssl rand -hex 32; write it into .en
 
 
 class WebhookStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told of one: by `status`, and of a hook's by `hooks`. `url` is empty while there is no port."""
+    """The facts about a webhook in `status` and, for a hook, in `hooks`. `url` is empty while the port is closed."""
 
     name: str
     url: str
@@ -37,7 +37,7 @@ class WebhookStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_webhooks(configuration: Configuration, hooks: FolderHooks) -> dict[str, Webhook]:
-    """All by name. What the configuration says counts in place of what a hook says."""
+    """List all webhooks by name. The configuration takes precedence over a hook."""
     written = {one.folder: one.webhook for one in hooks.called_from_outside if one.webhook}
     named = {name: (WebhookSettings(**msgspec.structs.asdict(one)), f"hook {name}") for name, one in written.items()}
     for name, one in configuration.settings.webhooks.items():
@@ -59,7 +59,7 @@ def _find_key(name: str, settings: WebhookSettings, origin: str, environ: Mappin
 
 
 def find_missing_secrets(configuration: Configuration) -> Iterator[Finding]:
-    """Webhooks of the configuration that nobody can call, before a gateway runs that says so itself."""
+    """Find webhooks of the configuration without a secret, which cannot be called, before a gateway runs."""
     for name, settings in configuration.settings.webhooks.items():
         webhook = _find_key(name, settings, "", configuration.environ)
         if webhook.trouble:
@@ -68,7 +68,7 @@ def find_missing_secrets(configuration: Configuration) -> Iterator[Finding]:
 
 
 def find_bad_secrets(configuration: Configuration) -> Iterator[Finding]:
-    """Webhooks of the configuration that whoever guesses their secret can call."""
+    """Find webhooks of the configuration whose secret can be guessed."""
     for name, settings in configuration.settings.webhooks.items():
         if remark := _find_key(name, settings, "", configuration.environ).remark:
             place = configuration.origins[f"webhooks.{name}.secret_env"]
@@ -78,7 +78,7 @@ def find_bad_secrets(configuration: Configuration) -> Iterator[Finding]:
 def list_webhook_statuses(
     webhooks: Mapping[str, Webhook], url: str, counts: Mapping[str, WebhookCounts]
 ) -> Iterator[WebhookStatus]:
-    """`url` is the port's, as people reach it."""
+    """Yield the status of each webhook; `url` is the public address of the port."""
     for name, one in webhooks.items():
         yield WebhookStatus(
             name=name,
@@ -93,7 +93,7 @@ def list_webhook_statuses(
 
 
 def list_webhook_problems(statuses: Sequence[WebhookStatus]) -> list[str]:
-    """Those that nobody can call, though somebody wants it."""
+    """List the webhooks that were set up and cannot be called."""
     return [
         f"webhook {one.name} cannot be called: {one.trouble}" + ("" if one.trouble == NO_PORT else f"; {MEND}")
         for one in statuses
@@ -102,7 +102,7 @@ def list_webhook_problems(statuses: Sequence[WebhookStatus]) -> list[str]:
 
 
 def describe_webhook(statuses: Sequence[WebhookStatus], name: str) -> str:
-    """Where a hook's is called and whether it can be; nothing, where it has none."""
+    """Describe the address of a hook's webhook and if it can be called; None if the hook has no webhook."""
     found = next((one for one in statuses if one.name == name), None)
     if found is None:
         return ""

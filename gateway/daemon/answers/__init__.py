@@ -1,5 +1,5 @@
-"""The answers of verbs that need several rooms; a public coroutine here bears the name of its verb.
+"""The answers of verbs that need several rooms; a public coroutine here has the name of its verb.
 
-Its leading parameters are parts of the gateway, by their names; behind them come, where it uses them, the verb's
-parameters and what notifies the caller.
+Its first parameters are parts of the gateway, by their names. After them come, if it uses them, the parameters of the
+verb and the notifier of the caller.
 """

@@ -1,4 +1,4 @@
-"""Answers about the gateway itself: how it is, its end and its start, its turns, and its events as they happen."""
+"""Answers about the gateway itself: its state, its stop and restart, its turns, and its events as they happen."""
 
 import math
 from typing import Any
@@ -27,20 +27,20 @@ async def status(status_report: StatusReport) -> Any:
 
 
 async def chat_commands(turns: Turns) -> Any:
-    """List all that an owner may type in a chat here."""
+    """List the commands that an owner can type in a chat here."""
     shown = (one for one in turns.context.commands.values() if not one.hidden)
     return {"commands": [{"name": one.name, "usage": one.usage, "summary": one.summary} for one in shown]}
 
 
 async def stop(base: Base, storage: Storage) -> Any:
-    await storage.activity.write(ActivityRecord(what="stop"))  # before: nobody waits for it afterwards
+    await storage.activity.write(ActivityRecord(what="stop"))  # before the stop, which does not wait for it
     base.shutdown.request("asked on the control socket")
     return {}
 
 
 async def restart(base: Base, run: Run, storage: Storage) -> Any:
     await check_start(run)
-    await storage.activity.write(ActivityRecord(what="restart"))  # before, as of a stop
+    await storage.activity.write(ActivityRecord(what="restart"))  # before the restart, as for a stop
     await restart_gateway(base, run)
     return {}
 

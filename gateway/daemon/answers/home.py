@@ -1,4 +1,4 @@
-"""Answers about the home: its log and its configuration. It changes nothing."""
+"""Answers about the home: its log and its configuration. They change nothing."""
 
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from gateway.roles import is_admin
 from gateway.threads import run_in_thread
 from gateway.yaml_source.tree import Finding
 
-FURTHEST = 50_000  # lines that are looked through for those that are wanted
+FURTHEST = 50_000  # lines that are searched at most
 
 
 async def logs_read(base: Base, params: LogParams) -> Any:
@@ -31,7 +31,7 @@ async def logs_read(base: Base, params: LogParams) -> Any:
 
 
 def read_log(base: Base, params: LogParams) -> dict[str, Any]:
-    """The lines, the oldest first, and the place to go on from; whether some between were missed."""
+    """Read the lines, the oldest first, and the place to continue from; `gap` says that some lines are missing."""
     level = LEVELS.index(params.level or LEVELS[0])
     wanted = LineFilter(level, params.hook or None, params.session or None, params.since, params.text)
     at = LogPlace(*map(int, params.after.split("-"))) if params.after else None
@@ -68,7 +68,7 @@ async def config_show(base: Base, people: People) -> Any:
 
 
 def _compare_with_disk(base: Base, configuration: Configuration) -> tuple[list[Finding], list[str]]:
-    """What `config check` finds there now, and the settings that are others there than those in force."""
+    """Return what `config check` finds on disk, and the settings that differ there from those in force."""
     read, findings = read_configuration(configuration.schema, base.home, get_process_environment())
     if read is None:
         return findings, []

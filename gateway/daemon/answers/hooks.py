@@ -1,4 +1,4 @@
-"""Answers about hooks: how they fare, and what is done with one."""
+"""Answers about hooks: their state, and switches of one hook."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -57,7 +57,7 @@ async def hooks_list(base: Base, run: Run, hooks: Hooks, work: Work, turns: Turn
 
 
 def has_text(hook: HookStatus, text: str, *, is_whole: bool) -> bool:
-    """Does it stand in what is shown to whoever asks? An operator is not shown what a hook says of itself."""
+    """Tell if the text is in what the caller sees; an operator does not see the description of a hook."""
     said = (hook.name, hook.label, *hook.intercepts, *hook.events, *((hook.description,) if is_whole else ()))
     return any(text in one.casefold() for one in said)
 
@@ -78,7 +78,7 @@ async def _describe(base: Base, run: Run, hooks: Hooks, turns: Turns, name: str)
 
 
 def _given_to_json(given: CallEvent) -> dict[str, Any]:
-    """What a call was given, cut to what is looked at."""
+    """Return the fields of a call, cut to a size that people read."""
     fields = remove_live_fields(given.event, given.fields)
     return {
         "at": given.at,
@@ -116,7 +116,7 @@ async def hooks_forget(base: Base, run: Run, hooks: Hooks, turns: Turns, params:
 
 
 async def hooks_reload(base: Base, run: Run, hooks: Hooks, work: Work, turns: Turns, params: ListedHooksParams) -> Any:
-    """One, which is started anew; or all folders are looked at again."""
+    """Restart one hook, or look at all folders again."""
     await hooks.folder_hooks.reload(params.name)
     return await (
         _describe(base, run, hooks, turns, params.name)

@@ -1,4 +1,4 @@
-"""Answers about the chat networks and their people: who asks, who is served, one text out."""
+"""Answers about the chat networks and their people: pairings, networks, and a text to a chat."""
 
 import dataclasses
 import uuid
@@ -33,7 +33,7 @@ async def pairing_list(turns: Turns) -> Any:
 
 
 async def pairing_approve(turns: Turns, params: PairingApproveParams) -> Any:
-    """Whoever reaches the control socket is the owner; on the page somebody is by their login, and makes no owner."""
+    """Approve a pairing. Callers of the control socket are the owner; a login on the page cannot make owners."""
     by, giver = _find_giver()
     guest = await pairing_commands.approve_pairing(turns.context, params.code, params.role, by, giver, is_listed=True)
     return describe_guest(guest)
@@ -87,7 +87,7 @@ async def platform_probe(presence: NodePresence, params: NameParams) -> Any:
 
 
 async def chat_send(base: Base, storage: Storage, turns: Turns, networks: Networks, params: ChatSendParams) -> Any:
-    """Owe the text, and wait a while to see it arrive; what is owed goes out even if nobody waits."""
+    """Store the text as a pending reply, and wait a while for it to be sent. It is sent in any case."""
     if not params.text.strip() and not params.files:
         raise GatewayError("send: there is nothing to send")
     address = turns.context.places.resolve_destination(params.to, list_unserved_platforms(base.settings))
@@ -103,10 +103,10 @@ async def chat_send(base: Base, storage: Storage, turns: Turns, networks: Networ
 
 
 async def _wait_until_sent(tail: AsyncIterator[Record], reply_id: str) -> list[str]:
-    """The ids of what arrived.
+    """Wait until the reply is sent, and return the ids of its messages.
 
     Raises:
-        AdapterError: it was given up.
+        AdapterError: the network refused it, or the gateway stops.
     """
     async for record in tail:
         match records.decode_readable(record.data):
@@ -118,10 +118,10 @@ async def _wait_until_sent(tail: AsyncIterator[Record], reply_id: str) -> list[s
 
 
 def make_attachment(path: Path) -> Attachment:
-    """A file as what its name says it is.
+    """Return a file as an attachment of the kind that its name says.
 
     Raises:
-        AdapterError: there is no such file.
+        AdapterError: the file was not found.
     """
     if not path.is_file():
         raise AdapterError(f"there is no file {path}")

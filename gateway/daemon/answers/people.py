@@ -1,4 +1,4 @@
-"""Answers about people: who there is, what is held of one, as an archive, or gone."""
+"""Answers about people: a list, the data about a person, their archive, and their removal."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -25,7 +25,7 @@ from gateway.sessions.session import Session
 from gateway.threads import run_in_thread
 from gateway.verbs import Notify
 
-PIECE = 200_000  # characters of an archive that are told at once
+PIECE = 200_000  # characters of an archive in one notification
 
 
 def _traces_of(base: Base, storage: Storage) -> PersonTraces:
@@ -54,7 +54,7 @@ async def people_list(base: Base, storage: Storage, people: People, params: Peop
 
 
 def _role_of(people: People, person: Person) -> str:
-    """As what they may speak in a direct chat; "": not at all."""
+    """Return their role in a direct chat; "" if they may not speak."""
     return people.access.find_highest_role(*person) or ""
 
 
@@ -91,7 +91,7 @@ async def people_forget(base: Base, storage: Storage, people: People, params: Pe
     await people.heard.forget(str(person))
     gone = await remover.forget(person)
     await people.forgotten.tell(gone.pseudonym)
-    await people.chats.kept.load()  # what was set in their direct chats is gone
+    await people.chats.kept.load()  # the settings of their direct chats are gone
     for login in people.logins.logins:
         if login.person == str(person) or person == (PLATFORM, login.person):
             await people.logins.end(login)
@@ -105,7 +105,7 @@ async def people_forget(base: Base, storage: Storage, people: People, params: Pe
 
 
 async def people_export(base: Base, storage: Storage, people: People, params: PersonParams, notify: Notify) -> Any:
-    """The archive piece by piece: texts as they are, and of files where they lie, for whoever puts it together."""
+    """Send the archive piece by piece: texts as they are, and the paths of files, for the command that packs it."""
     person, traces = parse_person(params.person), _traces_of(base, storage)
     count = 0
     async for name, text in _write_archive(base, storage, people, traces, person):
@@ -137,12 +137,12 @@ async def _write_archive(
 
 
 def archive_name_of(path: Path, folders: Sequence[Path]) -> str:
-    """As it is called in the archive; what lies with a bot that has a name, below that."""
+    """Return the name of a file in the archive; files of a bot with an account are below its name."""
     folder = next(one for one in folders if path.is_relative_to(one))
     within = "" if folder == folders[0] else f"{folder.parent.name}/"
     return f"{within}{path.relative_to(folder)}"
 
 
 def _without_others(session: Session, person: Person) -> Session:
-    """In a conversation that somebody else began, their id is nothing of this person's."""
+    """Remove the id of another person who began the conversation."""
     return session if person.user_id == session.user_id else msgspec.structs.replace(session, user_id="")

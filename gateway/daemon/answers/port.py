@@ -1,6 +1,6 @@
-"""Answers about who is let in at the port: programs by keys, people by a link.
+"""Answers about access to the port: keys for programs, links for people.
 
-A key is told once, to whoever made it; a link is the owner's, since whoever reaches the socket is the owner.
+The gateway shows a key once, to the person who made it. A link is for the owner, as every caller of the socket is.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ async def web_open(base: Base, run: Run, people: People) -> Any:
     web, settings = run.web, base.settings.web
     if web is None or not web.port.url:
         raise AccessError(f"there is no page: {describe_no_port(base, run)}")
-    # Where a proxy says who somebody is, no link is good behind it: this one leads past it.
+    # A proxy that authenticates people accepts no links, so this link bypasses it.
     url = web.port.local_url if settings.identity or not settings.url else settings.url
     link = make_page_link(url, await people.logins.open_link())
     return {"url": link, "seconds": LINK_SECONDS}

@@ -1,7 +1,7 @@
-"""Answers about what waits for somebody's word: approvals, and other questions.
+"""Answers about open approvals and other questions.
 
-Whoever reaches the socket is the owner, so their yes counts for everybody's call; on the page it counts for those who
-may approve what others want (`tools.approvers`).
+Every caller of the socket is the owner, who can approve all calls. On the page, a person can approve the calls of
+others if `tools.approvers` includes their role.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ OWNERS = ((terminal.PLATFORM, terminal.OWNER), (places.PLATFORM, places.OWNER))
 
 
 def find_persons() -> Persons:
-    """Who asks, as chats know them: the owner; or whom the page names, who may be known on a network besides."""
+    """Return the caller as chats know them: the owner, or a person of the page with their name on a network."""
     platform, _, name = activity.CALLER.get(activity.OWNER).name.partition(":")
     if platform != places.PLATFORM or not name:
         return OWNERS

@@ -1,4 +1,4 @@
-"""The hooks of folders and skills, what plugins among them offer, and the files that they read."""
+"""The group of hooks: folders, skills, offers of plugins, and the files that hooks read."""
 
 from typing import TYPE_CHECKING
 
@@ -57,18 +57,18 @@ def build_hooks(base: Base, presence: NodePresence, storage: Storage) -> Hooks:
 
 
 def list_all_sources(base: Base, hooks: Hooks) -> tuple[Source, ...]:
-    """The places of hooks. Skills come first: any other hook of the same name replaces one of theirs."""
+    """List the places of hooks. Skills come first, so any other hook with the same name replaces one of theirs."""
     others = hooks.folder_hooks.others
     return (*hooks.skill_hooks.sources, *list_sources(base.home, base.current.configuration, others))
 
 
 async def reload_places(base: Base, hooks: Hooks) -> None:
-    """Other places of hooks count from now on."""
+    """Let the hooks follow the present places."""
     await hooks.folder_hooks.follow(list_all_sources(base, hooks))
 
 
 def build_traces(base: Base, node: str) -> "TraceSender":
-    """It knows a model by the name that its provider has for it."""
+    """Build the sender of traces; it knows models by the names of their providers."""
     from gateway.traces.trace_sender import TraceSender  # noqa: PLC0415 - only where a collector is named
 
     def find_provider(model: str) -> str:

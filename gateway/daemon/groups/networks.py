@@ -1,4 +1,4 @@
-"""The chat networks that are served, and what is said in their home channels when something is wrong."""
+"""The group of chat networks, and the alerts in their home channels."""
 
 from functools import partial
 
@@ -42,7 +42,7 @@ def build_networks(base: Base, presence: NodePresence, storage: Storage, people:
 
 
 async def delete_message(base: Base, storage: Storage, people: People, name: MessageName, by: str = "") -> bool:
-    """Its author took it back; whether anything is done about it."""
+    """Delete a message that its author deleted; return True if anything was removed."""
     if base.settings.sessions.deletions == "keep":
         return False
     list_open = partial(list_open_sessions, base.engine)

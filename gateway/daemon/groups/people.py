@@ -1,4 +1,4 @@
-"""The people and programs that may speak, where they do, and what they use."""
+"""The group of people and programs: access, chats and usage."""
 
 import time
 from functools import partial
@@ -58,7 +58,7 @@ def find_program_role(current: CurrentConfiguration, keys: ProgramKeys, user_id:
 
 
 def list_agent_names(current: CurrentConfiguration) -> frozenset[str]:
-    """The names of all agents that there are."""
+    """List the names of all agents."""
     return frozenset({MAIN, *current.settings.agents})
 
 

@@ -1,5 +1,4 @@
-"""The process itself, which all other groups use, the little that changes while it runs, and its place among
-other gateways."""
+"""The groups of the process, which all other groups use: its base, its changing state, and its place in a cluster."""
 
 import time
 import uuid
@@ -44,7 +43,7 @@ class CurrentConfiguration:
 
 
 class Base(msgspec.Struct, frozen=True):
-    """The home, the journal, and what starts and ends processes and tasks. `run_id`: the next process has another."""
+    """The home, the journal, and the parts that run processes and tasks. `run_id`: each process has its own."""
 
     home: Home
     engine: Engine
@@ -89,13 +88,13 @@ class Run(msgspec.Struct):
     parts: list[Part] = msgspec.field(default_factory=list)
 
     def start(self, part: Part, tasks: anyio.abc.TaskGroup) -> None:
-        """Start it without waiting: its servers may be far away."""
+        """Start a part without waiting for its servers, which may be far away."""
         self.parts.append(part)
         tasks.start_soon(part.run, name=part.name)
 
 
 class NodePresence(msgspec.Struct, frozen=True):
-    """Its name and leases, the events of others, and its networks as others steer them."""
+    """The name and leases of this node, the events of other nodes, and the steering of its networks by them."""
 
     nodes: Nodes
     event_relay: EventRelay

@@ -35,19 +35,19 @@ def build_reports(
 
 
 async def check_start(run: Run) -> None:
-    """Raises ConfigError: with the configuration that is on disk now, it would not start."""
+    """Check the configuration on disk. Raises ConfigError if the gateway would not start with it."""
     if run.disk:
         await run.disk.check()
 
 
 async def restart_gateway(base: Base, run: Run) -> None:
-    """Raises ConfigError, as above."""
+    """Restart the gateway. Raises ConfigError, as above."""
     await check_start(run)
     base.shutdown.request("a restart was asked for", ExitCode.RESTART)
 
 
 async def open_page_for(base: Base, run: Run, presence: NodePresence, people: People, role: Role, person: str) -> str:
-    """A link that goes over a chat network, and so only one to what is encrypted. Raises AccessError."""
+    """Return a link for a chat network, which must be to an encrypted page. Raises AccessError."""
     web, nodes = base.settings.web, presence.nodes
     if not web.url.lower().startswith("https:"):
         raise AccessError("the page has no https address that is known here (`web.url`)")

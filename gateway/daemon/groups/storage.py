@@ -1,4 +1,4 @@
-"""The storage: conversations and their index, files, notes that people asked for, and the activity."""
+"""The group of storage: conversations and their index, files, notes of people, and the activity."""
 
 from collections.abc import Mapping
 from typing import Any

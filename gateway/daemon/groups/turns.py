@@ -1,4 +1,4 @@
-"""From a message to its answer: the dispatcher, its lanes and the outbox, and what hooks and the terminal ask of it."""
+"""The group of turns: the dispatcher, its lanes, the outbox, requests of hooks, and the terminal."""
 
 import math
 from collections.abc import Mapping
@@ -119,7 +119,7 @@ def build_turns(
 
 
 def build_turn_files(base: Base, storage: Storage, work: Work) -> TurnFiles:
-    """A lone gateway shares no folder of a turn."""
+    """Build the files of a turn. A gateway that is alone shares no folders."""
     is_shared = storage.folders.is_shared
     return TurnFiles(
         base.home.files,
@@ -147,7 +147,7 @@ def build_lane_ports(base: Base, people: People, context: DispatcherContext, sig
 
 
 def build_reply_hooks(base: Base, storage: Storage, dispatcher: Dispatcher, find_files: FindHookFiles) -> ReplyHooks:
-    """The callbacks of the outbox, before and after a reply."""
+    """Build the callbacks of the outbox, before and after a reply."""
     return ReplyHooks(
         base.registry,
         ReplyFiles(storage.files, find_files),
@@ -160,7 +160,7 @@ def build_reply_hooks(base: Base, storage: Storage, dispatcher: Dispatcher, find
 
 
 def choose_agent(people: People, hooks: Hooks, work: Work, message: Message, session: Session) -> Agent:
-    """The agent that answers, by the configuration and the plugins as they are now."""
+    """Return the agent that answers, by the present configuration and plugins."""
     at = message.address
     speaker = people.keys.find_speaker(at.chat_id) if at.platform == API else None
     rules, named = people.chats.find(at, message.user_id), speaker.agent if speaker else ""
@@ -168,7 +168,7 @@ def choose_agent(people: People, hooks: Hooks, work: Work, message: Message, ses
 
 
 def find_agent(people: People, hooks: Hooks, work: Work, place: Mapping[str, str]) -> Agent:
-    """The one that these fields of an event name, or that answers in this place."""
+    """Return the agent that these fields of an event name, or the one that answers in this place."""
     at = Address(place.get("platform", ""), place.get("chat_id", ""), account=place.get("account", ""))
     rules = people.chats.find(at, place.get("user_id", ""))
     return hooks.offers.extend_agent(work.agents.now.find(place.get("agent", ""), rules["agent"].value))
@@ -177,13 +177,13 @@ def find_agent(people: People, hooks: Hooks, work: Work, place: Mapping[str, str
 async def find_hook_files(
     base: Base, storage: Storage, hooks: Hooks, work: Work, outbound: OwedReply, hook: str
 ) -> HookFiles:
-    """The files that this hook may put beside this reply; without a turn, those of the conversation."""
+    """Return the files that this hook may add to the reply; without a turn, those of the conversation."""
     reply, facts = outbound.reply, dict[str, Any]()
     if outbound.session_key:
         session = await storage.sessions.open(outbound.session_key)
         facts[FOLDER] = reply.address.find_folder(base.home.files, session.user_id)
     if outbound.turn_id:
         facts["role"] = reply.role or "guest"
-    is_ours = any(one.key == hook and one.owner is one for one in base.registry.at(SENDING))  # code, and no folder
+    is_ours = any(one.key == hook and one.owner is one for one in base.registry.at(SENDING))  # a function, no folder
     limits = HookLimits() if is_ours else hooks.folder_hooks.find_limits(hook)
     return HookFiles(work.agents.now.reach.find_workspace(facts), Workspace(limits.own), limits.reads)

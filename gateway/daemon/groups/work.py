@@ -1,4 +1,4 @@
-"""The agents, and what they work with."""
+"""The group of work: the agents, their tools and programs."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -64,6 +64,6 @@ def build_work(base: Base, storage: Storage, hooks: Hooks) -> Work:
 
 
 def build_voice_programs(environ: Mapping[str, str], home: Home, fork_server: ForkServerClient) -> VoicePrograms:
-    """Programs that hear and speak get no secrets of ours."""
+    """Build the voice programs, without secrets in their environment."""
     env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
     return VoicePrograms(env, mark_of(home.lock), fork_server.start_program if fork_server.is_forking else None)
