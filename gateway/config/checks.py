@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_network
 
-from gateway.addresses import split_address
 from gateway.config.node_paths import find_node
 from gateway.config.platform_settings import ACCOUNT_NAME, PlatformSpec, list_accounts
 from gateway.config.providers import PROVIDERS
@@ -15,6 +14,7 @@ from gateway.config.schema import SettingsSchema
 from gateway.config.settings import MAIN, AccessSettings, ModelSettings, Settings, WebSettings
 from gateway.config.shell_presets import PRESETS
 from gateway.config.webhooks import WEBHOOK_NAME, parse_template
+from gateway.yaml_source.addresses import split_address
 from gateway.yaml_source.tree import Finding, Severity, SourceLocation, YamlNode, YamlSequence, to_printable
 
 _ID_LISTS = ("owners", "admins", "users", "group_users", "chats")

@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.addresses import is_public
 from gateway.errors import HookError
 from gateway.hooks.wires.wire import MAX_ANSWER_BYTES, HookFailed
 from gateway.late_imports import load_modules
 from gateway.threads import run_in_thread
+from gateway.yaml_source.addresses import is_public
 from gateway.yaml_source.tree import to_printable
 
 # Imported at the first use: it costs about 100 ms and 12 MB, which most homes never need.

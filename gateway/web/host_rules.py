@@ -13,9 +13,9 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from gateway.addresses import plain_address_of, split_address
 from gateway.config.settings import WebSettings
 from gateway.web.request_body import WebRefusal
+from gateway.yaml_source.addresses import plain_address_of, split_address
 
 OWN_SITES = ("same-origin", "none")
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - it is what such a host is called, nothing is bound to it

@@ -20,7 +20,6 @@ import anyio.abc
 import anyio.lowlevel
 import msgspec
 
-from gateway.addresses import split_address
 from gateway.config.settings import WebSettings
 from gateway.errors import GatewayError
 from gateway.web.host_rules import HostRules, is_link
@@ -34,6 +33,7 @@ from gateway.web.http_request import (
     parse_request,
 )
 from gateway.web.request_body import RequestBody, WebRefusal
+from gateway.yaml_source.addresses import split_address
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from gateway.addresses import build_url
+from gateway.yaml_source.addresses import build_url
 from gateway.yaml_source.tree import YamlMapping, YamlNode, YamlScalar, YamlSequence, as_bool, as_float, as_int, is_null
 from gateway.yaml_source.units import format_count, format_duration, format_size, parse_duration, parse_size
 

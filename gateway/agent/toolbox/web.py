@@ -13,11 +13,11 @@ import anyio
 import msgspec
 from msgspec import Meta
 
-from gateway.addresses import is_public
 from gateway.agent.libraries import load_library
 from gateway.agent.tools import Tool, tool_from
 from gateway.errors import AgentError
 from gateway.threads import run_in_thread
+from gateway.yaml_source.addresses import is_public
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 

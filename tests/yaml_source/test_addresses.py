@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.addresses import is_public
+from gateway.yaml_source.addresses import is_public
 
 INSIDE = [
     "127.0.0.1", "127.9.9.9", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254",
