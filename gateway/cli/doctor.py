@@ -37,6 +37,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, find_schema, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
 from gateway.config.platform_settings import PlatformAccount, list_accounts
+from gateway.config.providers import DEMO
 from gateway.config.settings import HooksSettings, ModelSettings
 from gateway.control.client import call_gateway
 from gateway.daemon.agents import list_missing_libraries
@@ -244,7 +245,7 @@ def check_models(found: DoctorTarget) -> Iterator[Finding]:
         return
     settings = found.configuration.settings
     models = {"model": settings.model, **{f"models.{key}": one for key, one in settings.models.items()}}
-    calls = {name: _describe_call(one) for name, one in models.items() if one.provider != "demo"}
+    calls = {name: _describe_call(one) for name, one in models.items() if one.provider != DEMO}
     asked = {call: models[name] for name, call in calls.items()}
     with show_loading():
         faults = dict(zip(asked, probe_models(asked.values(), found.configuration.environ), strict=True))

@@ -9,7 +9,7 @@ from ipaddress import ip_network
 
 from gateway.config.node_paths import find_node
 from gateway.config.platform_settings import ACCOUNT_NAME, PlatformSpec, list_accounts
-from gateway.config.providers import PROVIDERS
+from gateway.config.providers import DEMO, PROVIDERS
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import MAIN, AccessSettings, ModelSettings, Settings, WebSettings
 from gateway.config.shell_presets import PRESETS
@@ -25,7 +25,6 @@ _WEB_NAME = r"[!-+\--9;-~]{1,200}"  # as the proxy that is trusted calls people
 _TAKEN_HEADERS = frozenset(
     {"host", "cookie", "origin", "authorization", "x-token", "x-forwarded-for", "content-type", "content-length"}
 )
-_DEAF_PROVIDERS = ("anthropic", "demo")
 _PAYERS = ("api", "hook", "terminal", "web", "webhook")  # who else may be charged than people on networks
 _REMEDY = "write the id that never changes; a name can be given up, and taken over by somebody else"
 
@@ -230,7 +229,7 @@ def _check_models(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
         (("model",), settings.model),
         *((("models", name), one) for name, one in settings.models.items()),
     ):
-        if model.provider != "demo" and not model.name:
+        if model.provider != DEMO and not model.name:
             what = f"`{'.'.join(path)}` names a provider and no model"
             yield Finding(
                 _find_nearest_place(tree, path), what, "add `name: ...`, as the provider calls it, or set HERMES_MODEL"
@@ -245,8 +244,8 @@ def _check_key(model: ModelSettings, tree: YamlNode, path: tuple[str, ...]) -> I
 
     It is only a warning: the environment in which the gateway starts may hold the key.
     """
-    offer = PROVIDERS.get(model.provider)
-    if offer and offer.key_variable and model.base_url == offer.base_url and not model.api_key:
+    offer = PROVIDERS[model.provider]
+    if offer.key_variable and model.base_url == offer.base_url and not model.api_key:
         what = f"`{'.'.join(path)}` has no key for {model.provider}"
         yield Finding(_find_nearest_place(tree, path), what, f"write {offer.key_variable}=... into .env", "warning")
 
@@ -258,7 +257,7 @@ def _check_voice(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
         path = ("voice", part, "model")
         if name and name not in settings.models:
             yield _make_unknown_name_finding(tree, path, settings.models)
-        elif name and settings.models[name].provider in _DEAF_PROVIDERS:
+        elif name and not PROVIDERS[settings.models[name].provider].hears:
             what = f"`models.{to_printable(name)}` cannot {part}"
             yield Finding(_find_nearest_place(tree, path), what, "name one of `provider: openai`")
 

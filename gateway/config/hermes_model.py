@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.config.providers import PROVIDERS
+from gateway.config.providers import ENDPOINTS
 from gateway.yaml_source.parser import read_yaml
 from gateway.yaml_source.tree import Finding, SourceLocation, YamlMapping, YamlScalar, to_plain, to_printable
 
@@ -58,7 +58,7 @@ def find_hermes_model(path: Path) -> HermesModel | None:
     provider = _choose_provider(_text_at(said, "provider"), name, base_url)
     if not provider:
         return None
-    is_usual = base_url.rstrip("/") == PROVIDERS[provider].base_url
+    is_usual = base_url.rstrip("/") == ENDPOINTS[provider].base_url
     return HermesModel(provider, to_printable(name, 200), "" if is_usual else to_printable(base_url, 300), node.place)
 
 
@@ -73,11 +73,11 @@ def point_to_hermes_model(path: Path, config: Path) -> list[Finding]:
 
 def _choose_provider(named: str, name: str, base_url: str) -> str:
     """Return our provider for Hermes's word; an ambiguous word is resolved by the address or the shape of the name."""
-    if named in PROVIDERS:
+    if named in ENDPOINTS:
         return named
     if host := urlsplit(base_url).hostname:
         # Several providers run on this machine, so a local address identifies none of them.
-        by_host = {urlsplit(PROVIDERS[one].base_url).hostname: one for one in ("openrouter", "openai", "anthropic")}
+        by_host = {urlsplit(offer.base_url).hostname: one for one, offer in ENDPOINTS.items() if offer.key_variable}
         return by_host.get(host, OTHER_PROVIDER)
     return "openrouter" if named in ("", "auto") and "/" in name else ""
 

@@ -25,6 +25,7 @@ from gateway.config.home import Home
 from gateway.config.merge import merge_sources
 from gateway.config.node_paths import find_node, list_origins, remove_node
 from gateway.config.permissions import check_home, make_finding
+from gateway.config.providers import DEMO
 from gateway.config.schema import SettingsSchema
 from gateway.config.secrets import list_secrets
 from gateway.config.settings import Settings
@@ -92,7 +93,7 @@ def read_configuration(
     )
     if settings is not None:
         findings += check_settings(settings, tree, schema)
-        if settings.model.provider == "demo" and not settings.model.script:
+        if settings.model.provider == DEMO and not settings.model.script:
             findings += point_to_hermes_model(home.hermes_config, home.config)
     if settings is None or has_errors(findings):
         return None, findings

@@ -4,13 +4,14 @@ This is the one description: the file is checked against it, and `config schema`
 are made from it. `gateway.config.schema` adds the settings of each chat network.
 """
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
 from gateway.config.fields import HTTP_PATTERN, NATS_PATTERN, RELOADABLE, VARIABLE_PATTERN, Secret, describe
 from gateway.config.node_settings import BackupSettings, JournalSettings, NodeSettings
 from gateway.config.platform_settings import DisplaySettings, ProgressDisplay
+from gateway.config.providers import DEMO, PROVIDERS
 from gateway.config.voice_settings import LANGUAGE_PATTERN, VoiceSettings
 from gateway.config.webhooks import WebhookSettings
 from gateway.roles import Role
@@ -20,7 +21,10 @@ from gateway.yaml_source.units import Duration, Size
 ShellRules: TypeAlias = tuple[str | dict[str, tuple[str, ...]], ...]
 Price: TypeAlias = Annotated[float, Meta(ge=0)]
 AnswerRule: TypeAlias = Literal["mention", "quiet", "always", "never"]
-Provider: TypeAlias = Literal["demo", "openai", "openrouter", "ollama", "lmstudio", "anthropic"]
+if TYPE_CHECKING:
+    Provider: TypeAlias = str
+else:
+    Provider: TypeAlias = Literal[tuple(PROVIDERS)]
 
 
 class ModelSettings(Struct, frozen=True, kw_only=True):
@@ -31,7 +35,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
         describe(
             "who offers it; `openai` is any endpoint that speaks its language, `demo` is built in and needs nothing"
         ),
-    ] = "demo"
+    ] = DEMO
     name: Annotated[str, describe("the model's name at its provider, for instance `gpt-5-mini`")] = ""
     base_url: Annotated[
         str, describe("the address of the endpoint; by default the provider's own", pattern=HTTP_PATTERN)

@@ -35,7 +35,7 @@ from gateway.chats.rules import ChatRule, RuleName
 from gateway.cluster.folders import SharedFolder
 from gateway.cluster.roots import list_shared_roots
 from gateway.config.home import Home
-from gateway.config.providers import PROVIDERS
+from gateway.config.providers import DEMO, PROVIDERS
 from gateway.config.settings import MAIN, ModelSettings, Settings
 from gateway.daemon.installed_skills import find_installed_skills
 from gateway.errors import ConfigError
@@ -48,7 +48,6 @@ from gateway.worker.sandbox import find_support
 log = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "default"
-DEMO_PROVIDER = "demo"
 LANGUAGE = "In this chat, answer in the language with the tag `{}`, whatever language you are written to in."
 DATABASE_SUFFIXES = ("", "-wal", "-shm", ".lock")  # the files that belong to a database
 SHELL_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
@@ -145,7 +144,7 @@ class Agents:
     def model_description(self) -> str:
         """The default model, in a word for people."""
         name = self._models[DEFAULT_MODEL].name
-        return f"{name} (built in: no key, no network)" if self._settings.model.provider == DEMO_PROVIDER else name
+        return f"{name} (built in: no key, no network)" if self._settings.model.provider == DEMO else name
 
     @property
     def main(self) -> Agent:
@@ -177,7 +176,7 @@ class Agents:
         model = wanted.model or DEFAULT_MODEL
         below = tuple(self._agent(one, (*callers, name)) for one in wanted.agents if one not in (*callers, name))
         tools, skills, agents, sources = self._tools, self.skills, below, choose_sources(self._sources, wanted.tools)
-        if self._settings_of(model).provider == DEMO_PROVIDER:  # it knows only its own tools
+        if self._settings_of(model).provider == DEMO:  # it knows only its own tools
             tools, skills, agents = self._demo.tools, (*self._demo.skills, *skills), below or self._demo.agents
             if self._settings_of(model).script:
                 tools = (*tools, *(tool for tool in self._tools if find_tool(tools, tool.name) is None))
@@ -206,7 +205,7 @@ class Agents:
         return self._settings.model if model == DEFAULT_MODEL else self._settings.models[model]
 
     def _model(self, name: str, model: ModelSettings) -> Model:
-        if model.provider == DEMO_PROVIDER and model.script:
+        if model.provider == DEMO and model.script:
             return read_script(self._home.path(model.script))
         chosen = {name: model, **{other: self._settings.models[other] for other in model.fallbacks}}
         specs = [
@@ -272,11 +271,10 @@ def _is_inner(root: Path, own_folder: Path, protected: Sequence[Path]) -> bool:
 
 def model_spec_of(name: str, model: ModelSettings, environ: Mapping[str, str]) -> ModelSpec:
     """Return the factory's description of a model."""
-    if model.provider == DEMO_PROVIDER:
-        return ModelSpec(name, DEMO_PROVIDER, DEMO_PROVIDER)
-    kind, offer = "anthropic" if model.provider == "anthropic" else "openai", PROVIDERS[model.provider]
-    payers = {"OpenAI-Organization": offer.organization_variable, "OpenAI-Project": offer.project_variable}
-    headers = {header: value for header, variable in payers.items() if (value := environ.get(variable))}
+    if model.provider == DEMO:
+        return ModelSpec(name, DEMO, DEMO)
+    offer = PROVIDERS[model.provider]
+    headers = {header: value for header, variable in offer.payer_headers.items() if (value := environ.get(variable))}
     kwargs: dict[str, Any] = {
         "base_url": model.base_url or offer.base_url,
         "stall": model.timeout,
@@ -284,7 +282,7 @@ def model_spec_of(name: str, model: ModelSettings, environ: Mapping[str, str]) -
         **({} if model.pictures else {"pictures": False}),
         **({"headers": headers} if headers else {}),
     }
-    return ModelSpec(name, kind, model.name, model.api_key.reveal(), kwargs, find_price(model))
+    return ModelSpec(name, offer.language, model.name, model.api_key.reveal(), kwargs, find_price(model))
 
 
 def list_missing_libraries(settings: Settings) -> list[str]:

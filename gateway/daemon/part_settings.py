@@ -93,7 +93,6 @@ def add_agent_hooks(settings: Settings) -> HooksSettings:
 def build_setup_info(home: Home, settings: Settings) -> GatewayFacts:
     """Return facts about the setup, without secrets."""
     model, sessions = settings.model, settings.sessions
-    offer = PROVIDERS.get(model.provider)
     return GatewayFacts(
         home=str(home.root),
         networks=tuple(
@@ -104,7 +103,7 @@ def build_setup_info(home: Home, settings: Settings) -> GatewayFacts:
         ),
         model=model.name or model.provider,
         provider=model.provider,
-        base_url=model.base_url or (offer.base_url if offer else ""),
+        base_url=model.base_url or PROVIDERS[model.provider].base_url,
         reset=sessions.reset,
         idle_minutes=round(sessions.idle / 60),
         daily_at=sessions.daily_at,

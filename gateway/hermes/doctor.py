@@ -311,7 +311,7 @@ def _find_consent(home: Home) -> str:
 def check_variables(schema: SettingsSchema, home: Home, environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
     """Of `.env` alone: names, never values."""
     outside = read_environment({}, home.env)
-    keys = {variable: provider for provider, offer in PROVIDERS.items() for variable in offer[1:] if variable}
+    keys = {variable: provider for provider, offer in PROVIDERS.items() for variable in offer.variables}
     works = {
         **{name: f"reaches models of {provider}" for name, provider in keys.items()},
         **{name: f"opens {', '.join(opened)} to everybody" for name, opened in schema.allow_all_variables.items()},

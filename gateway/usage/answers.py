@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.agent.models.prices import PRICES_DATE
+from gateway.config.providers import PRICES_DATE
 from gateway.messages.transcript import Usage
 from gateway.records.records import DayUsage, UsageRow
 from gateway.usage.usage_journal import UsageJournal

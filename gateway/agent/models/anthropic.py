@@ -14,6 +14,7 @@ from gateway.agent.models.provider import (
     decode_event,
 )
 from gateway.agent.pictures import describe_withheld_pictures
+from gateway.config.providers import PROVIDERS
 from gateway.errors import ModelError
 from gateway.messages.transcript import Entry, Usage
 from gateway.worker.json_decoder import JsonDecoder
@@ -156,7 +157,7 @@ class AnthropicModel(HttpModel):
     """One model, at Anthropic's own endpoint or one that speaks its language."""
 
     answer_type = MessageAccumulator
-    default_url = "https://api.anthropic.com"
+    default_url = PROVIDERS["anthropic"].base_url
     path = "/v1/messages"
     models_path = "/v1/models"
     filter_stop = "refusal"
@@ -179,3 +180,6 @@ class AnthropicModel(HttpModel):
                 for spec in request.tools
             ]
         return self.encode_body(request, body)
+
+
+MODEL = AnthropicModel

@@ -130,3 +130,6 @@ def _describe_result(entry: Entry) -> str:
     sentences = {"time": "It is {}.", "calculate": "The result is {}."}
     before, _, after = sentences.get(entry.name, "{}").partition("{}")
     return f"{before}{entry.content}{after}"
+
+
+MODEL = DemoModel

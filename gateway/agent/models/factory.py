@@ -7,26 +7,26 @@ makes one when it is needed. A model that was made is kept; one that failed is t
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import anyio
 
 from gateway.agent.model import Chunk, Model, ModelRequest
-from gateway.agent.models.anthropic import AnthropicModel
-from gateway.agent.models.demo import DemoModel
 from gateway.agent.models.fallback import FallbackModel, RetryPolicy
-from gateway.agent.models.openai import OpenAIModel
 from gateway.agent.models.prices import UNKNOWN_PRICE, TokenPrice
 from gateway.agent.models.provider import HttpModel
-from gateway.agent.models.script import read_script
 from gateway.agent.ports import EventRunner
+from gateway.config.providers import PROVIDERS
 from gateway.errors import ConfigError, ModelError
+from gateway.late_imports import load_modules
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A model as it is configured. `kwargs` are its arguments as hooks see them; the key is not among them."""
+    """A model as it is configured; `provider` names the module that speaks to it.
+
+    `kwargs` are what it is made with, as hooks see them; the key is not among them.
+    """
 
     id: str
     provider: str
@@ -37,23 +37,24 @@ class ModelSpec:
     prices: Mapping[str, TokenPrice] = field(default_factory=dict)  # of other models of this provider, by their names
 
 
-ModelMaker: TypeAlias = Callable[[ModelSpec, str, dict[str, Any]], Model]
-
-
 def make_model(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
     """Make the model, without hooks.
 
     Raises:
         ConfigError: the provider is unknown, or the model cannot be made with these arguments.
     """
-    if spec.provider not in MODEL_MAKERS:
-        raise ConfigError(
-            f"the model {spec.id!r}: there is no provider {spec.provider!r}, only {', '.join(MODEL_MAKERS)}"
-        )
+    languages = {offer.language: None for offer in PROVIDERS.values()}
+    if spec.provider not in languages:
+        raise ConfigError(f"the model {spec.id!r}: there is no provider {spec.provider!r}, only {', '.join(languages)}")
+    (module,) = load_modules(f"gateway.agent.models.{spec.provider}")
+    if issubclass(module.MODEL, HttpModel):
+        price = spec.price if model == spec.model else spec.prices.get(model, UNKNOWN_PRICE)
+        kwargs = {"name": model, "api_key": spec.api_key, "price": price, "prices": spec.prices, **kwargs}
     try:
-        return MODEL_MAKERS[spec.provider](spec, model, kwargs)
+        made: Model = module.MODEL(**kwargs)
     except TypeError as error:
         raise ConfigError(f"the model {spec.id!r} cannot be made: {error}") from None
+    return made
 
 
 class LazyModel:
@@ -130,19 +131,3 @@ def _model_from_hook(spec: ModelSpec, given: Any) -> Model:
         )
     model: Model = given
     return model
-
-
-def _http(kind: type[HttpModel]) -> ModelMaker:
-    def make(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
-        price = spec.price if model == spec.model else spec.prices.get(model, UNKNOWN_PRICE)
-        return kind(model, **{"api_key": spec.api_key, "price": price, "prices": spec.prices, **kwargs})
-
-    return make
-
-
-MODEL_MAKERS: Mapping[str, ModelMaker] = {
-    "openai": _http(OpenAIModel),
-    "anthropic": _http(AnthropicModel),
-    "demo": lambda _spec, _model, kwargs: DemoModel(**kwargs),
-    "script": lambda _spec, model, kwargs: read_script(Path(kwargs.get("path") or model)),
-}

@@ -14,6 +14,7 @@ from gateway.agent.models.provider import (
     decode_event,
 )
 from gateway.agent.pictures import describe_withheld_pictures
+from gateway.config.providers import PROVIDERS
 from gateway.errors import ModelError
 from gateway.messages.transcript import Entry, Usage
 from gateway.worker.json_decoder import JsonDecoder
@@ -183,7 +184,7 @@ class OpenAIModel(HttpModel):
     """One model, at OpenAI's own endpoint or any other that speaks its language."""
 
     answer_type = CompletionAccumulator
-    default_url = "https://api.openai.com/v1"
+    default_url = PROVIDERS["openai"].base_url
     path = "/chat/completions"
     models_path = "/models"
     filter_stop = "content_filter"
@@ -205,3 +206,6 @@ class OpenAIModel(HttpModel):
                 for spec in request.tools
             ]
         return self.encode_body(request, body)
+
+
+MODEL = OpenAIModel

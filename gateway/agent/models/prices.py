@@ -1,11 +1,9 @@
-"""The prices of models: those of the configuration, else those of a few models at their providers' own endpoints.
+"""The prices of models: those of the configuration, else those that the table of providers lists.
 
-The table has the providers' published prices at its date, in US dollars. It is no promise: a price in the configuration
-takes precedence, and a model in neither has no known price, which is reported and never counts as free.
+The listed prices hold at the providers' own endpoints. A price in the configuration takes precedence.
 """
 
 import re
-from collections.abc import Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +14,6 @@ from gateway.config.settings import ModelSettings, Settings
 from gateway.messages.transcript import Usage
 
 MILLION = 1_000_000
-PRICES_DATE = "2026-11"
 SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")  # behind the name of a model: one state of it
 
 
@@ -57,27 +54,6 @@ class TokenPrice(msgspec.Struct, frozen=True):
 
 UNKNOWN_PRICE = TokenPrice(is_known=False)
 
-PRICES: Mapping[str, Mapping[str, TokenPrice]] = {
-    "demo": {"": TokenPrice(), "demo": TokenPrice(), "script": TokenPrice()},  # local, and free
-    "openai": {
-        "gpt-5": TokenPrice(1.25, 10.0, 0.125),
-        "gpt-5-mini": TokenPrice(0.25, 2.0, 0.025),
-        "gpt-5-nano": TokenPrice(0.05, 0.4, 0.005),
-        "gpt-5.4": TokenPrice(2.5, 15.0, 0.25),
-        "gpt-5.4-mini": TokenPrice(0.75, 4.5, 0.075),
-        "gpt-4.1": TokenPrice(2.0, 8.0, 0.5),
-        "gpt-4.1-mini": TokenPrice(0.4, 1.6, 0.1),
-    },
-    "anthropic": {
-        "claude-opus-4-5": TokenPrice(5.0, 25.0, 0.5, 6.25),
-        "claude-opus-4-6": TokenPrice(5.0, 25.0, 0.5, 6.25),
-        "claude-sonnet-4-5": TokenPrice(3.0, 15.0, 0.3, 3.75),
-        "claude-sonnet-4-6": TokenPrice(3.0, 15.0, 0.3, 3.75),
-        "claude-haiku-4-5": TokenPrice(1.0, 5.0, 0.1, 1.25),
-    },
-}
-"""By provider and the model's name there."""
-
 
 def find_price(model: ModelSettings) -> TokenPrice:
     """Return the price of a configured model; its settings take precedence over the table."""
@@ -96,16 +72,17 @@ def _find_listed(model: ModelSettings) -> TokenPrice:
     return listed.get(model.name) or listed.get(SNAPSHOT.sub("", model.name)) or UNKNOWN_PRICE
 
 
-def _list_known(model: ModelSettings) -> Mapping[str, TokenPrice]:
+def _list_known(model: ModelSettings) -> dict[str, TokenPrice]:
     """Return the table for the provider's own endpoint, or nothing for another one, which has prices of its own."""
-    offer = PROVIDERS.get(model.provider)
-    is_own = offer is None or model.base_url in ("", offer.base_url)
-    return PRICES.get(model.provider, {}) if is_own else {}
+    offer = PROVIDERS[model.provider]
+    if model.base_url not in ("", offer.base_url):
+        return {}
+    return {name: TokenPrice(*numbers) for name, numbers in offer.prices.items()}
 
 
 def list_prices(settings: Settings, model: ModelSettings) -> dict[str, TokenPrice]:
     """Return the known prices at this model's endpoint, by name: the table's, overridden by the settings."""
-    found = dict(_list_known(model))
+    found = _list_known(model)
     for other in (*settings.models.values(), settings.model):
         if (other.provider, other.base_url) == (model.provider, model.base_url):
             found[other.name] = find_price(other)

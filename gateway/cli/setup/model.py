@@ -5,7 +5,7 @@ servers on this machine.
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gateway.adapters.shared.folder import load_settings_schema
@@ -18,21 +18,16 @@ from gateway.config.fields import HTTP_PATTERN, Secret
 from gateway.config.hermes_model import find_hermes_model
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
-from gateway.config.providers import PROVIDERS
+from gateway.config.providers import DEMO, ENDPOINTS
 from gateway.config.settings import ModelSettings
 from gateway.control.client import call_gateway
 from gateway.errors import ConfigError, NotRunning
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 
-LOCAL_SERVERS = (
-    ("ollama", "", "Ollama"),
-    ("lmstudio", "", "LM Studio"),
-    ("openai", "http://127.0.0.1:8080/v1", "llama.cpp"),
-)
 LOCAL_PATIENCE = 2.0  # seconds
 OTHER = "any other endpoint that speaks OpenAI's language, by its address"
-DEMO = "the demo model for now: built in, no key, no network"
+DEMO_MODEL = "the demo model for now: built in, no key, no network"
 NAME_PATTERN = r"\S+"
 
 
@@ -53,11 +48,11 @@ class ModelChoice:
 
     @property
     def key_variable(self) -> str:
-        return PROVIDERS[self.provider].key_variable
+        return ENDPOINTS[self.provider].key_variable
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--provider", choices=[*PROVIDERS], help="who offers it; `openai` is any endpoint of its form")
+    parser.add_argument("--provider", choices=[*ENDPOINTS], help="who offers it; `openai` is any endpoint of its form")
     parser.add_argument("--name", metavar="NAME", default="", help="the model's name there")
     parser.add_argument("--base-url", metavar="URL", default="", help="the address, where it is not the usual one")
     parser.add_argument("--key", metavar="VALUE", default="", help="its key; else the provider's usual variable")
@@ -73,7 +68,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
             check_choice(choice)
     else:
         now = configuration.settings.model
-        kept = "" if now.provider == "demo" else now.name or now.provider
+        kept = "" if now.provider == DEMO else now.name or now.provider
         chosen = pick_choice(list_choices(configuration.environ, home), kept)
         if chosen is None:
             left = f"{kept} answers" if kept else "the demo model answers, as long as no other is set up"
@@ -92,9 +87,9 @@ def read_choice(args: argparse.Namespace, environ: Mapping[str, str]) -> ModelCh
     """What the flags say. ConfigError: something is missing."""
     if not args.provider:
         raise ConfigError(
-            f"no model is named, and nobody can be asked\nsay --provider {'|'.join(PROVIDERS)} --name NAME"
+            f"no model is named, and nobody can be asked\nsay --provider {'|'.join(ENDPOINTS)} --name NAME"
         )
-    variable = PROVIDERS[args.provider].key_variable
+    variable = ENDPOINTS[args.provider].key_variable
     choice = ModelChoice(args.provider, "", args.name, args.base_url, args.key or environ.get(variable, ""))
     for what, value, pattern in (("--base-url", choice.base_url, HTTP_PATTERN), ("--key", choice.key, r"\S+")):
         if value and (wrong := check_value(value, pattern)):
@@ -118,15 +113,15 @@ def check_choice(choice: ModelChoice) -> None:
 def list_choices(environ: Mapping[str, str], home: Home) -> list[ModelChoice]:
     """What is found without asking anybody, and then who asks for a key."""
     found = []
-    for provider, offered in PROVIDERS.items():
+    for provider, offered in ENDPOINTS.items():
         if key := environ.get(offered.key_variable, "") if offered.key_variable else "":
             url = environ.get(offered.url_variable, "") if offered.url_variable else ""
             found.append(ModelChoice(provider, f"{provider}: {offered.key_variable} is set", "", url, key))
     if hermes := find_hermes_model(home.hermes_config):
-        key = environ.get(PROVIDERS[hermes.provider].key_variable, "")
+        key = environ.get(ENDPOINTS[hermes.provider].key_variable, "")
         why = f"{hermes.name} ({hermes.provider}): Hermes's configuration names it"
         found.append(ModelChoice(hermes.provider, why, hermes.name, hermes.base_url, key))
-    for provider, url, name in LOCAL_SERVERS:
+    for provider, name, url in list_servers():
         choice = ModelChoice(provider, "", "", url)
         names, fault = fetch_model_names(settings_of(choice), LOCAL_PATIENCE)
         if names and not fault:
@@ -136,19 +131,26 @@ def list_choices(environ: Mapping[str, str], home: Home) -> list[ModelChoice]:
     return found + list_missing_keys(found)
 
 
+def list_servers() -> Iterator[tuple[str, str, str]]:
+    """Programs of one's own machine: the provider, the program's name, its address where it is not the usual one."""
+    for provider, offered in ENDPOINTS.items():
+        for name, url in offered.servers.items():
+            yield provider, name, url
+
+
 def list_missing_keys(found: list[ModelChoice]) -> list[ModelChoice]:
     """Who asks for a key that was not found. What speaks OpenAI's language on this machine is not OpenAI."""
     known = {choice.provider for choice in found if choice.key or not choice.base_url}
     return [
         ModelChoice(provider, f"{provider}, with a key of yours")
-        for provider, offered in PROVIDERS.items()
+        for provider, offered in ENDPOINTS.items()
         if offered.key_variable and provider not in known
     ]
 
 
 def pick_choice(choices: list[ModelChoice], kept: str) -> ModelChoice | None:
     """None: the model that is `kept` goes on, or the demo where none is."""
-    offered = [*(choice.why for choice in choices), OTHER, f"{kept}, as it is now" if kept else DEMO]
+    offered = [*(choice.why for choice in choices), OTHER, f"{kept}, as it is now" if kept else DEMO_MODEL]
     is_found = bool(choices) and choices[0].is_found and not kept
     number = ask_choice("which model answers", offered, 0 if is_found else len(offered) - 1)
     if number < len(choices):
@@ -221,7 +223,7 @@ def find_key_fault(text: str, is_optional: bool) -> str:
 
 def settings_of(choice: ModelChoice) -> ModelSettings:
     settings: ModelSettings = ModelSettings(
-        provider=choice.provider,  # type: ignore[arg-type]  # one of PROVIDERS
+        provider=choice.provider,
         name=choice.name,
         base_url=choice.base_url,
         api_key=Secret(choice.key),
@@ -231,7 +233,7 @@ def settings_of(choice: ModelChoice) -> ModelSettings:
 
 def list_variables(choice: ModelChoice, configuration: Configuration) -> dict[str, str]:
     """What stands in `.env` then; an address of before is written over, where the usual one is meant."""
-    address = choice.base_url or (PROVIDERS[choice.provider].base_url if configuration.settings.model.base_url else "")
+    address = choice.base_url or (ENDPOINTS[choice.provider].base_url if configuration.settings.model.base_url else "")
     values = {
         "GATEWAY_MODEL_PROVIDER": choice.provider,
         "GATEWAY_MODEL_NAME": choice.name,

@@ -27,6 +27,7 @@ from gateway.config.hermes_model import find_hermes_model
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.platform_settings import ACCOUNT_NAME, PlatformPlace, PlatformSettings, list_accounts
+from gateway.config.providers import DEMO
 from gateway.config.schema import SettingsSchema, ending_of
 from gateway.config.settings import SandboxSettings
 from gateway.control.client import ControlClient
@@ -271,7 +272,7 @@ def find_variable(schema: SettingsSchema, *path: str) -> str:
 
 def ask_model(configuration: Configuration, home: Home) -> dict[str, str]:
     """The model of Hermes's own configuration, where none is chosen here and the person wants it."""
-    found = find_hermes_model(home.hermes_config) if configuration.settings.model.provider == "demo" else None
+    found = find_hermes_model(home.hermes_config) if configuration.settings.model.provider == DEMO else None
     if found is None or not can_ask():
         return {}
     said = f"Hermes's configuration names the model {found.name} ({found.provider}). Use it here?"

@@ -39,10 +39,13 @@ async def test_what_a_model_is_made_with_can_be_changed(stage, lazy):
 
 
 @pytest.mark.row("SHE-27")
-async def test_the_models_name_can_be_changed(stage, lazy, tmp_path):
-    (tmp_path / "other.yaml").write_text("turns: [{text: other}]")
-    stage.on("model:create")(lambda event: {"model": str(tmp_path / "other.yaml")})
-    assert (await play(stage, lazy(ModelSpec("s", "script", "one.yaml")))).reply == "other"
+async def test_the_models_name_can_be_changed(stage, lazy, endpoint):
+    endpoint.stream('{"choices": [{"delta": {"content": "here"}, "finish_reason": "stop"}]}', "[DONE]")
+    stage.on("model:create")(lambda event: {"model": "other"})
+    model = lazy(ModelSpec("s", "openai", "one", kwargs={"base_url": endpoint.url}))
+    assert (await play(stage, model)).reply == "here"
+    assert [body["model"] for _, body in endpoint.requests] == ["other"]
+    await model.aclose()
 
 
 @pytest.mark.row("SHE-28")
@@ -79,7 +82,7 @@ async def test_what_is_no_model_is_an_error_of_the_turn(stage, lazy):
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        (ModelSpec("m", "opnai", "x"), "there is no provider 'opnai', only openai, anthropic, demo, script"),
+        (ModelSpec("m", "opnai", "x"), "there is no provider 'opnai', only openai, anthropic, demo"),
         (ModelSpec("m", "demo", "x", kwargs={"color": 1}), "cannot be made: .*color"),
     ],
 )
