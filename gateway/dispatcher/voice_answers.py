@@ -32,6 +32,7 @@ from gateway.engine.interface import HELD_SECONDS, ConsumerSpec, Engine, NewReco
 from gateway.engine.keyed_workers import KeyedWorkers, Wakeup
 from gateway.errors import Conflict, EngineError, VoiceError
 from gateway.hooks.cause import use_cause
+from gateway.lanes.audio import CUT_OFF, TOO_LONG
 from gateway.messages.message import Attachment, Message, Reply
 from gateway.messages.transcript import Usage
 from gateway.outbox.interface import DeliveryReport
@@ -49,8 +50,6 @@ MOST_AT_ONCE = 4
 RELEASE = 1.0  # seconds for an orderly stop to give back a try
 FAULT_PAUSE = 5.0
 ENDS = ("done", "failed")
-TOO_LONG = "it took more than {:.0f} s"
-CUT_OFF = "the gateway ended in the middle of it"
 UNSPOKEN = "I could not say this aloud: {}"
 LONGEST_ERROR = 300
 
@@ -271,7 +270,7 @@ class VoiceWorker:
                 continue
         for record, one in found:
             if one.reply.id == ended.reply.id or one.state in ENDS:
-                await self._answers.engine.purge(record.subject, record.seq, after=record.seq - 1)
+                await records.purge_record(self._answers.engine, record)
 
     def _make_reply(self, ended: records.VoiceAnswer, spoken: Attachment | None, *, was_said: bool) -> Reply | None:
         """Make the reply with the audio; or, once until it works again, the reason why there is none."""

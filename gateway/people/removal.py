@@ -7,7 +7,7 @@ a pseudonym. Last, hooks are notified, which may have data of their own.
 
 import logging
 import shutil
-from collections.abc import AsyncIterator, Collection
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,6 @@ import anyio
 import msgspec
 
 from gateway.access.pairing import Pairings
-from gateway.engine.interface import Engine, Record
 from gateway.errors import SessionError
 from gateway.people.leftovers import has_word
 from gateway.people.person import Person, find_pseudonym
@@ -124,9 +123,9 @@ class PersonRemoval(msgspec.Struct, eq=False):
         for key, texts in marks.items():
             conv = subjects.token_of(key)
             for pattern in (subjects.owed_event_pattern_of_token(conv), subjects.DEAD_SUBJECTS):
-                async for record in read_records(engine, pattern):
-                    if has_words_of(records.decode(record.data), key, person, texts):
-                        purged += await engine.purge(record.subject, record.seq, after=record.seq - 1)
+                async for record, kept in records.read_all(engine, pattern, records.JournalRecord):
+                    if has_words_of(kept, key, person, texts):
+                        purged += await records.purge_record(engine, record)
         return purged
 
     async def _purge_records(self, person: Person) -> int:
@@ -135,7 +134,7 @@ class PersonRemoval(msgspec.Struct, eq=False):
             if isinstance(kept, records.InboundMessage):
                 await remove_received_files(self.traces.engine, kept.message)
             await remove_sent_files(self.traces.engine, kept)
-            purged += await self.traces.engine.purge(record.subject, record.seq, after=record.seq - 1)
+            purged += await records.purge_record(self.traces.engine, record)
         return purged
 
     async def _remove_shared_files(self, person: Person) -> None:
@@ -166,14 +165,6 @@ def has_words_of(kept: records.JournalRecord, key: str, person: Person, texts: C
         return False
     heard = kept.fields.get("heard") or ()
     return any(one.get("user_id") == person.user_id for one in heard) or has_text(kept.fields, texts)
-
-
-async def read_records(engine: Engine, pattern: str) -> AsyncIterator[Record]:
-    after = 0
-    while page := await records.read_readable(engine, pattern, after, records.PAGE):
-        after = page[-1].seq
-        for record in page:
-            yield record
 
 
 def _remove_tree(folder: Path) -> None:

@@ -74,7 +74,7 @@ class Activity:
                 again = f"{record.subject}:{record.seq}"  # once, even after a crash before the old one is removed
                 with suppress(Duplicate):
                     await self._engine.append(NewRecord(record.subject, records.encode(renamed), msg_id=again))
-                await self._engine.purge(record.subject, record.seq, after=record.seq - 1)
+                await records.purge_record(self._engine, record)
 
     async def read(self, after: int, since: float) -> tuple[list[dict[str, Any]], int]:
         """Return the next records after a sequence, oldest first, and the sequence to continue from; 0 at the end."""

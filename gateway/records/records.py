@@ -514,6 +514,11 @@ async def read_all(
         after = page[-1].seq
 
 
+async def purge_record(engine: Engine, record: Record) -> int:
+    """Remove this record alone; return 0 if it was gone."""
+    return await engine.purge(record.subject, record.seq, after=record.seq - 1)
+
+
 async def read_events(engine: Engine) -> AsyncIterator[tuple[Record, EmittedEvent]]:
     """Yield every event for durable hooks, pending or not, in order: those of conversations, and all others."""
     patterns = (subjects.EVENT_SUBJECTS, subjects.OWED_EVENT_SUBJECTS)

@@ -109,7 +109,7 @@ async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
     for _, kept in came:
         await remove_received_files(engine, kept.message)
     for record, _ in (*came, *told):
-        await engine.purge(record.subject, record.seq, after=record.seq - 1)
+        await records.purge_record(engine, record)
     await _purge_lost_audio(engine, conv)
 
 
@@ -120,7 +120,7 @@ async def _purge_lost_audio(engine: Engine, conv: str) -> None:
     subject = subjects.session_subject_of_token("audio", conv)
     async for record, words in records.read_all(engine, subject, records.AudioTranscription):
         if words.on not in left and words.state != "stopped":
-            await engine.purge(record.subject, record.seq, after=record.seq - 1)
+            await records.purge_record(engine, record)
 
 
 async def _purge_copies(engine: Engine, name: MessageName, conv: str, texts: Collection[str]) -> None:
@@ -128,15 +128,9 @@ async def _purge_copies(engine: Engine, name: MessageName, conv: str, texts: Col
     turns = await _find_turns(engine, name, conv)
     dead_turns = subjects.session_subject_of_token("dead.turns", conv)
     for pattern in (subjects.owed_event_pattern_of_token(conv), *COPY_SUBJECTS, dead_turns):
-        after = 0
-        while page := await records.read_readable(engine, pattern, after, records.PAGE):
-            after = page[-1].seq
-            for record in page:
-                kept = records.decode(record.data)
-                if isinstance(kept, records.DeadLetterRecord) and kept.data:
-                    kept = records.decode(kept.data)
-                if _is_copy(kept, name, turns, texts):
-                    await engine.purge(record.subject, record.seq, after=record.seq - 1)
+        async for record, kept in records.read_all(engine, pattern, records.JournalRecord):
+            if _is_copy(kept, name, turns, texts):
+                await records.purge_record(engine, record)
 
 
 async def _find_turns(engine: Engine, name: MessageName, conv: str) -> set[str]:
@@ -154,6 +148,8 @@ async def _find_turns(engine: Engine, name: MessageName, conv: str) -> set[str]:
 
 
 def _is_copy(kept: records.JournalRecord, name: MessageName, turns: Collection[str], texts: Collection[str]) -> bool:
+    if isinstance(kept, records.DeadLetterRecord) and kept.data:
+        return _is_copy(records.decode(kept.data), name, turns, texts)
     if isinstance(kept, records.InboundMessage):
         return is_message(kept.message, name)
     if not isinstance(kept, records.EmittedEvent):

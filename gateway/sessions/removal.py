@@ -28,6 +28,11 @@ PAGE = 200
 # Subjects outside of the conversation that may contain its words.
 COPY_SUBJECTS = (subjects.EVENT_SUBJECTS, subjects.DEAD_SUBJECTS)
 
+# Records beside the chain and the messages, which go with all sessions of a key.
+FORGOTTEN_SUBJECTS: tuple[subjects.SessionSubject, ...] = (
+    *("audio", "heard", "voice", "bell", "page", "dead.turns", "shown"),
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -189,28 +194,20 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
         kept = records.decode(record.data)
         if isinstance(kept, records.InboundMessage):
             await remove_received_files(engine, kept.message)
-    for pattern in (
-        subjects.session_subject_of_token("voice", conv),
-        subjects.reply_pattern_of_token(conv),
-    ):
+    for pattern in (subjects.session_subject_of_token("voice", conv), subjects.reply_pattern_of_token(conv)):
         async for record in _read_until(engine, pattern, seq):
             await remove_sent_files(engine, records.decode(record.data))
     await purge_turns(engine, conv, seq)
     await engine.purge(subjects.session_subject_of_token("in", conv), upto)
-    await engine.purge(subjects.session_subject_of_token("audio", conv), seq)
-    await engine.purge(subjects.session_subject_of_token("heard", conv), seq)
-    await engine.purge(subjects.session_subject_of_token("voice", conv), seq)
-    await engine.purge(subjects.session_subject_of_token("bell", conv), seq)
-    await engine.purge(subjects.session_subject_of_token("page", conv), seq)
+    for kind in FORGOTTEN_SUBJECTS:
+        await engine.purge(subjects.session_subject_of_token(kind, conv), seq)
     await engine.purge(subjects.reply_pattern_of_token(conv), seq)
-    await engine.purge(subjects.session_subject_of_token("dead.turns", conv), seq)
-    await engine.purge(subjects.session_subject_of_token("shown", conv), seq)
     await engine.purge(subjects.approval_pattern_of_token(conv), seq)
     staying = await _read_staying_sessions(engine, conv, seq)
     for pattern in (subjects.owed_event_pattern_of_token(conv), *COPY_SUBJECTS):
         async for record in _read_until(engine, pattern, seq):
             if _is_about(record.data, conv, staying):
-                await engine.purge(record.subject, record.seq, after=record.seq - 1)
+                await records.purge_record(engine, record)
 
 
 async def remove_sent_files(engine: Engine, kept: records.JournalRecord) -> None:

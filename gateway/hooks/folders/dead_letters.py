@@ -21,7 +21,6 @@ from gateway.errors import Duplicate, HookError
 from gateway.hooks.folders.stats import HookInfo
 from gateway.records import records, subjects
 
-PAGE = 200
 LETTER_PREFIX = "hook:"
 TOKEN_PREFIX = "hook-"  # noqa: S105 - starts the names of hooks' consumers, no secret
 
@@ -34,6 +33,11 @@ def subject_token_of(folder: str) -> str:
         return f"{TOKEN_PREFIX}{folder}"
     legible = re.sub(r"[^A-Za-z0-9_-]+", "_", folder)[:40]
     return f"{TOKEN_PREFIX}{legible}-{hashlib.sha256(folder.encode()).hexdigest()[:8]}"
+
+
+async def list_durable(engine: Engine) -> list[str]:
+    """List the tokens of the hooks with a consumer in the journal."""
+    return [token for token in await engine.consumers() if token.startswith(TOKEN_PREFIX)]
 
 
 def dead_letter_subject_of(store_name: str, seq: int | None = None) -> str:
@@ -171,12 +175,9 @@ class DeadLetters:
     async def _all(
         self, pattern: str = subjects.DEAD_SUBJECTS, after: int = 0
     ) -> AsyncIterator[tuple[Record, records.DeadLetterRecord]]:
-        while page := await records.read_readable(self._engine, pattern, after, PAGE):
-            for record in page:
-                dead = records.decode(record.data)
-                if isinstance(dead, records.DeadLetterRecord) and dead.what.startswith(LETTER_PREFIX):
-                    yield record, dead
-            after = page[-1].seq
+        async for record, dead in records.read_all(self._engine, pattern, records.DeadLetterRecord, after):
+            if dead.what.startswith(LETTER_PREFIX):
+                yield record, dead
 
 
 def _dead_letter_from(record: Record, dead: records.DeadLetterRecord) -> DeadLetter:

@@ -19,7 +19,7 @@ import anyio
 
 from gateway.engine.interface import Engine, Record
 from gateway.errors import Duplicate, EngineError
-from gateway.hooks.folders.dead_letters import TOKEN_PREFIX, make_dead_letter_put
+from gateway.hooks.folders.dead_letters import list_durable, make_dead_letter_put
 from gateway.records import records, subjects
 from gateway.yaml_source.units import format_count
 
@@ -88,7 +88,7 @@ class EventExpiry:
     async def _remove_told(self, pattern: str, page: Sequence[Record]) -> int:
         """Remove the events of a page that no hook waits for."""
         pending = set[int]()
-        for token in await self._list_hooks():
+        for token in await list_durable(self._engine):
             pending |= await self._list_pending(token, page[0].seq, page[-1].seq)
         told = 0
         for is_pending, group in groupby(page, lambda record: record.seq in pending):
@@ -105,15 +105,12 @@ class EventExpiry:
                 break
         return set(found)
 
-    async def _list_hooks(self) -> list[str]:
-        return [token for token in await self._engine.consumers() if token.startswith(TOKEN_PREFIX)]
-
     async def expire(self) -> None:
         """Expire once, by the journal's clock: setting the host's clock makes no event old."""
         if self._engine.clock.is_held:
             return
         until = self._engine.clock.read() - records.EVENT_TTL
-        for token in await self._list_hooks():
+        for token in await list_durable(self._engine):
             if count := await self._bury(token, until):
                 hook = self._name_of(token)
                 told = format_count(count, "event")

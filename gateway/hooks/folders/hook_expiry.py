@@ -12,7 +12,7 @@ import anyio
 
 from gateway.engine.interface import Engine, NewRecord, append_in_parts
 from gateway.errors import Conflict, EngineError
-from gateway.hooks.folders.dead_letters import TOKEN_PREFIX
+from gateway.hooks.folders.dead_letters import list_durable
 from gateway.records import records, subjects
 
 OWNER = "gateway/durable hooks"  # no hook has such a name: a folder's name contains no slash
@@ -38,7 +38,7 @@ class HookExpiry:
         """
         self._list_here = list_here
         now, known, here = self._engine.clock.latest(), await self._read(), {*list_here()}
-        hooks = await self._list_durable()
+        hooks = await list_durable(self._engine)
         ages = {token: now - known[token][1] for token in hooks if token in known}
         await self._write(
             [token for token in hooks if token not in ages or (token in here and ages[token] >= self._pause)]
@@ -54,15 +54,12 @@ class HookExpiry:
             await anyio.sleep(self._pause)
             with suppress(EngineError):  # it is repeated long before a hook counts as gone
                 here = {*self._list_here()} if self._list_here else set[str]()
-                await self._write([token for token in await self._list_durable() if token in here])
+                await self._write([token for token in await list_durable(self._engine) if token in here])
 
     async def note(self, token: str) -> None:
         """Record that a hook is here now, or was until now. At the start all are recorded together."""
         if self._list_here:
             await self._write([token])
-
-    async def _list_durable(self) -> list[str]:
-        return [token for token in await self._engine.consumers() if token.startswith(TOKEN_PREFIX)]
 
     async def _write(self, tokens: Iterable[str]) -> None:
         now = self._engine.clock.latest()
