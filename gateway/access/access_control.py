@@ -24,6 +24,7 @@ NOBODY: frozenset[str] = frozenset()
 MOST_WAITING = 200  # messages of one person beyond their rate limit that are answered later
 INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
 WEB = "web"  # the platform of the page; a person with a link from a network is `NETWORK:ID` there
+TERMINAL = "terminal"
 API = "api"  # the platform of programs: a user there is `KEY` or `KEY:USER`, with the rights of the key
 
 FindProgramRole: TypeAlias = Callable[[str], Role | None]

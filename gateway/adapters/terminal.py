@@ -13,6 +13,7 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
+from gateway.access.access_control import TERMINAL
 from gateway.adapters.shared.adapter import ReceiveMessage
 from gateway.adapters.verbs import SayRequest, ShowRequest
 from gateway.cluster.files import SharedFiles, find_reply_files
@@ -29,7 +30,7 @@ from gateway.records import records, subjects
 from gateway.sessions.keys import session_key_of
 from gateway.verbs import Notify
 
-PLATFORM = "terminal"
+PLATFORM = TERMINAL
 OWNER = "owner"
 ROW_WIDTH = 76  # columns of a literal text; a terminal has 80
 
@@ -88,7 +89,8 @@ class Terminal:
     async def show(self, wanted: ShowRequest, notify: Notify) -> SayResult:
         """The control verb: what is asked in this session, for whoever comes to it now."""
         message = message_of(SayRequest("", wanted.session), self._engine.clock.latest())
-        return await self._show_questions(await self._questions.list_open(message), wanted.session, "ok", notify)
+        asked = await self._questions.list_open(message, find_key(message))
+        return await self._show_questions(asked, wanted.session, "ok", notify)
 
     async def _show_questions(self, asked: list[Reply], session: str, status: str, notify: Notify) -> SayResult:
         for reply in asked:
@@ -99,13 +101,10 @@ class Terminal:
     async def say(self, typed: SayRequest, notify: Notify) -> SayResult:
         """The control verb: one message in; its stream and replies as notifications; how it ended as the result."""
         message = message_of(typed, self._engine.clock.latest())
-        before = self._shown if typed.is_single else ()
-        if (
-            typed.shown is not None
-            and not self._is_command(message)
-            and (asked := await self._questions.find_unseen(message, typed.shown, before))
-        ):
-            return await self._show_questions(asked, typed.session, "unsaid", notify)
+        if typed.shown is not None and not self._is_command(message):
+            before = self._shown if typed.is_single else ()
+            if asked := await self._questions.find_unseen(message, find_key(message), typed.shown, before):
+                return await self._show_questions(asked, typed.session, "unsaid", notify)
         with self._failure.watching():
             with self._queue.join(typed) as earlier:
                 heard = await self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
@@ -218,9 +217,14 @@ def message_of(typed: SayRequest, now: float) -> Message:
     return Message(typed.id or uuid.uuid4().hex, address, OWNER, typed.text, session=typed.session, sent_at=now)
 
 
+def find_key(message: Message) -> str:
+    """Return the key of the session that the message names."""
+    return session_key_of(message, SessionSettings())
+
+
 def subjects_of(message: Message) -> tuple[str, ...]:
     """Where the journal speaks of the session that a message goes to."""
-    key = session_key_of(message, SessionSettings())
+    key = find_key(message)
     return (
         subjects.session_subject_of("turn", key),
         subjects.reply_pattern_of_session(key),

@@ -55,8 +55,7 @@ class AudioMessages:
         transcriber = self._context.voice.transcriber
         if transcriber is None or not transcriber.is_on or message.kind not in ("text", "call"):
             return False
-        age = self._context.engine.clock.latest() - message.sent_at if message.sent_at else 0.0
-        is_answered = age <= self._context.settings.too_old and parse_command(message.text) is None
+        is_answered = not self._context.is_too_old(message) and parse_command(message.text) is None
         return is_answered and self._context.access.find_role(message) is not None
 
     async def listen(self, message: Message, file: Attachment, session: Session) -> AudioWords:

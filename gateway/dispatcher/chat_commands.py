@@ -22,6 +22,7 @@ from gateway.dispatcher.commands import (
     CommandResult,
     ParsedCommand,
     parse_command,
+    say_error,
 )
 from gateway.dispatcher.context import OWN_PLATFORMS, SILENT_PLATFORMS, DispatcherContext
 from gateway.dispatcher.usage_report import describe_usage
@@ -205,9 +206,8 @@ async def refuse_hook(call: CommandCall, command: Command) -> CommandResult:
 
 async def write_activity(context: DispatcherContext, message: Message, done: ActivityRecord, by: str = "") -> None:
     """Record it as an act of the message's author, or of the hook that caused it."""
-    at = message.address
-    who, place = f"{at.platform}:{message.user_id}", f"{at.served_as}:{at.chat_id}"
-    await context.activity.write(structs.replace(done, who=describe_hook(by) if by else who, place=place))
+    who, place = describe_hook(by) if by else message.sender, f"{message.address.served_as}:{message.address.chat_id}"
+    await context.activity.write(structs.replace(done, who=who, place=place))
 
 
 async def write_refusal(context: DispatcherContext, message: Message, word: str, by: str = "") -> None:
@@ -383,7 +383,7 @@ async def run_letters(call: CommandCall) -> CommandResult:
     try:
         count = await call.context.reports.retry(name)
     except HookError as error:
-        return CommandResult(f"{str(error)[:1].upper()}{str(error)[1:]}." if is_admin(call.role) else NO_SUCH_HOOK)
+        return CommandResult(say_error(error) if is_admin(call.role) else NO_SUCH_HOOK)
     told = f"{name} has no dead letters."
     if count:
         told = f"{format_count(count, 'dead letter')} of {name} {'is' if count == 1 else 'are'} told again."
@@ -397,7 +397,7 @@ async def steer_platforms(call: CommandCall) -> CommandResult:
     try:
         told = await call.context.reports.steer(verb, name.strip())
     except AdapterError as error:
-        return CommandResult(f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        return CommandResult(say_error(error))
     return CommandResult(told, activity=ActivityRecord(what="platform.steer", on=f"{verb} {name.strip()}"))
 
 
@@ -407,8 +407,8 @@ async def run_pairing(call: CommandCall) -> CommandResult:
         return CommandResult(NOT_IN_GROUPS)
     if at.chat_type != "dm" and call.args.startswith("invite"):
         return CommandResult(INVITED_ALONE)
-    by = f"{at.platform}:{call.message.user_id}"
-    return await pairing_commands.run_pairing_command(call.context, call.args, by, call.role, at.served_as)
+    sender, role = call.message.sender, call.role
+    return await pairing_commands.run_pairing_command(call.context, call.args, sender, role, at.served_as)
 
 
 async def run_settings(call: CommandCall) -> CommandResult:
@@ -422,7 +422,7 @@ async def restart_gateway(call: CommandCall) -> CommandResult:
 
 
 async def open_page(call: CommandCall) -> CommandResult:
-    at, person = call.message.address, f"{call.message.address.platform}:{call.message.user_id}"
+    at = call.message.address
     if at.chat_type != "dm" or call.message.kind == "internal":
         return CommandResult(NOT_FOR_MANY)
     if at.platform in OWN_PLATFORMS:
@@ -430,7 +430,7 @@ async def open_page(call: CommandCall) -> CommandResult:
     if rank_of(call.role) < rank_of("operator"):
         return CommandResult(NOT_FOR_USERS)
     try:
-        link = await call.context.reports.open_page(call.role, person)
+        link = await call.context.reports.open_page(call.role, call.message.sender)
     except AccessError as error:
         return CommandResult(f"There is no link: {error}.")
     told = LINK.format(link=link, role=call.role)
@@ -459,7 +459,7 @@ async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> Comma
         return CommandResult(gone)
     if turn is None or not names:
         raise SessionError("no question is open in this session")
-    by, by_name = f"{call.message.address.platform}:{call.message.user_id}", call.message.user_name
+    by, by_name = call.message.sender, call.message.user_name
     counts = {name: as_answer(turn, name, answer, is_own=rights.is_own) for name in names}
     answered = [await call.lanes.answer(call.session.key, name, counts[name], by, by_name=by_name) for name in names]
     if any(one != answer for one in counts.values()):

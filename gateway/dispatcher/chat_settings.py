@@ -2,12 +2,12 @@
 
 from gateway.chats.journal import list_keys
 from gateway.chats.rules import CHANGEABLE, ChatRule, RuleName
+from gateway.dispatcher.command_names import DEFAULT
 from gateway.dispatcher.commands import CommandResult
 from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
 from gateway.messages.message import Button, Message
 from gateway.records.records import ActivityRecord
 
-DEFAULT = "default"
 MOST_BUTTONS = 5  # the buttons of one row
 LONGEST_VALUE = 64  # bytes of a button's value
 USAGE = "Write `/settings NAME VALUE`, or `/settings NAME default` to take it back; NAME is one of: {names}."
@@ -72,7 +72,7 @@ async def change_rule(context: DispatcherContext, message: Message, name: RuleNa
         return CommandResult(f"{name} cannot be {value[:40]!r}. It can be: {choices}; or {DEFAULT}.")
     chat = list_keys(at)[0]
     others = {one: kept for one, kept in chats.kept.chats.get(chat, {}).items() if one != name}
-    person = f"{at.platform}:{message.user_id}" if at.chat_type == "dm" else ""
+    person = message.sender if at.chat_type == "dm" else ""
     await chats.kept.write(chat, {**others, name: value} if value else others, person)
     now = chats.find(at, message.user_id)[name]
     done = ActivityRecord(what="settings", on=f"{chat} {name} {value or DEFAULT}")

@@ -36,6 +36,11 @@ class CommandResult(msgspec.Struct, frozen=True):
     codes: tuple[str, ...] = ()  # pairing codes in the text; hooks get it without them
 
 
+def say_error(error: Exception) -> str:
+    """Return the text of an error as a sentence."""
+    return f"{str(error)[:1].upper()}{str(error)[1:]}."
+
+
 RunCommand: TypeAlias = Callable[[Any], Awaitable[CommandResult]]
 """Run a command; it gets the dispatcher's `CommandCall`, which this module is too low to import."""
 

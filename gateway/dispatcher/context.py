@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gateway.access.access_control import API, INTERNAL, WEB, AccessControl
+from gateway.access.access_control import API, INTERNAL, TERMINAL, WEB, AccessControl
 from gateway.agent import Agent, Skill
 from gateway.agent.media import MediaReader
 from gateway.agent.toolbox.file_reach import FindWorkspace
@@ -32,7 +32,6 @@ from gateway.usage.usage_journal import UsageJournal
 from gateway.voice.speaker import AnswerSpeaker
 from gateway.voice.transcriber import Transcriber
 
-TERMINAL = "terminal"
 # Approvers are not reached here unless they are present: they have `hermes-gateway approvals`, and the page.
 SILENT_PLATFORMS = (INTERNAL, API, TERMINAL)  # on which nobody hears anything
 OWN_PLATFORMS = (INTERNAL, API, TERMINAL, WEB)
@@ -220,6 +219,10 @@ class DispatcherContext(msgspec.Struct, frozen=True):
     files: TurnFiles
     settings: DispatcherSettings
     voice: SpokenWords = SpokenWords()
+
+    def is_too_old(self, message: Message) -> bool:
+        """Return True if a message has waited too long for an answer, by the time of its network."""
+        return bool(message.sent_at) and self.engine.clock.latest() - message.sent_at > self.settings.too_old
 
 
 def split_place(to: str, known: Collection[str], served: Collection[str]) -> tuple[str, str, str]:

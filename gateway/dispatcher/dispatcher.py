@@ -14,7 +14,7 @@ from typing import Any, Literal
 import anyio.abc
 from msgspec import structs
 
-from gateway.access.access_control import API, INTERNAL
+from gateway.access.access_control import API, INTERNAL, TERMINAL
 from gateway.agent import Agent, Ports, run_turn
 from gateway.agent.ports import EventEmitter, TurnResult
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
@@ -35,7 +35,7 @@ from gateway.dispatcher.chat_commands import (
     wait_for_command,
     write_refusal,
 )
-from gateway.dispatcher.context import OWN_PLATFORMS, TERMINAL, DispatcherContext
+from gateway.dispatcher.context import OWN_PLATFORMS, DispatcherContext
 from gateway.dispatcher.hook_limits import limit_ports
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import AFTER_ALL, AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
@@ -45,7 +45,7 @@ from gateway.dispatcher.tool_progress import ShownAnswer, ToolProgress
 from gateway.dispatcher.turn_chat import TurnChat
 from gateway.dispatcher.turn_signs import TurnSign, TurnSigns, find_end_state
 from gateway.dispatcher.voice_answers import VoiceAnswers
-from gateway.events import Pause, Question
+from gateway.events import Pause
 from gateway.files.lines import split_file_lines
 from gateway.hooks.cause import use_cause
 from gateway.hooks.line_watcher import ANY_FILE
@@ -54,7 +54,6 @@ from gateway.jobs.reminders import REMINDER, Reminders
 from gateway.lanes.audio import TRANSCRIPTION
 from gateway.lanes.lanes import Lanes
 from gateway.lanes.turn import (
-    ANSWER_WAIT,
     LaneResult,
     LaneTurn,
     NoteClaim,
@@ -71,11 +70,10 @@ from gateway.messages.steps import Step
 from gateway.messages.transcript import Entry
 from gateway.questions.approval_requests import ApprovalRequests
 from gateway.questions.open_questions import OpenQuestions
-from gateway.questions.places import make_answer_buttons, question_token_of
 from gateway.questions.rights import list_refusals
 from gateway.questions.shown import own_reply_id_of
-from gateway.questions.text import show_question, to_markdown
-from gateway.questions.tool_approvals import TurnApprovals, approvals_of
+from gateway.questions.tool_approvals import find_approvals
+from gateway.questions.turn import answers_of_turn, make_question_result
 from gateway.records import records
 from gateway.roles import Role
 from gateway.sessions.session import OpenTurn, Session, apply_record
@@ -201,7 +199,9 @@ class Dispatcher:
         try:
             result = await self._answer(turn, role, view, agent)
         except Pause as pause:
-            result = make_question_result(self._context, turn, message, pause.questions)
+            result = make_question_result(
+                self._context.access, turn, message, pause.questions, self._context.settings.unattended()
+            )
         replies = tuple(dataclasses.replace(reply, role=role) for reply in result.replies)
         return structs.replace(result, replies=replies, bag=bag if bag != dict(turn.session.bag) else result.bag)
 
@@ -254,7 +254,7 @@ class Dispatcher:
         folder = message_events.find_files(self._context.files.folder, message, turn.session)
         readable = self._context.agents.find_limits(find_hook(message.author)).reads or ()
         facts = {**view.fields, FOLDER: folder, READABLE: readable}
-        approvals = find_approvals(self._context, message, turn.session)
+        approvals = find_approvals(self._context.engine, self._context.access, message, turn.session)
         parts = find_parts(self._context, turn, message)
         shown = None if is_held and parts.progress == "off" else show_answer(self._context, turn, message, parts)
         async with LiveAnswer(
@@ -298,7 +298,9 @@ class Dispatcher:
             result = await self._signs.show(sign, work, find_end_state)
         await approvals.keep()
         if result.questions:
-            return make_question_result(self._context, turn, message, result.questions)
+            return make_question_result(
+                self._context.access, turn, message, result.questions, self._context.settings.unattended()
+            )
         said = "" if result.status == "interrupted" and is_unread else result.reply
         replies = await self._make_answers(turn, parts.make_reply(said), ports if result.sends_files else None, view)
         if result.status == "ok" and self._is_spoken(turn.session, message):
@@ -354,8 +356,7 @@ class Dispatcher:
 
     async def _find_refusal(self, message: Message, *, resumed: bool) -> Literal["", "too old", "not awaited"]:
         """Return why this message gets no answer any more, or ""."""
-        age = self._context.engine.clock.latest() - message.sent_at if message.sent_at else 0.0
-        if age > self._context.settings.too_old and not resumed:
+        if not resumed and self._context.is_too_old(message):
             return "too old"
         waiting = message.extra.get(AWAITED, self._context.settings.run_id)
         if waiting == self._context.settings.run_id or await is_waiting(self._context.engine, waiting):
@@ -405,12 +406,6 @@ def fire_session_switch(session: Session, fire: EventEmitter) -> None:
     fire("session:start", **message_events.build_started_fields(session))
 
 
-def find_approvals(context: DispatcherContext, message: Message, session: Session) -> TurnApprovals:
-    """Return the lasting approvals of this message's author, if they may approve."""
-    can_approve = context.access.can_approve_own(message)
-    return TurnApprovals(approvals_of(context.engine, message, session) if can_approve else None)
-
-
 def find_parts(context: DispatcherContext, turn: LaneTurn, message: Message) -> AnswerParts:
     """Return the parts of an answer: a single one for our own chats, and for work that no person asked for."""
     is_called = message.address.platform not in OWN_PLATFORMS and message.kind != "internal"
@@ -448,74 +443,9 @@ def show_answer(context: DispatcherContext, turn: LaneTurn, message: Message, pa
     return ShownAnswer(open_stream, parts.make_reply(""), turn.show, parts.make_line() if parts.has_line else None)
 
 
-def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Reply:
-    """Make a turn's answer, with the turn's id: however often it is sent, it is one reply."""
-    return Reply(reply_id_of(turn.turn_id), message.address, text, reply_to=message.id, **more)
-
-
 def make_text_result(
     turn: LaneTurn, message: Message, text: str, codes: tuple[str, ...] = (), **how: Any
 ) -> LaneResult:
     """Make a result of a text that no model wrote; "" ends the turn without a reply."""
-    return LaneResult(replies=(make_reply(turn, message, text, codes=codes),) if text else (), **how)
-
-
-def answers_of_turn(turn: OpenTurn, now: float) -> dict[str, Any]:
-    """Return people's answers. An approval expires with its question: a turn that was away for longer has none."""
-    is_over = now > turn.until
-    return {name: None if is_over and name in turn.calls else answer for name, answer in turn.answers.items()}
-
-
-def make_question_reply(turn: LaneTurn, message: Message, question: Question, *, can_last: bool) -> Reply:
-    """Return the question as the chat displays it."""
-    shown = show_question(question, can_last=can_last, has_buttons=message.address.platform != TERMINAL)
-    return Reply(
-        own_reply_id_of(turn.turn_id, question.id),
-        message.address,
-        to_markdown(shown),
-        buttons=make_answer_buttons(question_token_of(turn.turn_id, question.id), can_last=can_last),
-        reply_to=message.id,
-        literals=shown,
-    )
-
-
-def make_question_result(
-    context: DispatcherContext, turn: LaneTurn, message: Message, questions: tuple[Question, ...]
-) -> LaneResult:
-    """Make a result that waits: each question goes to the chat, with buttons if the network has them.
-
-    An approval that the person may not give goes to an approver instead, by its request.
-    """
-    asked = {question.id: question for question in questions}
-    prompts: Mapping[str, str] = {question.id: question.prompt for question in asked.values()}
-    calls = {question.id: question.calls for question in asked.values() if question.is_approval}
-    if message.address.platform == API:  # a program waits, and no person is asked instead
-        return LaneResult(questions=prompts, calls=calls, wait=0.0)
-    is_own, is_attended = context.access.can_approve_own(message), message.kind != "internal"
-    replies = tuple(
-        make_question_reply(turn, message, question, can_last=question.can_last and is_own)
-        for question in asked.values()
-        if is_own or not question.is_approval
-    )
-    requests = tuple(
-        records.ApprovalRequest(
-            mark=question_token_of(turn.turn_id, question.id),
-            session_key=turn.session.key,
-            turn_id=turn.turn_id,
-            name=question.id,
-            address=message.address,
-            message_id=message.id,
-            user_id=message.user_id,
-            user_name=message.user_name,
-            is_own=is_own,
-            is_attended=is_attended,
-        )
-        for question in asked.values()
-        if question.is_approval
-    )
-    wait = ANSWER_WAIT
-    if not is_attended and requests:
-        wait = context.settings.unattended()
-    elif message.address.platform == INTERNAL:
-        wait = 0.0  # if no one can answer, it is denied at once
-    return LaneResult(replies=replies, questions=prompts, calls=calls, wait=wait, requests=requests)
+    reply = Reply(reply_id_of(turn.turn_id), message.address, text, reply_to=message.id, codes=codes)
+    return LaneResult(replies=(reply,) if text else (), **how)

@@ -259,11 +259,10 @@ class Ingress:
         self, session: Session, name: str, answer: str, message: Message, *extra: NewRecord, bot: str
     ) -> Receipt:
         assert session.turn
-        by = f"{message.address.platform}:{message.user_id}"
         # With the id that it would have in its lane: a repeated delivery is neither a second answer nor a message.
         msg_id = message_id_of(message, bot)
         taken = await self._lanes.answer(
-            session.key, name, answer, by, *extra, by_name=message.user_name, msg_id=msg_id
+            session.key, name, answer, message.sender, *extra, by_name=message.user_name, msg_id=msg_id
         )
         if not taken:
             return Receipt(session.key, await self._lanes.accept(message, session.key, *extra, bot=bot) or 0)

@@ -201,6 +201,7 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
     return HookedMessages(tuple(left), tuple(replies), status, changed_by)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class ReplyHooks(DeliveryCallbacks):
     """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` notify them.
 
@@ -208,23 +209,13 @@ class ReplyHooks(DeliveryCallbacks):
     returns the records for an answer that is also to be spoken, at its arrival.
     """
 
-    def __init__(
-        self,
-        registry: HookRegistry,
-        files: ReplyFiles,
-        is_withdrawn: Callable[[Reply], Awaitable[bool]],
-        write_decisions: WriteDecisions,
-        redact: Callable[[str], str] = str,
-        refuse_unshown: Callable[[records.OwedReply], None] = lambda _owed: None,
-        owe_voice: Callable[[DeliveryReport], list[NewRecord]] = lambda _delivery: [],
-    ) -> None:
-        self._files = files
-        self._registry = registry
-        self._write_decisions = write_decisions
-        self._is_withdrawn = is_withdrawn
-        self._redact = redact
-        self._refuse_unshown = refuse_unshown
-        self._owe_voice = owe_voice
+    registry: HookRegistry
+    files: ReplyFiles
+    is_withdrawn: Callable[[Reply], Awaitable[bool]]
+    write_decisions: WriteDecisions
+    redact: Callable[[str], str] = str
+    refuse_unshown: Callable[[records.OwedReply], None] = lambda _owed: None
+    owe_voice: Callable[[DeliveryReport], list[NewRecord]] = lambda _delivery: []
 
     async def prepare(self, outbound: records.OwedReply) -> Reply:
         """Return the reply after its interceptors.
@@ -232,12 +223,12 @@ class ReplyHooks(DeliveryCallbacks):
         Raises:
             ReplyWithheld: one of them denied it, or its question needs no answer any more.
         """
-        if outbound.reply.buttons and await self._is_withdrawn(outbound.reply):
+        if outbound.reply.buttons and await self.is_withdrawn(outbound.reply):
             raise ReplyWithheld("the question is settled")
-        outbound = msgspec.structs.replace(outbound, reply=await find_reply_files(self._files.shared, outbound.reply))
-        if outbound.reply.is_empty or not self._registry.wants(SENDING):
+        outbound = msgspec.structs.replace(outbound, reply=await find_reply_files(self.files.shared, outbound.reply))
+        if outbound.reply.is_empty or not self.registry.wants(SENDING):
             return outbound.reply
-        codes = tuple({*outbound.reply.codes, *self._registry.withheld.find(outbound.reply.text)})
+        codes = tuple({*outbound.reply.codes, *self.registry.withheld.find(outbound.reply.text)})
         outbound = msgspec.structs.replace(outbound, reply=dataclasses.replace(outbound.reply, codes=codes))
         event, changes = await self._ask(outbound)
         if (refusal := find_refusal(event.outcome, "a hook denied it")) is not None:
@@ -251,7 +242,7 @@ class ReplyHooks(DeliveryCallbacks):
         if wanted == reply.attachments:
             return reply
         placed = find_hooks_by_file(reply.attachments, changes)
-        files = {hook: await self._files.find_files(outbound, hook) for hook in set(placed.values())}
+        files = {hook: await self.files.find_files(outbound, hook) for hook in set(placed.values())}
         return await attach_allowed(reply, wanted, lambda one: files[placed[one]].resolve)
 
     async def _ask(self, outbound: records.OwedReply) -> tuple[Event, Sequence[FieldChange]]:
@@ -261,48 +252,45 @@ class ReplyHooks(DeliveryCallbacks):
         if is_of_turn:
             fields["id"] = f"{outbound.reply.id}/{SENDING}"
         with use_cause(outbound.cause):
-            view = self._registry.scope({}, answers={}, owed=owed)
+            view = self.registry.scope({}, answers={}, owed=owed)
             event, changes = await view.run_watched(SENDING, ("attachments",), **fields)
         if owed is not None:
-            await self._write_decisions(outbound.session_key, outbound.turn_id, owed)
+            await self.write_decisions(outbound.session_key, outbound.turn_id, owed)
         else:
-            await self._registry.recorders.settled()
+            await self.registry.recorders.settled()
         return event, changes
 
     def leaves(self, outbound: records.OwedReply) -> bool:
         reply = outbound.reply
         needs_more = reply.buttons or reply.attachments or reply.is_spoken
-        return not needs_more and (reply.is_empty or not any(hook.intercepts for hook in self._registry.at(SENDING)))
+        return not needs_more and (reply.is_empty or not any(hook.intercepts for hook in self.registry.at(SENDING)))
 
     def owe(self, delivery: DeliveryReport) -> list[NewRecord]:
         owed = OwedEvents()
         self._fire(delivery, HookScope.note, owed)
         key = delivery.outbound.session_key
         events = [records.make_owed_event_put(event.name, event.data, key) for event in owed.waiting]
-        return [*events, *self._owe_voice(delivery)] if delivery.reply.is_spoken else events
-
-    def sent(self, delivery: DeliveryReport) -> None:
-        self._tell(delivery)
+        return [*events, *self.owe_voice(delivery)] if delivery.reply.is_spoken else events
 
     def failed(self, delivery: DeliveryReport) -> None:
-        self._refuse_unshown(delivery.outbound)
-        self._tell(delivery)
+        self.refuse_unshown(delivery.outbound)
+        self.sent(delivery)
 
-    def _tell(self, delivery: DeliveryReport) -> None:
+    def sent(self, delivery: DeliveryReport) -> None:
         """Notify the hooks, except durable ones: the end of the delivery already contains their events."""
         self._fire(delivery, HookScope.emit, OwedEvents(f"{delivery.reply.id}/{name}" for name in _events_of(delivery)))
 
     def _fire(self, delivery: DeliveryReport, fire: Callable[..., None], owed: OwedEvents) -> None:
-        wanted = [name for name in _events_of(delivery) if self._registry.wants(name)]
+        wanted = [name for name in _events_of(delivery) if self.registry.wants(name)]
         for name in () if delivery.outbound.reply.is_empty else wanted:
             fields = build_reply_fields(delivery.outbound, delivery.reply) | {"id": f"{delivery.reply.id}/{name}"}
             if delivery.error:
-                fields |= {"attempts": delivery.attempts, "error": self._redact(delivery.error)}
+                fields |= {"attempts": delivery.attempts, "error": self.redact(delivery.error)}
             elif name != SENDING:
                 ids = [one for part in delivery.message_ids for one in part]
                 fields |= {"attempts": delivery.attempts, "message_ids": ids}
             with use_cause(delivery.outbound.cause):
-                fire(self._registry.scope({}, owed=owed), name, **fields)
+                fire(self.registry.scope({}, owed=owed), name, **fields)
 
 
 def _events_of(delivery: DeliveryReport) -> tuple[str, ...]:

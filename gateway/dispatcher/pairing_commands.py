@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gateway.access.invitations import LIFETIME
-from gateway.dispatcher.commands import CommandResult, parse_command
+from gateway.dispatcher.commands import CommandResult, parse_command, say_error
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AccessError
 from gateway.messages.message import Message, Reply, address_of
@@ -134,7 +134,7 @@ async def use_invitation(context: DispatcherContext, message: Message, role: Rol
     try:
         guest = await invitations.use(typed.args, message, may_give, has)
     except AccessError as error:
-        return f"{str(error)[:1].upper()}{str(error)[1:]}.", False
+        return say_error(error), False
     await report_guest(context, guest, "invited")
     who, place = f"{guest.platform}:{guest.user_id}", f"{guest.served_as}:{guest.user_id}"
     await context.activity.write(ActivityRecord(what="pairing.use", on=f"{place} {guest.role}", who=who, place=place))
@@ -199,7 +199,7 @@ async def run_pairing_command(
         found = list_pairings(context)
     except AccessError as error:
         refused = ActivityRecord(what=f"pairing.{verb}", outcome="refused")
-        return CommandResult(f"{str(error)[:1].upper()}{str(error)[1:]}.", activity=refused)
+        return CommandResult(say_error(error), activity=refused)
     rows = [f"{one['platform']} {one['user_id']} {one['user_name']} asks to be let in" for one in found["asking"]]
     rows += [
         f"{one['platform']} {one['user_id']} {one['user_name']} was let in as {one['role']}" for one in found["people"]

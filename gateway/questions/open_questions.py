@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from gateway.agent.tool_approval import LASTING
 from gateway.engine.interface import Engine
 from gateway.errors import SessionError
 from gateway.lanes.lanes import Lanes, list_open_sessions
 from gateway.messages.message import Address, LiteralText, Message
 from gateway.questions.approval_requests import ApprovalRequests
 from gateway.questions.places import describe_sender, question_token_of
-from gateway.questions.rights import LASTING, find_sender, is_approval
+from gateway.questions.rights import find_sender, is_approval
 from gateway.questions.text import LASTING as LASTING_WORDS
 from gateway.questions.text import show_calls
 from gateway.records import subjects

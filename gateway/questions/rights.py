@@ -8,6 +8,7 @@ import re
 from typing import NamedTuple
 
 from gateway.access.access_control import API, AccessControl
+from gateway.agent.tool_approval import LASTING
 from gateway.engine.interface import Engine
 from gateway.events import YES_WORDS, is_yes
 from gateway.messages.message import Message
@@ -17,7 +18,6 @@ from gateway.sessions.session import OpenTurn, Session
 
 # The ids of old approvals without calls: by a tool, and by a hook before tools.
 OLD_APPROVAL = re.compile(r"[^/]+/[^/]+/approve|[^/]+/tools?:before/.*", re.DOTALL)
-LASTING = ("session", "always")
 ANSWER_WORDS = YES_WORDS | {"n", "no", "deny"}
 
 

@@ -5,7 +5,7 @@ the questions that it has shown; a process for one message (`chat -m`) may also 
 shown, if the text can only be an answer.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import msgspec
 
@@ -24,26 +24,27 @@ class TerminalQuestions(msgspec.Struct, frozen=True):
     engine: Engine
     sessions: SessionRepository
     access: AccessControl
-    find_key: Callable[[Message], str]  # of the session
 
-    async def list_open(self, message: Message) -> list[Reply]:
-        """List the questions to the sender of this message, who would answer them by a text."""
-        return [reply for reply, _ in await self._find_open(message)]
+    async def list_open(self, message: Message, key: str) -> list[Reply]:
+        """List the questions in this session to the sender of the message, who would answer them by a text."""
+        return [reply for reply, _ in await self._find_open(message, key)]
 
-    async def find_unseen(self, message: Message, shown: Collection[str], before: Collection[str]) -> list[Reply]:
+    async def find_unseen(
+        self, message: Message, key: str, shown: Collection[str], before: Collection[str]
+    ) -> list[Reply]:
         """List the questions for which this message must wait.
 
         `shown` are those that its process has shown; `before` those of earlier processes in whose place it speaks.
         """
-        asked = await self._find_open(message)
+        asked = await self._find_open(message, key)
         said = message.text.strip().lower() in ANSWER_WORDS
         known = {*shown, *before}
         is_seen = all(reply.id in known and (reply.id in shown or said or not needs_yes) for reply, needs_yes in asked)
         return [] if is_seen else [reply for reply, _ in asked]
 
-    async def _find_open(self, message: Message) -> list[tuple[Reply, bool]]:
+    async def _find_open(self, message: Message, key: str) -> list[tuple[Reply, bool]]:
         """List the questions, each with True if it needs an approval."""
-        session = await self.sessions.open(self.find_key(message))
+        session = await self.sessions.open(key)
         turn, role = session.turn, self.access.find_role(message)
         if turn is None or role is None or not session.is_waiting:
             return []

@@ -99,8 +99,13 @@ class TurnApprovals:
 
 def approvals_of(engine: Engine, message: Message, session: Session) -> ToolApprovals:
     """Return the approvals of this message's author, in this session."""
-    at = message.address
-    return ToolApprovals(engine, f"{at.platform}:{message.user_id}", session.session_id, at.chat_type == "dm")
+    return ToolApprovals(engine, message.sender, session.session_id, message.address.chat_type == "dm")
+
+
+def find_approvals(engine: Engine, access: AccessControl, message: Message, session: Session) -> TurnApprovals:
+    """Return the lasting approvals of this message's author, if they may approve."""
+    can_approve = access.can_approve_own(message)
+    return TurnApprovals(approvals_of(engine, message, session) if can_approve else None)
 
 
 async def expire_approvals(engine: Engine, access: AccessControl) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from gateway.agent import tool
-from gateway.dispatcher.dispatcher import answers_of_turn
 from gateway.engine.interface import NewRecord
 from gateway.events.asked_calls import make_asked_call
 from gateway.messages.message import Address
 from gateway.questions.tool_approvals import expire_approvals
+from gateway.questions.turn import answers_of_turn
 from gateway.records import records, subjects
 from gateway.sessions.session import OpenTurn
 from tests.dispatcher.room import KEY, chat

@@ -45,7 +45,6 @@ from gateway.messages.message import Address, Message
 from gateway.outbox.outbox import Outbox
 from gateway.questions.terminal import TerminalQuestions
 from gateway.records.records import OwedReply
-from gateway.sessions.keys import session_key_of
 from gateway.sessions.session import SENDING, Session
 from gateway.voice.speaker import AnswerSpeaker
 from gateway.voice.transcriber import Transcriber
@@ -98,6 +97,7 @@ def build_turns(
         return Lanes(engine, storage.sessions, run_turn, settings, node=presence.nodes.name, marks=storage.marks)
 
     dispatcher = Dispatcher(context, make_lanes, base.tasks, signs, people.heard)
+    questions = TerminalQuestions(engine, storage.sessions, people.access)
     outbox.begin(build_reply_hooks(base, storage, dispatcher, partial(find_hook_files, base, storage, hooks, work)))
     return Turns(
         outbox,
@@ -105,15 +105,7 @@ def build_turns(
         dispatcher,
         dispatcher.lanes,
         HookRequests(context, dispatcher.lanes),
-        Terminal(
-            engine,
-            dispatcher.receive,
-            TerminalQuestions(
-                engine, storage.sessions, people.access, partial(session_key_of, rules=context.settings.keys)
-            ),
-            storage.files,
-            partial(is_command, context),
-        ),
+        Terminal(engine, dispatcher.receive, questions, storage.files, partial(is_command, context)),
         signs,
     )
 
