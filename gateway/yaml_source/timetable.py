@@ -34,22 +34,22 @@ _ITEM = re.compile(r"(\*|[a-z0-9]+)(?:-([a-z0-9]+))?(?:/(\d{1,4}))?\Z")
 
 
 class Interval(NamedTuple):
-    """Counted from whatever moment it is asked with: the last time, or when it was first seen."""
+    """An interval from any moment: the last time, or the first look."""
 
     seconds: float
 
     def next_after(self, moment: float) -> float:
-        """Returns the first time after this one, in seconds since 1970 like all times here."""
+        """Return the first time after this one, in seconds since 1970 like all times here."""
         return moment + self.seconds
 
     def latest(self, since: float, until: float) -> float | None:
-        """Returns the last time that is after `since` and not after `until`; None when there is none."""
+        """Return the last time that is after `since` and not after `until`, or None."""
         times = int((until - since) // self.seconds)
         return since + times * self.seconds if times > 0 else None
 
 
 class CronField(NamedTuple):
-    """One of the five: its name, and what may stand there."""
+    """One of the five fields: its name, and its allowed values."""
 
     name: str
     low: int
@@ -80,7 +80,7 @@ class Cron(NamedTuple):
     zone: tzinfo | None = None
 
     def next_after(self, moment: float) -> float:
-        """Returns the first time after this one; raises ValueError when it never comes."""
+        """Return the first time after this one; raises ValueError if it never comes."""
         times = self._every_hour(moment) if self.is_hourly else self._at_hours(moment)
         found = next(times, None)
         if found is None:
@@ -88,7 +88,7 @@ class Cron(NamedTuple):
         return found
 
     def latest(self, since: float, until: float) -> float | None:
-        """Returns the last time that is after `since` and not after `until`; None when there is none."""
+        """Return the last time that is after `since` and not after `until`, or None."""
         span = FIRST_SEARCH_SECONDS
         while True:  # looked for near the end first, since there may be a year in between
             begin = max(since, until - span)
@@ -146,7 +146,7 @@ Timetable: TypeAlias = Interval | Cron
 
 
 def parse_timetable(text: str, zone: tzinfo | None = None) -> Timetable:
-    """Raises ValueError that says what is wrong, and what would be right."""
+    """Parse a timetable. Raises ValueError with the fault and the remedy."""
     words = text.lower().split()
     if words[:1] == ["every"]:
         return _parse_interval("".join(words[1:]))
