@@ -3,9 +3,11 @@
 import ast
 import io
 import re
+import shutil
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -393,3 +395,28 @@ def test_imports_look_down_and_never_in_a_circle() -> None:
     command = [str(Path(sys.executable).parent / "lint-imports"), "--no-logo"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# A line for each contract in pyproject.toml that breaks it.
+SINS_OF_IMPORTS = {
+    "gateway/roles.py": "from gateway.daemon import parts",  # the first two: up, and in a circle
+    "gateway/hooks/registry.py": "from gateway.hooks.folders import stats",
+    "gateway/adapters/slack/emoji.py": "from gateway.adapters.discord import settings",
+    "gateway/agent/ports.py": "from gateway.records import records",
+    "gateway/cli/stop.py": "from gateway.web.verbs import VERBS",
+    "gateway/lanes/context.py": "from gateway.cluster import nodes",
+}
+
+
+def test_each_contract_sees_its_sin(tmp_path: Path) -> None:
+    for package in ("gateway", "hooks_builtin"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for path, sin in SINS_OF_IMPORTS.items():
+        source = tmp_path / path
+        source.write_text(f"{source.read_text('utf-8')}\n{sin}\n", "utf-8")
+    told = (ROOT / "pyproject.toml").read_text("utf-8")
+    (tmp_path / "pyproject.toml").write_text(told, "utf-8")
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-logo", "--no-cache"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    contracts = [one["name"] for one in tomllib.loads(told)["tool"]["importlinter"]["contracts"]]
+    assert [name for name in contracts if f"{name} BROKEN" not in done.stdout] == []
