@@ -138,13 +138,6 @@ def _parse_manifest(text: bytes | None) -> ReadArchive:
         said: Any = json.loads(text)
         if said["format"] > KNOWN_FORMAT:
             raise BackupError(f"the archive was made by a later version, {said['version']}; put it back with that one")
-        return ReadArchive(
-            digests={str(name): str(digest) for name, digest in said["digests"].items()},
-            version=str(said["version"]),
-            home=str(said["home"]),
-            made=float(said["made"]),
-            left_out={str(name): str(why) for name, why in said["left_out"].items()},
-            secrets=tuple(map(str, said["secrets"])),
-        )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return msgspec.convert(said, ReadArchive)
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise BackupError("the archive's list of its files is not as we write it") from None

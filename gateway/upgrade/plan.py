@@ -9,9 +9,12 @@ import os
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.config.home import Home
 from gateway.engine.sqlite.journal_file import sync
@@ -40,8 +43,7 @@ class ProgramMark:
         return self.home == home.root
 
 
-@dataclass(frozen=True, slots=True)
-class UpgradePlan:
+class UpgradePlan(msgspec.Struct, frozen=True):
     """`prefix` is where the program lies, `beside` where the other one does: the new one, then the old one.
 
     `platforms` and `hooks` were up before, and `last_seq` is the journal's last record of that time.
@@ -105,7 +107,7 @@ def read_mark(folder: Path) -> ProgramMark | None:
 
 
 def write_plan(home: Home, plan: UpgradePlan) -> None:
-    write_file(home.upgrade / PLAN, json.dumps(asdict(plan)).encode())
+    write_file(home.upgrade / PLAN, json.dumps(msgspec.to_builtins(plan)).encode())
     sync(home.upgrade)
 
 
@@ -117,17 +119,14 @@ def read_plan(home: Home) -> UpgradePlan | None:
     """
     path = home.upgrade / PLAN
     try:
-        said = json.loads(read_plain_file(path))
-        said = {**said, "platforms": tuple(said["platforms"]), "hooks": tuple(said["hooks"])}
-        known = {one.name for one in fields(UpgradePlan)}  # a later version may have written more
-        plan = UpgradePlan(**{name: value for name, value in said.items() if name in known})
+        plan = msgspec.convert(json.loads(read_plain_file(path)), UpgradePlan)  # a later version may have written more
         if Path(plan.beside) != find_other_place(Path(plan.prefix)):  # what lies there is removed in the end
             raise ValueError(plan.beside)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise UpgradeError(f"{path} cannot be read: {error.strerror}\nmake it readable for its user") from None
-    except (ValueError, TypeError, KeyError):
+    except ValueError:
         raise UpgradeError(f"{path} is not as we write it\nremove it, and run: hermes-gateway upgrade") from None
     return plan
 

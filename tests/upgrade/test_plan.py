@@ -6,12 +6,12 @@ import socket
 import subprocess
 import sys
 import tarfile
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from gateway.backup.archive import write_archive
 from gateway.backup.shared_journal import JournalServers
