@@ -8,9 +8,8 @@ import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from string import Template
 
-from gateway.cli.hooks import templates
 from gateway.cli.hooks.options import is_path
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
@@ -54,12 +53,10 @@ TYPESCRIPT_TYPES = {
     "any": "unknown",
 }
 PROGRAMS = {"python": "handler.py", "node": "hook.js", "typescript": "hook.ts", "sh": "hook.sh"}
-SOURCES = {
-    "python": templates.PYTHON,
-    "node": templates.NODE,
-    "typescript": templates.TYPESCRIPT,
-    "sh": templates.SHELL,
-}
+TEMPLATES = Path(__file__).with_name("templates")
+SCHEDULE_LINE = 'schedule: "0 9 * * *"  # minute, hour, day, month, weekday; or @hourly, or: every 15m'
+WEBHOOK_LINE = "webhook: {secret_env: WEBHOOK_SECRET, verify: token}  # who signs: docs/webhooks.md in the sources"
+WITH_NODE = "      - uses: actions/setup-node@v5\n        with:\n          node-version: 24\n"  # in a workflow
 STARTED_BY = {
     "python": [],
     "node": ["command: [node, hook.js]", "requires: {bins: [node]}"],
@@ -123,16 +120,26 @@ def render_repository_files(folder: Path, lang: str) -> Mapping[str, str]:
     """What a hook that is shared has besides, by where it lies from its folder on."""
     root = find_repository(folder)
     if root is None:  # a workflow counts at the top of a repository alone
-        return {"README.md": templates.README.format(name=folder.name, place="#FOLDER")}
+        return {"README.md": render_template("README.md", name=folder.name, place="#FOLDER")}
     place, up = folder.relative_to(root).as_posix(), os.path.relpath(root, folder)
     subfolder = "" if place == "." else f"#{place}"
-    more = templates.WITH_NODE if lang in ("node", "typescript") else ""
+    more = WITH_NODE if lang in ("node", "typescript") else ""
+    workflow = render_template("workflow.yml", name=folder.name, place=json.dumps(place), more=more)
     return {
-        "README.md": templates.README.format(name=folder.name, place=subfolder),
-        f"{up}/.github/workflows/{folder.name}.yml": templates.WORKFLOW.format(
-            name=folder.name, place=json.dumps(place), more=more
-        ),
+        "README.md": render_template("README.md", name=folder.name, place=subfolder),
+        f"{up}/.github/workflows/{folder.name}.yml": workflow,
     }
+
+
+class FileTemplate(Template):
+    """The text of a new file, with `%{name}` in the place of each value."""
+
+    delimiter = "%"
+
+
+def render_template(file: str, /, **values: str) -> str:
+    """Fill in the template of this name."""
+    return FileTemplate((TEMPLATES / f"{file}.template").read_text("utf-8")).substitute(values)
 
 
 def find_repository(folder: Path) -> Path | None:
@@ -168,7 +175,7 @@ def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], la
     )
     if intercepts and not any(map(find_points, intercepts)):
         outcomes = ["Deny", "End", "Retry"]  # an event of one's own honours all
-    given: dict[str, Any] = {
+    given = {
         "name": name,
         "event": event,
         "field": choose_field(shared, list_writable(intercepts)),
@@ -179,11 +186,11 @@ def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], la
         "fields": "\n".join(list_field_types(heard)),
     }
     return {
-        PROGRAMS[lang]: SOURCES[lang].format(**given),
+        PROGRAMS[lang]: render_template(PROGRAMS[lang], **given),
         "HOOK.yaml": render_manifest(name, events, intercepts, lang),
         SCHEMA_FILE: json.dumps(build_manifest_schema(), separators=(",", ":"), ensure_ascii=False) + "\n",
         "sample.json": json.dumps(fields, indent=2, ensure_ascii=False) + "\n",
-        f"test_{name.replace('-', '_')}.py": templates.TEST.format(**given),
+        f"test_{name.replace('-', '_')}.py": render_template("test.py", **given),
     }
 
 
@@ -207,9 +214,9 @@ def list_writable(intercepts: Sequence[str]) -> list[str]:
 
 
 def render_manifest(name: str, events: Sequence[str], intercepts: Sequence[str], lang: str) -> str:
-    lines = [templates.SCHEMA_LINE.format(schema=SCHEMA_FILE), f"name: {name}"]
+    lines = [f"# yaml-language-server: $schema={SCHEMA_FILE}", f"name: {name}"]
     lines += ["description: What this hook does, in one sentence", "version: 0.1.0"]
-    called = {f"schedule:{name}": templates.SCHEDULE_LINE, f"webhook:{name}": templates.WEBHOOK_LINE}
+    called = {f"schedule:{name}": SCHEDULE_LINE, f"webhook:{name}": WEBHOOK_LINE}
     observed = [each for each in events if each not in called]
     lines += [f"events: [{format_names(observed)}]"] if observed else []
     lines += [line for each, line in called.items() if each in events]
