@@ -40,13 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         _print_error(str(error))
         code = int(error.exit)
     except KeyboardInterrupt:
-        code = int(ExitCode.INTERRUPTED)
+        code = ExitCode.INTERRUPTED
     except BrokenPipeError:
         _discard_output(sys.stdout)
         code = BROKEN_PIPE
     except OSError as error:
         _print_error(f"{error.strerror or error}: {error.filename or 'this program'}")
-        code = int(ExitCode.FAILED)
+        code = ExitCode.FAILED
     return code
 
 
@@ -54,10 +54,10 @@ def _run_command(argv: list[str], umask: int) -> int:
     options, command, rest = _parse_command_line(argv)
     if options.version:
         print(f"{PROGRAM} {__version__}")
-        return int(ExitCode.OK)
+        return ExitCode.OK
     if options.help or (not command and DEFAULT_COMMAND not in COMMANDS):
         print(fold_lines(render_overview(), sys.stdout))
-        return int(ExitCode.OK)
+        return ExitCode.OK
     home = find_home(get_process_environment(), options.home or "")
     module = load_command(COMMANDS[command or DEFAULT_COMMAND][0])
     args = build_command_parser(command or DEFAULT_COMMAND, module, home).parse_args(rest)
@@ -147,7 +147,7 @@ class CommandParser(argparse.ArgumentParser):
         if self._verbs and MISSING_SUBCOMMAND.search(message):
             message = f"one of these is wanted: {', '.join(self._verbs)}"
         told = fold_lines(f"{self.prog}: {_add_suggestion(message)}\ntry: {self.prog} --help", sys.stderr)
-        self.exit(int(ExitCode.USAGE), f"{told}\n")
+        self.exit(ExitCode.USAGE, f"{told}\n")
 
 
 def _add_suggestion(message: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.cli.logs import parse_moment
-from gateway.cli.output import print_note, show_json, show_table
+from gateway.cli.output import add_json_option, print_note, show_json, show_table
 from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
 from gateway.control.client import call_gateway
@@ -14,7 +14,7 @@ from gateway.control.client import call_gateway
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="who did what, the newest last")
-    listed.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(listed)
     listed.add_argument("-n", "--last", type=int, default=0, metavar="N", help="only the last N")
     listed.add_argument("--before", type=int, default=0, metavar="NUMBER", help="with -n: those before these")
     export = verbs.add_parser("export", help="the same for other programs: an object a line")

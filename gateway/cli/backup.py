@@ -17,7 +17,7 @@ from gateway.backup.backup_folder import open_backup_folder
 from gateway.backup.contents import ENV, JOURNAL, WORK_PREFIX, list_files
 from gateway.backup.restore import restore_archive
 from gateway.backup.shared_journal import JournalServers, create_shared_backup, find_servers
-from gateway.cli.output import format_ago, print_note, show_progress, show_result
+from gateway.cli.output import add_json_option, format_ago, print_note, show_progress, show_result
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import read_configuration
 from gateway.daemon.home_lock import reserve_home
@@ -46,8 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     back = verbs.add_parser("restore", help="put a copy in place, where nothing is")
     back.add_argument("file", help="the copy")
     back.add_argument("--replace", action="store_true", help="also where something is, which is kept aside")
-    for verb in (create, check, back):
-        verb.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(create, check, back)
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     show_result(facts, text, as_json=args.json)
     for one in damaged:
         print_note(f"{one} is not as it was written: the disk has changed it; an older backup may have it whole")
-    return int(ExitCode.FAILED if damaged else ExitCode.OK)
+    return ExitCode.FAILED if damaged else ExitCode.OK
 
 
 def create(args: argparse.Namespace, home: Home) -> Done:

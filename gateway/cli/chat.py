@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.message is not None and not args.message.strip():
         print_note("hermes-gateway chat: there is nothing in --message to say")
-        return int(ExitCode.USAGE)
+        return ExitCode.USAGE
     if args.message is not None:
         return send_message(home.socket, args.message, args.session, [], is_single=True, as_json=args.json)
     if not sys.stdin.isatty():
@@ -69,7 +69,7 @@ def send_message(
     for text in said:
         if text != answer["reply"]:  # say, that a budget is nearly used
             print_note(text)
-    return int(ExitCode.FAILED if answer["status"] in ("failed", "unsaid") else ExitCode.OK)
+    return ExitCode.FAILED if answer["status"] in ("failed", "unsaid") else ExitCode.OK
 
 
 @contextmanager

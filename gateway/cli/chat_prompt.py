@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
+import msgspec
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -53,15 +54,14 @@ class CommandMenu(Completer):
                     yield Completion(f"/{one['name']}", -len(typed), display=shown, display_meta=about)
 
 
-class ChatConnection:
+class ChatConnection(msgspec.Struct, eq=False):
     """A conversation over one connection: the person types on, while a thread shows what comes back."""
 
-    def __init__(self, client: ControlClient, session: str, screen: ChatScreen, changed: Callable[[], None]) -> None:
-        self._client = client
-        self._session = session
-        self._screen = screen
-        self._changed = changed
-        self.gone = threading.Event()
+    _client: ControlClient
+    _session: str
+    _screen: ChatScreen
+    _changed: Callable[[], None]
+    gone: threading.Event = msgspec.field(default_factory=threading.Event)
 
     def say(self, text: str) -> None:
         self._screen.wait_for_answer()
@@ -136,6 +136,6 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
             if text.strip() and not talk.gone.is_set():
                 talk.say(text.strip())
         if not talk.gone.is_set():
-            return int(ExitCode.OK)
+            return ExitCode.OK
         print_note(GATEWAY_LEFT)
-        return int(ExitCode.NOT_RUNNING)
+        return ExitCode.NOT_RUNNING

@@ -11,7 +11,16 @@ import yaml
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.shared_journal import JournalServers, find_servers, read_shared
 from gateway.chats.rules import KEPT_ORIGIN
-from gateway.cli.output import apply_style, escape_text, print_note, print_text, show_json, show_result, show_table
+from gateway.cli.output import (
+    add_json_option,
+    apply_style,
+    escape_text,
+    print_note,
+    print_text,
+    show_json,
+    show_result,
+    show_table,
+)
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import find_schema, load_configuration, read_configuration
 from gateway.config.reference import SettingValue, as_text, build_settings_schema, list_values, values_of
@@ -39,12 +48,12 @@ class UnknownSettingError(GatewayError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     check = verbs.add_parser("check", help="say everything that is wrong with it; exit 78 if something is")
-    check.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(check)
     show = verbs.add_parser("show", help="show the settings in force, with the defaults; secrets stay hidden")
     show.add_argument("section", nargs="?", default="", help="only this section or setting, for instance `logs.level`")
     show.add_argument("--origin", action="store_true", help="say of each setting where it was set")
     show.add_argument("--running", action="store_true", help="those of the gateway that runs, and what differs here")
-    show.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(show)
     path = verbs.add_parser("path", help="print where the configuration file is")
     path.add_argument("--json", action="store_true", help="print one object with all paths of this home")
     verbs.add_parser("schema", help="print the JSON schema of the file, for editors")
@@ -83,7 +92,7 @@ def check_configuration(home: Home, *, as_json: bool) -> int:
         for finding in findings:
             print_text(_format_finding(finding))
         _print_summary(home, findings)
-    return int(ExitCode.OK if is_right else ExitCode.CONFIG)
+    return ExitCode.OK if is_right else ExitCode.CONFIG
 
 
 def _print_summary(home: Home, findings: list[Finding]) -> None:

@@ -23,6 +23,7 @@ from gateway.backup.shared_journal import JournalServers, find_servers
 from gateway.cli.hooks.check import check_folder, list_all, list_places
 from gateway.cli.model_probe import address_of, probe_models, show_loading
 from gateway.cli.output import (
+    add_json_option,
     apply_style,
     format_duration,
     print_lines,
@@ -370,7 +371,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     says = "with --hermes: start what is switched on, each in a process without secrets and network, to be thrown away"
     parser.add_argument("--load", action="store_true", help=says)
     parser.add_argument("--offline", action="store_true", help="ask no model for an answer")
-    parser.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(parser)
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -392,7 +393,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
             show_json({"home": str(home.root), "hermes": [row._asdict() for row in rows]})
         else:
             show_compatibility(home, rows, loads)
-        return int(ExitCode.OK)
+        return ExitCode.OK
     target = read_target(home, get_process_environment())
     left_out = {"models"} if args.offline else set()
     found = {name: [] if name in left_out else list(check(target)) for name, check in CHECKS.items()}
@@ -408,7 +409,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         _show_unattended(target)
         for one, origin in list_origins(target):
             print_lines(to_one_line(f"{one.name} runs inside the gateway, from {origin}; it sees all that it sees"), "")
-    return int(ExitCode.FAILED if any(found.values()) else ExitCode.OK)
+    return ExitCode.FAILED if any(found.values()) else ExitCode.OK
 
 
 def list_unknown(target: DoctorTarget, *, is_offline: bool) -> dict[str, str]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from gateway.cli.logs import parse_moment
-from gateway.cli.output import apply_style, fold_log, print_note, show_answer, show_json, show_table
+from gateway.cli.output import add_json_option, apply_style, fold_log, print_note, show_answer, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import ControlClient
 from gateway.errors import ExitCode
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     again.add_argument("hook", help="the name of the hook's folder")
     again.add_argument("names", nargs="*", metavar="NAME", help="only these; by default what it subscribes to")
     again.add_argument("--since", type=parse_moment, metavar="TIME", help="only from then on: `1h`, `2026-01-31 12:00`")
-    again.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(again)
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -61,7 +61,7 @@ def show_list(*, as_json: bool) -> int:
             for name, point in EVENT_SPECS.items()
         ]
         show_table(("event", "outcomes", "can be changed", "when"), rows)
-    return int(ExitCode.OK)
+    return ExitCode.OK
 
 
 def tail_events(home: Home, names: list[str], number: int, *, as_json: bool) -> int:
@@ -75,7 +75,7 @@ def tail_events(home: Home, names: list[str], number: int, *, as_json: bool) -> 
             show_answer(message["params"], show_event, as_json=as_json)
             if seen == number:
                 break
-    return int(ExitCode.OK)
+    return ExitCode.OK
 
 
 def show_event(event: dict[str, Any]) -> None:
@@ -106,4 +106,4 @@ def replay_events(args: argparse.Namespace, home: Home) -> int:
         show_json({**told, "trials": trials})
     elif not trials:
         print_note("the journal keeps no such events; it keeps those that a hook with `delivery: durable` was owed")
-    return int(ExitCode.FAILED if told["failed"] else ExitCode.OK)
+    return ExitCode.FAILED if told["failed"] else ExitCode.OK

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any, get_args
 
-from gateway.cli.output import format_ago, print_note, show_answer, show_result, show_table
+from gateway.cli.output import add_json_option, format_ago, print_note, show_answer, show_result, show_table
 from gateway.config.home import Home
 from gateway.control.client import PATIENCE, call_gateway
 from gateway.logs.text import to_one_line
@@ -21,8 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("--agent", default="", metavar="NAME", help=speaks)
     revoke = verbs.add_parser("revoke", help="let nobody in by it any more, from now on")
     revoke.add_argument("name", help="as `list` shows it")
-    for one in (listed, new, revoke):
-        one.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(listed, new, revoke)
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

@@ -1,5 +1,6 @@
 """What commands print: tables for people, one JSON object for programs; colour where somebody can see it."""
 
+import argparse
 import json
 import sys
 import termios
@@ -26,6 +27,12 @@ Measure: TypeAlias = Callable[[], tuple[int, int]]
 
 class MissingAnswer(GatewayError):
     """A question has to be answered by a person, and none is there."""
+
+
+def add_json_option(*parsers: argparse.ArgumentParser) -> None:
+    """Add the option by which programs ask for one object in place of a text for people."""
+    for one in parsers:
+        one.add_argument("--json", action="store_true", help="print one object")
 
 
 def show_json(data: Mapping[str, Any], version: int = 1) -> None:

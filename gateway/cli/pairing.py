@@ -6,6 +6,7 @@ from typing import Any
 from gateway.adapters.shared.adapter_finder import list_places
 from gateway.cli import CommandParser
 from gateway.cli.output import (
+    add_json_option,
     format_ago,
     format_duration,
     join_choices,
@@ -41,8 +42,7 @@ def add_arguments(parser: CommandParser) -> None:
     revoke = verbs.add_parser("revoke", help="let somebody in no more")
     revoke.add_argument("platform", help=join_choices(list_places(parser.home)))
     revoke.add_argument("user", help="their id, as `list` shows it")
-    for one in (listed, approve, invite, uninvite, revoke):
-        one.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(listed, approve, invite, uninvite, revoke)
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

@@ -8,7 +8,16 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import print_note, print_text, show_answer, show_fields, show_json, show_table, wait_for_yes
+from gateway.cli.output import (
+    add_json_option,
+    print_note,
+    print_text,
+    show_answer,
+    show_fields,
+    show_json,
+    show_table,
+    wait_for_yes,
+)
 from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
 from gateway.control.client import ControlClient, call_gateway
@@ -28,8 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     forget.add_argument("--yes", action="store_true", help="do not ask")
     for one in (show, export, forget):
         one.add_argument("people", nargs="+", metavar="ID", help="NETWORK:ID, as `list` shows it")
-    for one in (listed, show, forget):
-        one.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(listed, show, forget)
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -44,7 +52,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
             export_people(args, home)
         case "forget":
             return forget_people(args, home)
-    return int(ExitCode.OK)
+    return ExitCode.OK
 
 
 def show_list(found: dict[str, Any]) -> None:
@@ -129,16 +137,16 @@ def forget_people(args: argparse.Namespace, home: Home) -> int:
     if not args.yes:
         if not sys.stdin.isatty():
             print_note("nobody was forgotten: say --yes, since there is nobody to ask")
-            return int(ExitCode.USAGE)
+            return ExitCode.USAGE
         if not wait_for_yes(f"Forget {to_one_line(', '.join(args.people))}, with all that they said here, for good?"):
-            return int(ExitCode.FAILED)
+            return ExitCode.FAILED
     found = [call_gateway(home.socket, "people.forget", person=one) for one in args.people]
     if args.json:
         show_json({"forgotten": found})
     else:
         for one in found:
             describe_forgotten(one)
-    return int(ExitCode.FAILED if any(one["busy"] for one in found) else ExitCode.OK)
+    return ExitCode.FAILED if any(one["busy"] for one in found) else ExitCode.OK
 
 
 def describe_forgotten(one: dict[str, Any]) -> None:

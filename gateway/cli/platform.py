@@ -4,7 +4,15 @@ import argparse
 from typing import Any
 
 from gateway.cli import CommandParser
-from gateway.cli.output import format_ago, join_choices, print_lines, show_answer, show_result, show_table
+from gateway.cli.output import (
+    add_json_option,
+    format_ago,
+    join_choices,
+    print_lines,
+    show_answer,
+    show_result,
+    show_table,
+)
 from gateway.cli.program import apply_program_name
 from gateway.config.home import Home
 from gateway.control.client import PATIENCE, call_gateway
@@ -23,11 +31,11 @@ def add_arguments(parser: CommandParser) -> None:
 
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="each with its last event, send and probe")
-    listed.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(listed)
     for verb, does in {**STEERING_VERBS, "probe": "ask it something now, and say whether it answers"}.items():
         one = verbs.add_parser(verb, help=does)
         one.add_argument("name", help=join_choices(list_places(parser.home)))
-        one.add_argument("--json", action="store_true", help="print one object")
+        add_json_option(one)
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

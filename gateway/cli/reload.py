@@ -2,13 +2,13 @@
 
 import argparse
 
-from gateway.cli.output import print_note, show_result
+from gateway.cli.output import add_json_option, print_note, show_result
 from gateway.config.home import Home
 from gateway.control.client import call_gateway
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(parser)
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

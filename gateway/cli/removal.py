@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     if not ask_person("Uninstall?", args.yes):
         return None
     if args.purge and not can_purge(home):
-        return int(ExitCode.FAILED)
+        return ExitCode.FAILED
     with show_progress("the gateway to end what it has begun"):
         done = remove_service(home, gateway, service, purge=args.purge)
     for line in [*done, describe_leftovers(home)]:

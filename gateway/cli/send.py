@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from gateway.cli.output import print_note, show_json
+from gateway.cli.output import add_json_option, print_note, show_json
 from gateway.config.home import Home
 from gateway.control.client import call_gateway
 from gateway.errors import ExitCode
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait", type=float, default=30.0, metavar="SECONDS", help="for its arrival (30); what is owed goes out anyhow"
     )
-    parser.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(parser)
     parser.add_argument("text", nargs="*", help="the text; without one, or for `-`, it is read from the standard input")
 
 
@@ -41,4 +41,4 @@ def run(args: argparse.Namespace, home: Home) -> int:
         show_json(sent)
     elif sent["state"] == "owed":
         print_note("not sent yet: it is kept, and goes out as soon as the network takes it")
-    return int(ExitCode.KEPT if sent["state"] == "owed" else ExitCode.OK)
+    return ExitCode.KEPT if sent["state"] == "owed" else ExitCode.OK

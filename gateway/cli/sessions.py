@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli.output import (
+    add_json_option,
     apply_style,
     escape_text,
     print_note,
@@ -48,8 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for one in (show, export, stop, delete):
         one.add_argument("session", help="its id, the beginning of its id, or a session key")
     rebuild = verbs.add_parser("rebuild", help="make the index for searching anew from the journal")
-    for one in (listed, show, search, stop, rebuild):
-        one.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(listed, show, search, stop, rebuild)
 
 
 def run(args: argparse.Namespace, home: Home) -> int | None:
@@ -147,13 +147,13 @@ def delete(args: argparse.Namespace, home: Home) -> int:
     if not args.yes:
         if not sys.stdin.isatty():
             print_note("nothing was deleted: say --yes, since there is nobody to ask")
-            return int(ExitCode.USAGE)
+            return ExitCode.USAGE
         if not wait_for_yes(f"Forget {args.session}, for good?"):
-            return int(ExitCode.FAILED)
+            return ExitCode.FAILED
     call_gateway(home.socket, "sessions.delete", session=args.session)
     print(to_one_line(f"{args.session} is forgotten"))
     print_note("what people had the agent remember stays: hermes-gateway people forget NETWORK:ID")
-    return int(ExitCode.OK)
+    return ExitCode.OK
 
 
 def rebuild(args: argparse.Namespace, home: Home) -> None:

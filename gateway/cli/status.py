@@ -9,7 +9,15 @@ from typing import Any
 
 from gateway import __version__
 from gateway.cli import platform
-from gateway.cli.output import format_ago, format_duration, print_lines, show_fields, show_json, show_table
+from gateway.cli.output import (
+    add_json_option,
+    format_ago,
+    format_duration,
+    print_lines,
+    show_fields,
+    show_json,
+    show_table,
+)
 from gateway.cli.program import apply_program_name
 from gateway.config.home import Home, get_process_environment
 from gateway.config.node_settings import NODE_ROLES
@@ -21,7 +29,7 @@ from gateway.yaml_source.units import format_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(parser)
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -33,7 +41,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         show_json({"running": True, **facts})
     else:
         show_status(facts)
-    return int(ExitCode.OK)
+    return ExitCode.OK
 
 
 def show_not_running(home: Home, *, as_json: bool) -> int:
@@ -57,7 +65,7 @@ def show_not_running(home: Home, *, as_json: bool) -> int:
         )
     for trouble in () if as_json else attention:
         print_remark("!", trouble)
-    return int(ExitCode.NOT_RUNNING)
+    return ExitCode.NOT_RUNNING
 
 
 def list_problems(home: Home) -> list[str]:

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gateway.cli.output import print_note, show_json, show_table
+from gateway.cli.output import add_json_option, print_note, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import call_gateway
 from gateway.yaml_source.units import format_count
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", choices=KEYS, default="person", help="what it is summed by (person)")
     parser.add_argument("--days", type=read_days, default=30, metavar="N", help="of the last N days, with today (30)")
     parser.add_argument("--person", default="", metavar="ID", help="of one person alone, by the id that the table has")
-    parser.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(parser)
 
 
 def read_days(written: str) -> int:

@@ -40,7 +40,7 @@ from gateway.logs.text import to_one_line
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.verb == "schema":
         print(json.dumps(build_manifest_schema(), indent=2, ensure_ascii=False))
-        return int(ExitCode.OK)
+        return ExitCode.OK
     return check_folders(args, home)
 
 
@@ -59,7 +59,7 @@ def check_folders(args: argparse.Namespace, home: Home) -> int:
             show_check(one, lacks)
         if not checked:
             print(f"there are no hooks in {home.hooks}, and no plugins in {home.plugins}")
-    return int(ExitCode.FAILED if is_wrong else ExitCode.OK)
+    return ExitCode.FAILED if is_wrong else ExitCode.OK
 
 
 def list_places(home: Home) -> tuple[Source, ...]:

@@ -41,11 +41,11 @@ ASKED_FILE = "requirements.txt"  # in the place: what was named by hand
 def run(args: argparse.Namespace, home: Home) -> int:
     if bool(args.name) == args.all:
         print_note("hermes-gateway hooks deps: name a hook, or add --all")
-        return int(ExitCode.USAGE)
+        return ExitCode.USAGE
     if args.all:
         return install_all(home, is_agreed=args.yes)
     install_for_one(args, home)
-    return int(ExitCode.OK)
+    return ExitCode.OK
 
 
 def install_all(home: Home, *, is_agreed: bool) -> int:
@@ -55,9 +55,9 @@ def install_all(home: Home, *, is_agreed: bool) -> int:
         print_text(f"{version.called}  {' '.join(packages)}")
     if not lacking:
         print_text("all hooks and plugins that are switched on have their packages")
-        return int(ExitCode.OK)
+        return ExitCode.OK
     if not ask_person("Install these packages?", is_agreed):
-        return int(ExitCode.FAILED)
+        return ExitCode.FAILED
     failed = []
     for version, packages in lacking:
         try:
@@ -67,7 +67,7 @@ def install_all(home: Home, *, is_agreed: bool) -> int:
             failed.append(version)
     with suppress(NotRunning):
         call_gateway(home.socket, "hooks.reload", name="")
-    return int(ExitCode.FAILED if failed else ExitCode.OK)
+    return ExitCode.FAILED if failed else ExitCode.OK
 
 
 def list_missing_by_folder(home: Home) -> Iterator[tuple[HookVersion, list[str]]]:

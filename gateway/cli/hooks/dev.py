@@ -27,7 +27,7 @@ from gateway.cli.output import apply_style, fold_for, print_note
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.control.client import ControlClient, call_gateway
-from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
+from gateway.errors import GatewayError, HookError, NotRunning
 from gateway.hooks.folders.hook_files import is_ignored_file
 from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest
 from gateway.hooks.patterns import EventSelector
@@ -45,7 +45,7 @@ WATCH_BEGIN = 200  # ms after which the watch stands
 END_TIMEOUT = 30.0  # seconds that the gateway has to end
 
 
-def run(args: argparse.Namespace, _home: Home) -> int:
+def run(args: argparse.Namespace, _home: Home) -> None:
     folder = Path(args.folder).resolve()
     if not (folder / MANIFEST_FILE).is_file():
         raise HookError(f"{folder} has no {MANIFEST_FILE}\nmake one: hermes-gateway hooks new {args.folder}")
@@ -61,7 +61,6 @@ def run(args: argparse.Namespace, _home: Home) -> int:
             gateway.start()
             with watch_hook(gateway, hook):
                 listen_to_person(gateway.home, hook)
-    return int(ExitCode.OK)
 
 
 def pick_environment(folder: Path) -> dict[str, str]:

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gateway.cli.output import add_json_option
+
 SOURCE_HELP = "a folder, an archive, git+https://HOST/REPOSITORY@REF#FOLDER, package:NAME, or a name of an index"
 FOLDER_HELP = "the name of its folder"
 
@@ -17,7 +19,7 @@ def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
     """Give the parser of this verb what the verb takes."""
     OPTIONS.get(verb, _add_name_option)(parser)
     if verb not in WITHOUT_OBJECT:
-        _add_json_option(parser)
+        add_json_option(parser)
 
 
 def _add_name_option(parser: argparse.ArgumentParser) -> None:
@@ -114,8 +116,7 @@ def _add_index_options(parser: argparse.ArgumentParser) -> None:
     listed = indexes.add_parser("list", help="those that are known")
     removed = indexes.add_parser("remove", help="look there no more")
     removed.add_argument("address", metavar="ADDRESS", help="as `list` shows it")
-    for verb in (added, listed, removed):
-        _add_json_option(verb)
+    add_json_option(added, listed, removed)
 
 
 def _add_nothing(_parser: argparse.ArgumentParser) -> None:
@@ -155,17 +156,12 @@ def _add_dead_letters_options(parser: argparse.ArgumentParser) -> None:
     for verb in (retry, prune):
         verb.add_argument("name", help=FOLDER_HELP)
         verb.add_argument("id", type=int, nargs="?", help="its number in the list")
-    for verb in (listed, show, retry, prune):
-        _add_json_option(verb)
+    add_json_option(listed, show, retry, prune)
 
 
 def _add_payload_option(parser: argparse.ArgumentParser) -> None:
     says = "fields of the event, over those of the sample: JSON, a file of it, or - for the standard input"
     parser.add_argument("--payload", metavar="JSON|FILE", help=says)
-
-
-def _add_json_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one object")
 
 
 WITHOUT_OBJECT = frozenset({"dead-letters", "dev", "index", "schema"})  # verbs below these have one; a schema is one

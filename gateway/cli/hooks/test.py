@@ -25,7 +25,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     else:
         for trial in trials:
             show_trial(trial)
-    return int(ExitCode.OK if all(trial["ok"] for trial in trials) else ExitCode.FAILED)
+    return ExitCode.OK if all(trial["ok"] for trial in trials) else ExitCode.FAILED
 
 
 def fire_event(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> dict[str, Any]:

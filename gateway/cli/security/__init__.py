@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from gateway.cli.output import apply_style, print_lines, show_json
+from gateway.cli.output import add_json_option, apply_style, print_lines, show_json
 from gateway.cli.security.adapters import ADAPTER_CHECKS
 from gateway.cli.security.files import FILE_CHECKS
 from gateway.cli.security.hooks import HOOK_CHECKS
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     audit = verbs.add_parser("audit", help="say who could do what they should not; exit 1 if anything was found")
     audit.add_argument("--fix", action="store_true", help="mend rights of files and folders, and nothing else")
-    audit.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(audit)
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     if accepted and not args.json:
         names = ", ".join(dict.fromkeys(check.id for check, _ in accepted))
         print_lines(f"accepted by security.accepted: {names}", "")
-    return int(ExitCode.FAILED if found else ExitCode.OK)
+    return ExitCode.FAILED if found else ExitCode.OK
 
 
 def find_faults(target: AuditTarget) -> Iterator[tuple[AuditCheck, AuditFault]]:

@@ -8,7 +8,7 @@ import argparse
 import subprocess
 import sys
 
-from gateway.cli.output import print_note, print_text, show_fields, show_json
+from gateway.cli.output import add_json_option, print_note, print_text, show_fields, show_json
 from gateway.cli.program import apply_program_name
 from gateway.cli.service.launchd import LaunchdService
 from gateway.cli.service.program import find_program
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--system", action="store_true", help="for the whole machine, as a user of its own; takes root"
         )
         if name == "status":
-            verb.add_argument("--json", action="store_true", help="print one object")
+            add_json_option(verb)
         if name == "logs":
             verb.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
             verb.add_argument(
@@ -87,4 +87,4 @@ def show_status(service: LaunchdService | SystemdService, *, as_json: bool) -> i
         show_json({"running": is_running, **facts})
     else:
         show_fields((name, apply_program_name(fact)) for name, fact in facts.items())
-    return int(ExitCode.OK if is_running else ExitCode.NOT_RUNNING)
+    return ExitCode.OK if is_running else ExitCode.NOT_RUNNING

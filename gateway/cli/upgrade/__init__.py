@@ -307,14 +307,14 @@ def try_program(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> int:
         return restore_program(gateway, plan, ["it was on the way back when that was cut off"])
     if not plan.was_running and not gateway.pid:
         print_text(f"{plan.after} is in place; no gateway ran, so it is tried when you start one: hermes-gateway run")
-        return int(ExitCode.OK)
+        return ExitCode.OK
     wrong = run_program(gateway, plan, plan.after)
     if not wrong:
         close_plan(home, plan)
         print_text(f"hermes-gateway {plan.before} -> {plan.after}: it runs, and what was up before is up")
         if shared := describe_other_gateways(home, Path(plan.prefix)):
             say(f"the program of before has gone, and still runs here: {shared}; copy that home, and start it anew")
-        return int(ExitCode.OK)
+        return ExitCode.OK
     try:
         deeds = undo_unused_upgrade(home, gateway, plan)
     except (UpgradeError, OSError) as error:
@@ -367,7 +367,7 @@ def keep_program(home: Home, gateway: RunningGateway, plan: UpgradePlan, wrong: 
     say(f"{plan.after} stays, though not all is well: {'; '.join(wrong)}")
     say(f"it has been at work already ({deeds}), and going back would lose that")
     say(f"the home as it was before: {plan.backup}")
-    return int(ExitCode.FAILED)
+    return ExitCode.FAILED
 
 
 def restore_program(gateway: RunningGateway, plan: UpgradePlan, wrong: Sequence[str]) -> int:
@@ -375,7 +375,7 @@ def restore_program(gateway: RunningGateway, plan: UpgradePlan, wrong: Sequence[
     failed = run_program(gateway, plan, plan.before) if plan.was_running else []
     state = f"and does not run as before: {'; '.join(failed)}" if failed else "and runs" if plan.was_running else ""
     say(f"{plan.before} is in place again, with the home as it was, {state}".rstrip(", "))
-    return int(ExitCode.FAILED)
+    return ExitCode.FAILED
 
 
 def resume_gateway(home: Home, gateway: RunningGateway, plan: UpgradePlan | None) -> None:
