@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_network
 
+from gateway.config.fields import WEB_NAME_PATTERN
 from gateway.config.node_paths import find_node
 from gateway.config.platform_settings import ACCOUNT_NAME, PlatformSpec, list_accounts
 from gateway.config.providers import DEMO, PROVIDERS
@@ -21,7 +22,6 @@ _ID_LISTS = ("owners", "admins", "users", "group_users", "chats")
 
 _PROGRAM_NAME = re.compile(r"[a-z][a-z0-9_.+-]{0,20}")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\]")
-_WEB_NAME = r"[!-+\--9;-~]{1,200}"  # as the proxy that is trusted calls people
 _TAKEN_HEADERS = frozenset(
     {"host", "cookie", "origin", "authorization", "x-token", "x-forwarded-for", "content-type", "content-length"}
 )
@@ -75,7 +75,7 @@ def find_open_networks(settings: Settings, place: SourceLocation) -> Iterator[Fi
 
 def _check_groups(access: AccessSettings, tree: YamlNode, platforms: Mapping[str, PlatformSpec]) -> Iterator[Finding]:
     """Check that groups name people by ids that never change, and that each person is in one group only."""
-    patterns = {name: spec.user_id for name, spec in platforms.items()} | {"web": _WEB_NAME}
+    patterns = {name: spec.user_id for name, spec in platforms.items()} | {"web": WEB_NAME_PATTERN}
     seen: dict[str, str] = {}
     for name, group in access.groups.items():
         path = ("access", "groups", name, "people")
@@ -210,7 +210,7 @@ def _find_identity_faults(web: WebSettings) -> Iterator[tuple[str, str, str]]:
     if web.people and not web.identity:
         yield "people", "names people, and nothing says who asks", "set `web.identity`, or remove it"
     for name in web.people:
-        if name == "owner" or not re.fullmatch(_WEB_NAME, name):
+        if name == "owner" or not re.fullmatch(WEB_NAME_PATTERN, name):
             shown = to_printable(name, 60)
             what = "is whoever opens the page by a link of the terminal" if name == "owner" else "is no name"
             yield f"people.{shown}", what, "write the name that the proxy gives, without a space, a comma and a colon"

@@ -9,6 +9,7 @@ from gateway.yaml_source.tree import YamlScalar
 HTTP_PATTERN = r"^(https?://\S+)?$"
 NATS_PATTERN = r"^((nats|tls)://[^\s@]+)?$"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,199}$"
+WEB_NAME_PATTERN = r"[!-+\--9;-~]{1,200}"  # of a person, from a proxy: printable, without a space, a comma and a colon
 WEBSOCKET_PATTERN = r"^(wss?://\S+)?$"
 
 

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, TypeVar
-from urllib.parse import parse_qs, quote
+from urllib.parse import quote
 
 import msgspec
 
@@ -32,7 +32,7 @@ from gateway.dispatcher.commands import Command
 from gateway.errors import AdapterError, EngineError, GatewayError
 from gateway.messages.message import Receipt
 from gateway.records.records import NEWEST, Login
-from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, SendPiece, answer_json
+from gateway.web.http_request import JSON, HttpRequest, HttpResponse, HttpStream, SendPiece, answer_json
 from gateway.web.live_stream import LiveStreams, encode_event
 from gateway.web.request_body import WebRefusal
 
@@ -195,18 +195,17 @@ async def read_json(request: HttpRequest, kind: type[QueryT], limit: int = LARGE
     Raises:
         WebRefusal: it is none of that shape.
     """
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise WebRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "this takes application/json")
+    if request.content_type != JSON:
+        raise WebRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"this takes {JSON}")
     try:
         return msgspec.json.decode(await request.body.read(limit), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WebRefusal(HTTPStatus.BAD_REQUEST, f"this: {error}") from None
 
 
-def read_query(request: HttpRequest, kind: type[QueryT], name: str = "this") -> QueryT:
+def read_query(request: HttpRequest, kind: type[QueryT]) -> QueryT:
     """What stands behind the path. Raises WebRefusal: it is none of that shape."""
     try:
-        given = {key: values[-1] for key, values in parse_qs(request.query, max_num_fields=20).items()}
-        return msgspec.convert(given, kind, strict=False)
+        return msgspec.convert(request.fields, kind, strict=False)
     except (msgspec.ValidationError, OverflowError, ValueError) as error:
-        raise WebRefusal(HTTPStatus.BAD_REQUEST, f"{name}: {error}") from None
+        raise WebRefusal(HTTPStatus.BAD_REQUEST, f"this: {error}") from None

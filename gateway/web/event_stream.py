@@ -15,7 +15,6 @@ from functools import partial
 from http import HTTPStatus
 from itertools import takewhile
 from typing import Any, NamedTuple, NoReturn, TypeAlias
-from urllib.parse import parse_qs
 
 import anyio
 import msgspec
@@ -182,7 +181,7 @@ class EventRoom(msgspec.Struct, eq=False):
         """Raises WebRefusal."""
         if rank_of(login.role) < rank_of(self.lowest):
             raise WebRefusal(HTTPStatus.FORBIDDEN, f"events are not for the role {login.role}")
-        seen = request.headers.get("last-event-id") or parse_qs(request.query).get("seen", [""])[0]
+        seen = request.headers.get("last-event-id") or request.fields.get("seen", "")
         await self.activity.write(ActivityRecord(what="events.tail"), is_look=True)
         tell = partial(self._tell, seen, is_admin(login.role))
         return self.streams.open(login, tell, partial(self._is_still, login), self.headers)

@@ -6,16 +6,15 @@ is and not by how it begins: an address of this machine itself as a number, `loc
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from http import HTTPStatus
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from gateway.config.settings import WebSettings
 from gateway.web.request_body import WebRefusal
-from gateway.yaml_source.addresses import plain_address_of, split_address
+from gateway.yaml_source.addresses import parse_address, plain_address_of, split_address
 
 OWN_SITES = ("same-origin", "none")
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - it is what such a host is called, nothing is bound to it
@@ -63,11 +62,8 @@ class HostRules(msgspec.Struct, frozen=True):
 
     def is_proxy(self, peer: str) -> bool:
         """Is this the address of a proxy that is listed? Loopback is none unless it is in the list."""
-        try:
-            address = ip_address(plain_address_of(peer))
-        except ValueError:
-            return False
-        return any(address in network for network in self.proxies)
+        address = parse_address(peer)
+        return address is not None and any(address in network for network in self.proxies)
 
     def _is_ours(self, host: str) -> bool:
         name = cut_port(host).lower()
@@ -101,19 +97,14 @@ def find_origin(url: SplitResult) -> str:
 
 def find_address(written: str) -> str:
     """The address in `1.2.3.4`, `1.2.3.4:5678`, `::1` or `[::1]:5678`; "" where there is none."""
-    for host in (written, cut_port(written).strip("[]")):
-        with suppress(ValueError):
-            ip_address(plain_address_of(host))
-            return host
-    return ""
+    hosts = (written, cut_port(written).strip("[]"))
+    return next((host for host in hosts if parse_address(host)), "")
 
 
 def is_own_address(host: str) -> bool:
     """This machine itself, written as a number."""
-    try:
-        return ip_address(plain_address_of(host)).is_loopback
-    except ValueError:
-        return False
+    address = parse_address(host)
+    return address is not None and address.is_loopback
 
 
 def cut_port(host: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, TypeAlias
+from urllib.parse import parse_qsl
 
 import anyio
 import msgspec
@@ -17,7 +18,9 @@ from gateway.web.request_body import RequestBody, WebRefusal, find_body
 
 MAX_HEAD_BYTES = 16 << 10
 MAX_HEADERS = 100
+MAX_FIELDS = 20
 BEAT_SECONDS = 15.0
+JSON = "application/json"
 END_OF_HEAD = b"\r\n\r\n"
 _FIRST_LINE = re.compile(r"([A-Z]{1,20}) (/[!-~]*) HTTP/1\.[01]")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t -~\x80-\xff]*)")
@@ -34,6 +37,19 @@ class HttpRequest(msgspec.Struct, frozen=True):
     query: str
     headers: Mapping[str, str]
     body: RequestBody
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the body, in small letters and without its parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of the query; of several with one name the last. Raises WebRefusal: there are too many."""
+        try:
+            return dict(parse_qsl(self.query, keep_blank_values=True, max_num_fields=MAX_FIELDS))
+        except ValueError as error:
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, f"the query: {error}") from None
 
 
 class HttpResponse(msgspec.Struct, frozen=True):
@@ -114,4 +130,4 @@ def answer_refusal(refusal: WebRefusal) -> HttpResponse:
 
 
 def answer_json(found: Any, status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:
-    return HttpResponse(status, msgspec.json.encode(found) + b"\n", "application/json")
+    return HttpResponse(status, msgspec.json.encode(found) + b"\n", JSON)

@@ -43,8 +43,8 @@ class NetworkReceiver:
         body = await self._read(request, peer, route.largest)
         if why_not := route.why_not_believed(request.headers, body):
             raise self._refuse(network, why_not, request, peer)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind not in route.content_types or request.headers.get("content-encoding", "identity") != "identity":
+        is_plain = request.headers.get("content-encoding", "identity") == "identity"
+        if request.content_type not in route.content_types or not is_plain:
             raise WebRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"this takes {' or '.join(route.content_types)}")
         try:
             answer = await route.take(request.headers, body)

@@ -23,10 +23,10 @@ from gateway.records.activity import CALLER, Activity, Caller
 from gateway.records.records import ActivityRecord, Login
 from gateway.web.chat import read_json
 from gateway.web.host_rules import ENTRANCE, HostRules
-from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, answer_json
+from gateway.web.http_request import JSON, HttpRequest, HttpResponse, HttpStream, answer_json
 from gateway.web.key_check import KeyLimiter
 from gateway.web.logins import Logins
-from gateway.web.page_verbs import JSON, PageVerbs
+from gateway.web.page_verbs import PageVerbs
 from gateway.web.request_body import WebRefusal
 from gateway.web.visitors import Visitors
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qs
 
 import msgspec
 
@@ -18,12 +17,11 @@ from gateway.errors import GatewayError, RoleRefused
 from gateway.records.activity import CALLER
 from gateway.roles import Role, rank_of
 from gateway.verbs import Page
-from gateway.web.http_request import HttpRequest
+from gateway.web.http_request import JSON, HttpRequest
 from gateway.web.request_body import WebRefusal
 from gateway.web.shared_answers import SharedAnswers
 from gateway.worker.json_decoder import JsonDecoder
 
-JSON = "application/json"
 MAX_BODY = 256 << 10
 
 _decode_body = JsonDecoder[dict[str, Any]](dict[str, Any]).decode
@@ -47,11 +45,7 @@ class PageVerbs:
         page = self._find_page(name)
         if not isinstance(page, str) or not page:
             raise WebRefusal(HTTPStatus.NOT_FOUND, "the page asks for nothing of that name")
-        try:
-            fields = parse_qs(request.query, keep_blank_values=True, max_num_fields=20)
-        except ValueError as error:
-            raise WebRefusal(HTTPStatus.BAD_REQUEST, f"{name}: {error}") from None
-        find = partial(self._ask, name, {key: values[-1] for key, values in fields.items()}, is_text=True)
+        find = partial(self._ask, name, request.fields, is_text=True)
         if page == "look":
             return await find()
         caller = CALLER.get()
@@ -69,8 +63,7 @@ class PageVerbs:
             raise WebRefusal(HTTPStatus.NOT_FOUND, "the page does nothing of that name")
         if request.query:
             raise WebRefusal(HTTPStatus.BAD_REQUEST, f"{name}: what is wanted stands in the body, not in the address")
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != JSON:
+        if request.content_type != JSON:
             raise WebRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{name}: this takes {JSON}")
         try:
             given = _decode_body(await request.body.read(MAX_BODY))

@@ -8,7 +8,6 @@ import hashlib
 import re
 import secrets
 import time
-from typing import Literal, TypeAlias
 
 import anyio
 
@@ -18,8 +17,8 @@ from gateway.messages.authors import HOOK
 from gateway.records import records, subjects
 from gateway.records.follower import LastRecord
 from gateway.records.records import ProgramKey
+from gateway.web.verbs import KeyRole
 
-KeyRole: TypeAlias = Literal["user", "operator"]
 PREFIX = "hgw_"
 KEY_BYTES = 32
 MOST_KEYS = 1000

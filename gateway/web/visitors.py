@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from gateway.adapters.page.places import OWNER
+from gateway.config.fields import WEB_NAME_PATTERN
 from gateway.records.records import Login
 from gateway.roles import Role, pick_low_role
 from gateway.web.host_rules import HostRules
@@ -28,7 +29,7 @@ HEADER = "x-token"  # of the page: the secret of its login, or the name that a p
 NOT_A_NAME = "the proxy does not say who you are, or not in a way that has one meaning"
 NOBODY = "nobody of your name is let in here: `web.people` in the configuration says who is"
 NOT_BY_PAGE = f"the page alone changes something: it says your name in `{HEADER}`"
-NAME = re.compile(r"[!-+\--9;-~]{1,200}")  # printable, without a space, a comma and a colon
+NAME = re.compile(WEB_NAME_PATTERN)
 
 FindRole: TypeAlias = Callable[[str], Role | None]
 """What somebody of this name on the platform `web` may do; None: nothing."""

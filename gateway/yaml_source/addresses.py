@@ -25,9 +25,7 @@ _CLOSED_NETWORKS = tuple(
 
 def is_public(address: str) -> bool:
     """Return True for an address of the open internet; any other text gives False."""
-    try:
-        outer = ip_address(address.partition("%")[0])
-    except ValueError:
+    if (outer := _parse(address)) is None:
         return False
     inner = _find_embedded(outer) if isinstance(outer, IPv6Address) else []
     # These two forms are nothing but spellings of the address inside; Python takes them for reserved.
@@ -69,12 +67,20 @@ def plain_address_of(peer: str) -> str:
 
     Other texts stay as they are.
     """
+    return str(parse_address(peer) or peer)
+
+
+def parse_address(written: str) -> IPv4Address | IPv6Address | None:
+    """Return the address, or the IPv4 address within it; None for any other text."""
+    address = _parse(written)
+    return (address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address
+
+
+def _parse(written: str) -> IPv4Address | IPv6Address | None:
     try:
-        address = ip_address(peer.partition("%")[0])
+        return ip_address(written.partition("%")[0])
     except ValueError:
-        return peer
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return str(mapped or address)
+        return None
 
 
 def _find_embedded(address: IPv6Address) -> list[IPv4Address]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.web.http_request import HttpResponse
+from gateway.web.http_request import JSON, HttpResponse
 from gateway.web.request_body import WebRefusal
 
 QUOTA = "insufficient_quota"
@@ -45,4 +45,4 @@ def describe_refusal(refusal: WebRefusal) -> dict[str, Any]:
 
 def answer_error(refusal: WebRefusal) -> HttpResponse:
     body = msgspec.json.encode({"error": describe_refusal(refusal)})
-    return HttpResponse(refusal.status, body + b"\n", "application/json", refusal.headers)
+    return HttpResponse(refusal.status, body + b"\n", JSON, refusal.headers)

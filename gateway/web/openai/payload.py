@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from gateway.messages.transcript import Entry
-from gateway.web.http_request import HttpRequest
+from gateway.web.http_request import JSON, HttpRequest
 from gateway.web.openai.error import CallRefusal, refuse_field
 from gateway.worker.json_decoder import JsonDecoder
 
@@ -77,9 +77,8 @@ async def read_payload(request: HttpRequest) -> dict[str, Any]:
     Raises:
         WebRefusal: it is no JSON object, or too long.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise CallRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body is to be application/json")
+    if request.content_type != JSON:
+        raise CallRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the body is to be {JSON}")
     body = await request.body.read(MOST_BYTES)
     try:
         given = JsonDecoder[Any]().decode(body)
