@@ -33,7 +33,7 @@ def pick_low_role(*roles: Role) -> Role:
     return min(roles, key=rank_of)
 
 
-def is_admin(role: Role) -> bool:
+def is_admin(role: object) -> bool:
     """Return True for a role that may use every command."""
     return role in ("owner", "admin")
 

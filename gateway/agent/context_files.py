@@ -214,15 +214,9 @@ class ContextFiles:
             (self._folder / RUNNING).unlink()
 
 
-async def load_context(paths: tuple[Path, ...], files: ContextFiles | None) -> str:
-    """Return the text of the files that exist; `files` reads them only if they may have changed."""
-    return await (files.join(paths) if files else run_in_thread(join_context_files, paths, None))
-
-
-def join_context_files(paths: Iterable[Path], files: ContextFiles | None) -> str:
+def join_context_files(paths: Iterable[Path], files: ContextFiles) -> str:
     """Join the texts of the files that exist, each under its name."""
-    texts = ((path, files.read(path) if files else read_context_file(path)) for path in paths)
-    return "\n\n".join(text for path, data in texts if (text := _show_file(path, data)))
+    return "\n\n".join(text for path in paths if (text := _show_file(path, files.read(path))))
 
 
 def read_context_file(path: Path) -> bytes:
@@ -238,14 +232,11 @@ def _show_file(path: Path, data: bytes) -> str:
     return f"# {path.name}\n\n{text}{cut}" if text else ""
 
 
-def _find_link(path: Path) -> Path | None:
-    """Return the link nearest to the file: itself, or a folder in front of it."""
-    return next((one for one in (path, *path.parents) if one.is_symlink()), None)
-
-
 def _find_new_link(path: Path, place: str) -> Path | None:
-    """Return the link that leads elsewhere than to this place."""
-    return _find_link(path) if place and os.path.realpath(path) != place else None
+    """Return the link nearest to the file, itself or a folder before it, if it leads elsewhere than to this place."""
+    if not place or os.path.realpath(path) == place:
+        return None
+    return next((one for one in (path, *path.parents) if one.is_symlink()), None)
 
 
 def _find_state(path: Path, place: str) -> FileState:

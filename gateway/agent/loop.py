@@ -10,7 +10,6 @@ from dataclasses import replace
 import msgspec
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from gateway.agent.context_files import load_context
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.agent.model_call import ModelCall
 from gateway.agent.operation import run_operation
@@ -36,8 +35,8 @@ TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it ma
 
 async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
     """Ask the model, run its tools, ask again, until `state.ending.finish` says how the turn ends."""
-    if paths := state.agent.context_files:
-        state.told.context_text = await load_context(paths, state.agent.kept_files)
+    if (paths := state.agent.context_files) and (files := state.agent.kept_files):
+        state.told.context_text = await files.join(paths)
     tools = await collect_tools(state, turn_tools)
     first = state.hop
     while state.ending.finish is None:

@@ -1,5 +1,6 @@
 """A language model, as the turn sees it: something that streams an answer to a request."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from itertools import chain
 from operator import attrgetter
@@ -55,6 +56,7 @@ class Model(Protocol):
 
 CONTENT, PARTS, TOOL_CALLS, DESCRIPTION = map(attrgetter, ("content", "parts", "tool_calls", "description"))
 CHARACTERS = 4  # a token
+WORDS = re.compile(r"\S+\s*|\s+")  # the pieces in which the built-in models answer
 CALL, SPEC = 40, 200  # characters of a tool call and of a tool's schema, roughly
 PICTURE = 1500 * CHARACTERS  # what a large one costs with most models
 

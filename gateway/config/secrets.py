@@ -19,7 +19,7 @@ from gateway.config.providers import PROVIDERS
 from gateway.config.schema import KeyPath, SettingsSchema, unwrap_type
 from gateway.config.settings import Settings
 from gateway.logs.redaction import REPLACEMENT, SECRET_NAME
-from gateway.yaml_source.binder import inspect_type
+from gateway.yaml_source.binder import inspect_struct
 
 MIN_LENGTH = 8  # for values that are not declared as secret
 _NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")
@@ -42,7 +42,7 @@ def list_secrets(settings: Settings, outside: Environment, schema: SettingsSchem
 
 def list_public_variables(schema: SettingsSchema, settings: Settings) -> frozenset[str]:
     """List the variables whose settings are public: names of models, ids of people, addresses."""
-    secret = _secret_paths(schema)
+    secret = {*_walk_secrets(inspect_struct(schema.settings), ())}
     public = {one.variable for one in (*schema.own_variables, *schema.hermes_variables) if one.path not in secret}
     for one in list_accounts(settings.platforms):
         if one.account:
@@ -117,12 +117,6 @@ def _list_settings(value: Any, name: str = "") -> Iterator[str]:
         case dict():
             for key, below in value.items():
                 yield from _list_settings(below, str(key))
-
-
-def _secret_paths(schema: SettingsSchema) -> frozenset[KeyPath]:
-    root = inspect_type(schema.settings)
-    assert isinstance(root, inspect.StructType)
-    return frozenset(_walk_secrets(root, ()))
 
 
 def _walk_secrets(struct: inspect.StructType, path: KeyPath) -> Iterator[KeyPath]:

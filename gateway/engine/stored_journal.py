@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
+from gateway.engine.interface import Record
 from gateway.errors import EngineError
 
 SHARD_SIZE = 1 << 40  # 0.1.0 started the sequences of each further shard behind a multiple of it
@@ -23,13 +24,9 @@ SAYS = {
 }
 
 
-class StoredRecord(msgspec.Struct, frozen=True, gc=False):
+class StoredRecord(Record, frozen=True, gc=False):
     """A record with all that is known of it. It expires at `until`, by the wall clock; None: never."""
 
-    seq: int
-    subject: str
-    data: bytes
-    ts: float
     msg_id: str | None = None
     until: float | None = None
 

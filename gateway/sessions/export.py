@@ -39,7 +39,7 @@ def as_fields(session: Session) -> dict[str, Any]:
 
 def as_markdown(session: Session) -> str:
     """Return the session as Markdown: a heading for each speaker, tools in code blocks that no content can end."""
-    head = [f"# {session.title or session.session_id}", ""]
+    lines = [f"# {session.title or session.session_id}", ""]
     facts = {
         "session": session.session_id,
         "key": session.key,
@@ -47,13 +47,10 @@ def as_markdown(session: Session) -> str:
         "last active": _format_time(session.last_active),
         "model": session.model,
     }
-    head += [f"- {name}: {value}" for name, value in facts.items() if value]
-    said = (line for at in range(len(session.entries)) for line in _render_entry(session, at))
-    return "\n".join([*head, *said, *_render_decisions(session, len(session.entries))]) + "\n"
-
-
-def _render_entry(session: Session, at: int) -> list[str]:
-    return [*_render_decisions(session, at), *_render_words(session.entries[at])]
+    lines += [f"- {name}: {value}" for name, value in facts.items() if value]
+    for at, entry in enumerate(session.entries):
+        lines += (*_render_decisions(session, at), *_render_words(entry))
+    return "\n".join([*lines, *_render_decisions(session, len(session.entries))]) + "\n"
 
 
 def _render_decisions(session: Session, at: int) -> list[str]:

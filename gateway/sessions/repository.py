@@ -17,7 +17,7 @@ from gateway.engine.interface import Engine, NewRecord, SettledRecords
 from gateway.errors import EngineError, EngineTooNew
 from gateway.messages.pieces import MessageName
 from gateway.records import records, subjects
-from gateway.sessions.session import STATE_VERSION, Session, apply_record, delete_words, fold_record
+from gateway.sessions.session import STATE_VERSION, Session, apply_record, delete_words
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class SessionRepository:
         while True:
             page = await self._engine.read(subject, session.seq, PAGE, fresh=fresh)
             for record in page:
-                session = fold_record(session, record)
+                session = apply_record(session, records.decode(record.data), record.seq, record.ts)
                 yield session
             if len(page) < PAGE:
                 return

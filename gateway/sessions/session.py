@@ -1,6 +1,6 @@
 """A session: the fold of its chain of records.
 
-The chain is the truth and the state its fold. `fold_record` is a pure function of a state and one record: folding the
+The chain is the truth and the state its fold. `apply_record` is a pure function of a state and one record: folding the
 same records gives the same session. A record claims a turn; while a node's claim is the last one, the turn is that
 node's. The start of another session, or the turn's end, ends the claim.
 """
@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict, replace
 
-from gateway.engine.interface import Record
 from gateway.events import AskedCall
 from gateway.messages.message import Address
 from gateway.messages.pieces import MessageName, MessagePiece, delete_pieces
@@ -134,15 +133,6 @@ class Session(msgspec.Struct, frozen=True):
     @property
     def is_waiting(self) -> bool:
         return self.turn is not None and self.turn.is_waiting
-
-
-def fold_record(state: Session, record: Record) -> Session:
-    """Return the state after one more record of the chain.
-
-    Raises:
-        EngineTooNew: a later version of the gateway wrote it.
-    """
-    return apply_record(state, records.decode(record.data), record.seq, record.ts)
 
 
 def apply_record(state: Session, kept: records.JournalRecord, seq: int, ts: float = 0.0) -> Session:

@@ -21,8 +21,8 @@ from gateway.sessions.keys import make_session_id
 from gateway.sessions.session import Session
 
 TITLE_LENGTH = 120
-QUOTES = "quotes"  # the setting that shows a person the transcription of their voice messages
-SPOKEN = "spoken"  # the setting that also reads answers aloud
+QUOTES: Literal["quotes"] = "quotes"  # the setting that shows a person the transcription of their voice messages
+SPOKEN: Literal["spoken"] = "spoken"  # the setting that also reads answers aloud
 
 
 def begin_session(
@@ -104,14 +104,9 @@ def change_model(name: str) -> records.SettingChanged:
     return records.SettingChanged(name="model", value=name if name not in ("", "default") else None)
 
 
-def change_spoken(*, is_on: bool) -> records.SettingChanged:
-    """Switch reading answers aloud."""
-    return records.SettingChanged(name=SPOKEN, value=is_on or None)
-
-
-def change_quotes(*, is_on: bool) -> records.SettingChanged:
-    """Switch showing a person the transcription of their voice messages."""
-    return records.SettingChanged(name=QUOTES, value=is_on or None)
+def switch_setting(name: Literal["quotes", "spoken"], *, is_on: bool) -> records.SettingChanged:
+    """Switch one of the settings that are on or off."""
+    return records.SettingChanged(name=name, value=is_on or None)
 
 
 def open_from(session: Session, source: Session, session_id: str, reason: str) -> records.SessionOpened:

@@ -6,7 +6,7 @@ person are looked up in memory, and so is the usage.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gateway.config.settings import BudgetLimit, BudgetSettings, UsageLimit
 
@@ -15,6 +15,9 @@ KEY_USERS = "keys {}"  # the name for all people for whom a program calls with t
 NO_LIMIT = UsageLimit()
 NO_BUDGET = BudgetLimit()
 WARNED_AT = 0.8  # of a limit
+
+BudgetUnit: TypeAlias = Literal["tokens", "money"]
+UNITS: tuple[BudgetUnit, ...] = ("tokens", "money")
 
 
 class UsageTotal(NamedTuple):
@@ -25,14 +28,6 @@ class UsageTotal(NamedTuple):
 
     def add(self, tokens: float, money: float) -> "UsageTotal":
         return UsageTotal(self.tokens + tokens, self.money + money)
-
-
-class UsageReader(Protocol):
-    """A source of the sums of usage."""
-
-    def windows(self) -> tuple[str, str]: ...
-    def get(self, window: str, people: frozenset[str]) -> UsageTotal: ...
-    def get_held(self, people: frozenset[str]) -> UsageTotal: ...
 
 
 class Budget(NamedTuple):
@@ -49,7 +44,7 @@ class BudgetState(NamedTuple):
     budget: str
     window: str
     period: str  # day or month
-    unit: Literal["tokens", "money"]
+    unit: BudgetUnit
     used: float
     limit: float
     held: float = 0
@@ -116,20 +111,6 @@ class Budgets:
         yield from map(self._make_key_budget, self._settings.keys)
         yield from map(self._find_own, dict.fromkeys((*self._settings.people, *people)))
 
-    @staticmethod
-    def list_states(budgets: Iterable[Budget], sums: UsageReader, *, held: bool = False) -> list[BudgetState]:
-        """List every limit of these budgets, and its used part; with `held`, also the future usage of running calls."""
-        day, month = sums.windows()
-        found: list[BudgetState] = []
-        for name, people, limit in budgets:
-            for period, window, most in (("day", day, limit.day), ("month", month, limit.month)):
-                if most == NO_LIMIT:
-                    continue
-                running = sums.get_held(people) if held else UsageTotal()
-                limits = _list_limits(most, sums.get(window, people), running)
-                found += [BudgetState(name, window, period, *one) for one in limits]
-        return found
-
     @property
     def _all(self) -> Budget:
         return Budget("all", frozenset((EVERYBODY,)), self._settings.all)
@@ -159,13 +140,3 @@ def list_total_names(person: str) -> tuple[str, ...]:
     """Return the names under which this person's usage is summed."""
     key = key_of(person)
     return (EVERYBODY, person, *([KEY_USERS.format(key)] if key else ()))
-
-
-def _list_limits(
-    most: UsageLimit, used: UsageTotal, held: UsageTotal
-) -> Iterator[tuple[Literal["tokens", "money"], float, float, float]]:
-    """Yield each limit's unit, the used amount, the limit, and the held amount."""
-    if most.tokens is not None:
-        yield "tokens", used.tokens, most.tokens, held.tokens
-    if most.money is not None:
-        yield "money", used.money, most.money, held.money

@@ -6,7 +6,7 @@ loaded from there, and calls since are added.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date, datetime, timedelta, tzinfo
 from functools import cache, partial
 from heapq import nlargest
@@ -19,7 +19,7 @@ from gateway.agent.models.prices import TokenPrice, find_price_by_name
 from gateway.config.settings import Settings
 from gateway.messages.transcript import Usage
 from gateway.records.records import DayUsage, RecordedCall, UsageRow
-from gateway.usage.budgets import EVERYBODY, Budgets, BudgetState, UsageTotal, list_total_names
+from gateway.usage.budgets import EVERYBODY, NO_LIMIT, UNITS, Budget, Budgets, BudgetState, UsageTotal, list_total_names
 from gateway.usage.turn_usage import TurnUsage
 
 MONTH = len("2026-01")
@@ -155,7 +155,7 @@ class RunningTotals:
         if not self.budgets.has_limits:
             return []
         found = self.budgets.find(person) if person else self.budgets.list_all(self.list_people(most))
-        return self.budgets.list_states(found, self, held=held)
+        return [state for budget in found for state in list_states(budget, self, held=held)]
 
     def take_warnings(self, person: str) -> list[BudgetState]:
         """Return the limits that have just become nearly used up: each comes once in its day or month."""
@@ -164,6 +164,19 @@ class RunningTotals:
             windows = self.windows()
             self.warned = {mark for mark in self.warned if mark.startswith(windows)} | {one.mark for one in near}
         return near
+
+
+def list_states(budget: Budget, totals: RunningTotals, *, held: bool) -> Iterator[BudgetState]:
+    """Every limit of a budget, and what is used of it; with what calls that run now will use."""
+    day, month = totals.windows()
+    for period, window, most in (("day", day, budget.limit.day), ("month", month, budget.limit.month)):
+        if most == NO_LIMIT:
+            continue
+        used = totals.get(window, budget.people)
+        running = totals.get_held(budget.people) if held else UsageTotal()
+        for unit in UNITS:
+            if (limit := getattr(most, unit)) is not None:
+                yield BudgetState(budget.name, window, period, unit, getattr(used, unit), limit, getattr(running, unit))
 
 
 def describe_end(window: str, day: date) -> str:

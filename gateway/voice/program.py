@@ -140,6 +140,11 @@ class VoicePrograms(msgspec.Struct):
         return path
 
 
+def fill_in(command: tuple[str, ...], file: str, language: str) -> tuple[str, ...]:
+    """Put the file and the language into the program's words."""
+    return tuple(word.replace("{language}", language).replace("{file}", file) for word in command)
+
+
 class VoiceModel:
     """A model or a program, as the settings name it. `folder` is for programs."""
 

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import msgspec
-
 from gateway.agent.libraries import load_library
+from gateway.agent.models.refusal import find_words
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import ModelSettings
 from gateway.errors import VoiceError
@@ -37,15 +36,8 @@ async def call_remote(model: ModelSettings, path: str, largest: int, **what: Any
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise VoiceError(f"the endpoint could not be reached: {error or type(error).__name__}") from None
     if response.status != 200:
-        raise VoiceError(_describe_refusal(response.status, bytes(body)), is_final=400 <= response.status < 429)
+        # The endpoint's own words may repeat a key: the caller that shows them removes it, then cuts.
+        words = find_words(body.decode("utf-8", "replace"))
+        said = f"the endpoint answered {response.status}: {words}"
+        raise VoiceError(said, is_final=400 <= response.status < 429)
     return bytes(body)
-
-
-def _describe_refusal(status: int, body: bytes) -> str:
-    """Return the endpoint's own words if it has any. They may repeat a key: the caller removes it, then cuts."""
-    try:
-        found: Any = msgspec.json.decode(body)["error"]
-        words = found["message"] if isinstance(found, dict) else str(found)
-    except (ValueError, KeyError, TypeError):
-        words = body.decode("utf-8", "replace")
-    return f"the endpoint answered {status}: {words}"

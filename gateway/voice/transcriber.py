@@ -18,7 +18,7 @@ from gateway.files.folders import open_received_file, read_whole
 from gateway.messages.message import Attachment
 from gateway.messages.transcript import Usage
 from gateway.threads import run_in_thread
-from gateway.voice.program import VoiceModel
+from gateway.voice.program import VoiceModel, fill_in
 from gateway.voice.remote import call_remote
 
 LARGEST = 25_000_000  # bytes that an endpoint is sent
@@ -68,14 +68,9 @@ class Transcriber(VoiceModel):
         if not how.command:
             raise VoiceError("nobody listens any more", is_final=True)
         (await run_in_thread(_open_audio, file.path)).close()
-        printed = await self._programs.run(_fill_in(how.command, file.path, language), self._folder, reach=how)
+        command = how.command if any("{file}" in word for word in how.command) else (*how.command, "{file}")
+        printed = await self._programs.run(fill_in(command, file.path, language), self._folder, reach=how)
         return AudioText(printed.decode("utf-8", "replace").strip()[:LONGEST_TEXT])
-
-
-def _fill_in(command: tuple[str, ...], path: str, language: str) -> tuple[str, ...]:
-    """Fill in the program's arguments; without a place for the file, it becomes the last one."""
-    words = [word.replace("{language}", language).replace("{file}", path) for word in command]
-    return (*words, *(() if any("{file}" in word for word in command) else (path,)))
 
 
 async def _ask_endpoint(model: ModelSettings, file: Attachment, language: str) -> AudioText:

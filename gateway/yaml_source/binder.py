@@ -76,6 +76,13 @@ def _find_close(key: str, fields: Mapping[str, inspect.Field]) -> str:
 inspect_type = cache(inspect.type_info)  # slow for all settings, and needed several times
 
 
+def inspect_struct(struct: type[Struct]) -> inspect.StructType:
+    """Describe a struct by its fields."""
+    found = inspect_type(struct)
+    assert isinstance(found, inspect.StructType)
+    return found
+
+
 class _Binder:
     """One walk over a tree and a type side by side; findings are added to the list."""
 

@@ -13,7 +13,7 @@ import anyio
 import anyio.abc
 
 from gateway.agent.mcp.client import CONNECT_TIMEOUT, McpConnection, McpSpec, connect
-from gateway.agent.mcp.trust import MemorySnapshots, SnapshotStore
+from gateway.agent.mcp.trust import SnapshotStore
 from gateway.agent.tools import Tool
 from gateway.backoff import Attempts, Backoff
 from gateway.errors import AgentError, describe_error, unwrap_error
@@ -29,13 +29,12 @@ STABLE_AFTER = 60.0  # a server that was up for so long begins with the small pa
 class McpServer:
     """One server of tools. `state` and `reason` are for display."""
 
-    def __init__(self, spec: McpSpec, patience: float = START_WAIT, snapshots: SnapshotStore | None = None) -> None:
+    def __init__(self, spec: McpSpec, snapshots: SnapshotStore) -> None:
         self.spec = spec
-        self._snapshots = snapshots or MemorySnapshots()
+        self._snapshots = snapshots
         self.state: Literal["idle", "starting", "up", "down"] = "idle"
         self.reason = ""
         self.scope = anyio.CancelScope()
-        self._patience = patience
         self._connection: McpConnection | None = None
         self._wanted = anyio.Event()
         self._tried = anyio.Event()
@@ -53,14 +52,14 @@ class McpServer:
     async def tools(self) -> Sequence[Tool]:
         """Return the server's tools; the first call starts it. Raises AgentError if they cannot be had now."""
         self._wanted.set()
-        with anyio.move_on_after(self._patience):
+        with anyio.move_on_after(START_WAIT):
             await self._tried.wait()
         connection = self._connection
         if connection is None or connection.ended.is_set():
             why = self.reason or "it is still being started"
             raise AgentError(f"The tools of {self.spec.name} cannot be used now: {why}.")
         try:
-            with anyio.fail_after(self._patience):
+            with anyio.fail_after(START_WAIT):
                 return await connection.tools()
         except Exception as error:
             connection.ended.set()
@@ -115,9 +114,9 @@ class McpServer:
 class McpServers:
     """All servers of tools. `run` keeps them; `update` says which there are from now on."""
 
-    def __init__(self, specs: Iterable[McpSpec] = (), snapshots: SnapshotStore | None = None) -> None:
+    def __init__(self, specs: Iterable[McpSpec], snapshots: SnapshotStore) -> None:
         self.servers: Mapping[str, McpServer] = {}
-        self._snapshots = snapshots or MemorySnapshots()
+        self._snapshots = snapshots
         self._tasks: anyio.abc.TaskGroup | None = None
         self.update(specs)
 
@@ -131,7 +130,7 @@ class McpServers:
         self.servers = {
             spec.name: before[spec.name]
             if spec.name in before and before[spec.name].spec == spec
-            else McpServer(spec, snapshots=self._snapshots)
+            else McpServer(spec, self._snapshots)
             for spec in specs
         }
         for name, server in before.items():

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from gateway.config.settings import McpServerSettings
+from gateway.roles import is_admin
 
 LONGEST_SHOWN = 300  # characters of a description in the message about its change
 
@@ -35,18 +36,6 @@ class SnapshotStore(Protocol):
         """Store these descriptions, beside the earlier ones."""
 
 
-class MemorySnapshots(msgspec.Struct):
-    """A store in memory, for servers without a gateway."""
-
-    snapshots: dict[str, dict[str, ToolSnapshot]] = msgspec.field(default_factory=dict)
-
-    async def read(self, server: str) -> Mapping[str, ToolSnapshot]:
-        return self.snapshots.get(server, {})
-
-    async def write(self, server: str, tools: Mapping[str, ToolSnapshot]) -> None:
-        self.snapshots.setdefault(server, {}).update(tools)
-
-
 class ToolTrust(msgspec.Struct, frozen=True):
     """The tools of a server that run without a question.
 
@@ -67,20 +56,16 @@ class ToolTrust(msgspec.Struct, frozen=True):
 
     def is_allowed_for(self, role: object, tool: str, *, only_reads: bool) -> bool:
         """Return True if the tool may run without a question for this role."""
-        inherits = self.is_inherited and self.settings.trust is None and role in ("owner", "admin")
+        inherits = self.is_inherited and self.settings.trust is None and is_admin(role)
         return self.is_allowed(tool, only_reads=only_reads) or (inherits and only_reads)
 
 
 def snapshot_of(found: Any) -> ToolSnapshot:
     """Return the server's present description of this tool."""
     said = [found.name, found.title, found.description, found.input_schema, found.annotations]
-    written = msgspec.json.encode(said, enc_hook=_as_builtins, order="deterministic")
+    written = msgspec.json.encode(said, enc_hook=lambda value: value.model_dump(mode="json"), order="deterministic")
     description = str(found.description or found.title or found.name)[:LONGEST_SHOWN]
     return ToolSnapshot(hashlib.sha256(written).hexdigest(), description)
-
-
-def _as_builtins(value: Any) -> Any:
-    return value.model_dump(mode="json")
 
 
 def describe_change(before: ToolSnapshot | None, now: ToolSnapshot) -> str:

@@ -12,11 +12,10 @@ from typing import Any
 import anyio
 import msgspec
 
-from gateway.agent.model import Chunk, ModelRequest
+from gateway.agent.model import WORDS, Chunk, ModelRequest
 from gateway.messages.transcript import Entry, ToolCall, Usage
 
 CONNECT_HINT = "`hermes-gateway setup model` where I run (`./x setup model` in a checkout) connects a real one."
-WORDS = re.compile(r"\S+\s*|\s+")
 SUM_PATTERN = re.compile(  # numbers and the signs between them are short, so that no text is scanned repeatedly
     r"[-+(]{0,9}\d[\d\s.()]{0,40}+(?:[-+*/%^\u00d7\u00f7]{1,3}+[\s(+-]{0,9}+\d[\d\s.()]{0,40}+)+"
 )

@@ -30,7 +30,7 @@ class RefusedRequest(Exception):
     """An answer with another status than success. Its text is the endpoint's own; `target`: where it redirects to."""
 
     def __init__(self, status: int, headers: Mapping[str, str], text: str, target: str = "") -> None:
-        super().__init__(f"HTTP {status}: {_find_words(text) or 'without a word'}"[:LONGEST_REASON])
+        super().__init__(f"HTTP {status}: {find_words(text) or 'without a word'}"[:LONGEST_REASON])
         self.status = status
         self.target = target
         self._headers = headers
@@ -59,7 +59,7 @@ class RefusedRequest(Exception):
             return None
 
 
-def _find_words(text: str) -> str:
+def find_words(text: str) -> str:
     """Return the message in it, or all of it; a page for browsers is just named, since its beginning is of no use."""
     try:
         body = _decode(text.encode())

@@ -16,7 +16,6 @@ A turn with `user` is chosen by the person's words, as often as they come: it ho
 played in their order. When a script has no answer, that is a `ModelError` of kind `script`, which names the file.
 """
 
-import re
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from gateway.agent.model import Chunk, ModelRequest
+from gateway.agent.model import WORDS, Chunk, ModelRequest
 from gateway.errors import ConfigError, ModelError
 from gateway.messages.transcript import Entry, ToolCall, Usage
 from gateway.yaml_source.binder import bind
@@ -32,7 +31,6 @@ from gateway.yaml_source.parser import read_yaml
 from gateway.yaml_source.units import Duration
 
 REQUESTS = 1000  # that are kept: a gateway that plays a script may do so for days
-WORDS = re.compile(r"\S+\s*|\s+")
 
 
 class ScriptedCall(msgspec.Struct, frozen=True):

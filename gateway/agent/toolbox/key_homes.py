@@ -20,14 +20,7 @@ BELOW_HOME = (
         ".npmrc",
         ".yarnrc.yml",
     ),
-    *(
-        ".yarnrc.yml",
-        ".pypirc",
-        ".cargo/credentials",
-        ".cargo/credentials.toml",
-        ".gem/credentials",
-        ".m2/settings.xml",
-    ),
+    *(".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml"),
     *(
         ".pgpass",
         ".my.cnf",

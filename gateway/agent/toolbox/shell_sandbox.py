@@ -11,10 +11,10 @@ from gateway.agent.toolbox.shell_rules import ShellPlaces, find_program
 from gateway.config.settings import SandboxSettings
 from gateway.errors import AgentError
 from gateway.messages.authors import HOOK
+from gateway.roles import is_admin
 from gateway.worker.protocol import CommandSandbox
 from gateway.worker.sandbox import SandboxSupport
 
-TRUSTED_ROLES = ("owner", "admin")
 # The words of programs that could not reach something; other failures use the same words.
 OUT_OF_REACH = re.compile(
     r"permission denied|operation not permitted|EACCES|EPERM|not permitted|access denied|no new privileges"
@@ -78,7 +78,7 @@ class ShellSandbox(msgspec.Struct, frozen=True):
 
 def is_trusted(facts: Mapping[str, Any]) -> bool:
     """Return True if an owner or an admin caused this turn themself, and no hook for them."""
-    return facts.get("role") in TRUSTED_ROLES and not str(facts.get("user_id", "")).startswith(HOOK)
+    return is_admin(facts.get("role")) and not str(facts.get("user_id", "")).startswith(HOOK)
 
 
 def is_refused(output: str) -> bool:

@@ -20,6 +20,7 @@ from gateway.errors import AgentError
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.parser.parser_process import ParserProcess
 from gateway.worker.protocol import ForkServerSettings
+from tests.agent.mcp.snapshots import MemorySnapshots
 from tests.agent.mcp.test_servers import until_tools
 from tests.waits import measure_wait
 
@@ -45,7 +46,9 @@ async def parser(tmp_path):
 async def tools(request, parser, tmp_path):
     """The tools of a server that is a program, and of one that has an address."""
     async with serving(request.param, tmp_path / "notes") as settings:
-        servers = McpServers([McpSpec("shop", McpServerSettings(**settings), Path.cwd(), LIMIT, parser)])
+        servers = McpServers(
+            [McpSpec("shop", McpServerSettings(**settings), Path.cwd(), LIMIT, parser)], MemorySnapshots()
+        )
         async with anyio.create_task_group() as tasks:
             await tasks.start(servers.run)
             yield await until_tools(servers.servers["shop"])

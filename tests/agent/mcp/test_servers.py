@@ -15,6 +15,7 @@ from gateway.agent.tools import choose_sources
 from gateway.config.fields import Secret
 from gateway.config.settings import McpServerSettings
 from gateway.errors import AgentError
+from tests.agent.mcp.snapshots import MemorySnapshots
 from tests.spine import until
 
 pytestmark = pytest.mark.process
@@ -61,7 +62,7 @@ async def keep():
     async with anyio.create_task_group() as tasks:
 
         async def keep(*specs):
-            servers = McpServers(specs)
+            servers = McpServers(specs, MemorySnapshots())
             await tasks.start(servers.run)
             return servers
 
@@ -103,7 +104,7 @@ async def test_the_tools_of_a_program_are_tools_of_the_agent(stage, keep, progra
 
 async def test_a_program_is_started_when_a_turn_wants_it_and_ended_with_us(stage, program, notes):
     async with anyio.create_task_group() as tasks:
-        servers = McpServers([program()])
+        servers = McpServers([program()], MemorySnapshots())
         await tasks.start(servers.run)
         await stage.play(stage.agent("no tools here"))
         assert lines(notes) == []

@@ -11,9 +11,9 @@ import pytest
 
 from gateway.agent.mcp.client import McpSpec
 from gateway.agent.mcp.servers import McpServers
-from gateway.agent.mcp.trust import MemorySnapshots
 from gateway.config.settings import McpServerSettings
 from gateway.testing.patience import wait_until
+from tests.agent.mcp.snapshots import MemorySnapshots
 from tests.agent.mcp.test_servers import PARSER
 
 pytestmark = pytest.mark.process
