@@ -7,7 +7,7 @@ takes precedence, and a model in neither has no known price, which is reported a
 """
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -15,7 +15,14 @@ from msgspec import Struct
 DEMO = "demo"
 PRICES_DATE = "2026-11"
 
-ListedPrice: TypeAlias = tuple[float, ...]  # a million tokens in, out, from the cache, into the cache
+
+class ListedPrice(NamedTuple):
+    """The price of a million tokens: going in, coming out, out of the provider's cache, into the cache."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cached: float | None = None
+    cache_write: float | None = None
 
 
 class ProviderInfo(Struct, frozen=True, kw_only=True):
@@ -51,13 +58,13 @@ PROVIDERS: Mapping[str, ProviderInfo] = {
         payer_headers={"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"},
         servers={"llama.cpp": "http://127.0.0.1:8080/v1"},
         prices={
-            "gpt-5": (1.25, 10.0, 0.125),
-            "gpt-5-mini": (0.25, 2.0, 0.025),
-            "gpt-5-nano": (0.05, 0.4, 0.005),
-            "gpt-5.4": (2.5, 15.0, 0.25),
-            "gpt-5.4-mini": (0.75, 4.5, 0.075),
-            "gpt-4.1": (2.0, 8.0, 0.5),
-            "gpt-4.1-mini": (0.4, 1.6, 0.1),
+            "gpt-5": ListedPrice(1.25, 10.0, 0.125),
+            "gpt-5-mini": ListedPrice(0.25, 2.0, 0.025),
+            "gpt-5-nano": ListedPrice(0.05, 0.4, 0.005),
+            "gpt-5.4": ListedPrice(2.5, 15.0, 0.25),
+            "gpt-5.4-mini": ListedPrice(0.75, 4.5, 0.075),
+            "gpt-4.1": ListedPrice(2.0, 8.0, 0.5),
+            "gpt-4.1-mini": ListedPrice(0.4, 1.6, 0.1),
         },
     ),
     "anthropic": ProviderInfo(
@@ -66,11 +73,11 @@ PROVIDERS: Mapping[str, ProviderInfo] = {
         key_variable="ANTHROPIC_API_KEY",
         hears=False,
         prices={
-            "claude-opus-4-5": (5.0, 25.0, 0.5, 6.25),
-            "claude-opus-4-6": (5.0, 25.0, 0.5, 6.25),
-            "claude-sonnet-4-5": (3.0, 15.0, 0.3, 3.75),
-            "claude-sonnet-4-6": (3.0, 15.0, 0.3, 3.75),
-            "claude-haiku-4-5": (1.0, 5.0, 0.1, 1.25),
+            "claude-opus-4-5": ListedPrice(5.0, 25.0, 0.5, 6.25),
+            "claude-opus-4-6": ListedPrice(5.0, 25.0, 0.5, 6.25),
+            "claude-sonnet-4-5": ListedPrice(3.0, 15.0, 0.3, 3.75),
+            "claude-sonnet-4-6": ListedPrice(3.0, 15.0, 0.3, 3.75),
+            "claude-haiku-4-5": ListedPrice(1.0, 5.0, 0.1, 1.25),
         },
     ),
     "ollama": ProviderInfo(
@@ -79,7 +86,7 @@ PROVIDERS: Mapping[str, ProviderInfo] = {
     "lmstudio": ProviderInfo(
         base_url="http://127.0.0.1:1234/v1", url_variable="LM_BASE_URL", servers={"LM Studio": ""}
     ),
-    DEMO: ProviderInfo(language=DEMO, hears=False, prices={"": (), "demo": (), "script": ()}),  # nobody is paid for it
+    DEMO: ProviderInfo(language=DEMO, hears=False, prices=dict.fromkeys(("", "demo", "script"), ListedPrice())),  # free
 }
 """The order is that in which providers are tried if a model is named without a provider."""
 

@@ -271,10 +271,10 @@ async def set_voice(call: CommandCall) -> CommandResult:
     changes = list[TurnRecord]()
     if wanted["spoken"]:
         is_spoken = wanted["spoken"] == "on"
-        changes.append(transitions.switch_setting(SPOKEN, is_on=is_spoken))
+        changes.append(transitions.change_setting(SPOKEN, is_on=is_spoken))
     if wanted["quote"]:
         is_quoted = wanted["quote"] == "on"
-        changes.append(transitions.switch_setting(QUOTES, is_on=is_quoted))
+        changes.append(transitions.change_setting(QUOTES, is_on=is_quoted))
     shown = "are shown to you" if is_quoted else "are not shown; `/voice quote on` shows them"
     said = "are spoken too" if is_spoken else "are written alone"
     more = "; `/voice on` has them spoken too" if can_speak and not is_spoken else ""

@@ -104,7 +104,7 @@ def change_model(name: str) -> records.SettingChanged:
     return records.SettingChanged(name="model", value=name if name not in ("", "default") else None)
 
 
-def switch_setting(name: Literal["quotes", "spoken"], *, is_on: bool) -> records.SettingChanged:
+def change_setting(name: Literal["quotes", "spoken"], *, is_on: bool) -> records.SettingChanged:
     """Switch one of the settings that are on or off."""
     return records.SettingChanged(name=name, value=is_on or None)
 

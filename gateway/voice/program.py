@@ -140,7 +140,7 @@ class VoicePrograms(msgspec.Struct):
         return path
 
 
-def fill_in(command: tuple[str, ...], file: str, language: str) -> tuple[str, ...]:
+def expand_command(command: tuple[str, ...], file: str, language: str) -> tuple[str, ...]:
     """Put the file and the language into the program's words."""
     return tuple(word.replace("{language}", language).replace("{file}", file) for word in command)
 

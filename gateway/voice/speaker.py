@@ -21,7 +21,7 @@ from gateway.messages.message import Attachment
 from gateway.messages.transcript import Usage
 from gateway.threads import run_in_thread
 from gateway.voice.audio_format import NOTE_TYPE, SUFFIXES, infer_media_type
-from gateway.voice.program import VoiceModel, fill_in
+from gateway.voice.program import VoiceModel, expand_command
 from gateway.voice.remote import call_remote
 
 LARGEST = 25_000_000  # bytes of what was spoken
@@ -84,7 +84,7 @@ class AnswerSpeaker(VoiceModel):
         folder = await run_in_thread(self._make_folder)
         try:
             file = folder / f"{NAME}.wav"
-            command = fill_in(voice.speak.command, str(file), voice.language)
+            command = expand_command(voice.speak.command, str(file), voice.language)
             printed = await self._programs.run(command, self._folder.parent, words.encode(), voice.speak, str(folder))
             is_file = any("{file}" in one for one in voice.speak.command)
             return await run_in_thread(_read_file, file) if is_file else printed

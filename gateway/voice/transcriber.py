@@ -18,7 +18,7 @@ from gateway.files.folders import open_received_file, read_whole
 from gateway.messages.message import Attachment
 from gateway.messages.transcript import Usage
 from gateway.threads import run_in_thread
-from gateway.voice.program import VoiceModel, fill_in
+from gateway.voice.program import VoiceModel, expand_command
 from gateway.voice.remote import call_remote
 
 LARGEST = 25_000_000  # bytes that an endpoint is sent
@@ -69,7 +69,7 @@ class Transcriber(VoiceModel):
             raise VoiceError("nobody listens any more", is_final=True)
         (await run_in_thread(_open_audio, file.path)).close()
         command = how.command if any("{file}" in word for word in how.command) else (*how.command, "{file}")
-        printed = await self._programs.run(fill_in(command, file.path, language), self._folder, reach=how)
+        printed = await self._programs.run(expand_command(command, file.path, language), self._folder, reach=how)
         return AudioText(printed.decode("utf-8", "replace").strip()[:LONGEST_TEXT])
 
 

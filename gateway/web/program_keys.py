@@ -17,7 +17,7 @@ from gateway.messages.authors import HOOK
 from gateway.records import records, subjects
 from gateway.records.follower import LastRecord
 from gateway.records.records import ProgramKey
-from gateway.web.verbs import KeyRole
+from gateway.roles import KeyRole
 
 PREFIX = "hgw_"
 KEY_BYTES = 32

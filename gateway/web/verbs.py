@@ -1,12 +1,9 @@
 """The verbs of the port: keys that let programs in, and links that let people in."""
 
-from typing import Literal, TypeAlias
-
 import msgspec
 
+from gateway.roles import KeyRole
 from gateway.verbs import NameParams, NoParams, Verb
-
-KeyRole: TypeAlias = Literal["user", "operator"]
 
 
 class KeyCreateParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -25,7 +25,7 @@ from gateway.late_imports import load_modules
 class ModelSpec:
     """A model as it is configured; `provider` names the module that speaks to it.
 
-    `kwargs` are what it is made with, as hooks see them; the key is not among them.
+    `kwargs` are its arguments as hooks see them; the key is not among them.
     """
 
     id: str
