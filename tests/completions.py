@@ -1,4 +1,4 @@
-"""What `hermes-gateway completions` prints: a file for each shell, made from the parsers of all commands.
+"""The output of `hermes-gateway completions`: a file for each shell, made from the parsers of all commands.
 
 Each shell is told, for a command or a verb of one, which words may follow: verbs, options, and the choices that an
 option or an argument has. Where it knows no word, the shell completes names of files.

@@ -1,4 +1,4 @@
-"""What every test may ask for, and what the run keeps: which row of the capability table each test proves.
+"""Fixtures for every test, and the record of the run: the rows of the capability table that each test proves.
 
 In CI (the variable `CI` is set) a skipped test is a failed one, so that a missing program cannot hide behind green.
 Only a test that carries the mark `machine` when it skips is excused: the kernel or the rights of the machine, which

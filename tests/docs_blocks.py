@@ -1,5 +1,8 @@
-"""How a code block of the documentation is tried: Python runs, shell commands run and say what they are said to say,
-YAML is read by whoever reads it in earnest, which its first line names: `# HOOK.yaml` or `# config.yaml`.
+"""The trial of the documentation's code blocks.
+
+Python runs, shell commands run and have to print the shown output, YAML is read by its real reader, which its first
+line names: `# HOOK.yaml` or `# config.yaml`. A block that cannot be tried is skipped, visibly in the source and with
+its reason, by a line before it: `<!-- skip: next "reason" -->`.
 
 A block that cannot be tried is passed over, visibly in the source and with its reason, by a line before it:
 `<!-- skip: next "reason" -->`.

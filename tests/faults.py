@@ -1,4 +1,4 @@
-"""`./x faults`: whether the tests find faults that are put into the lines that they execute, each alone.
+"""`./x faults`: do the tests find faults that are put into the lines that they execute, each alone?
 
 `--record` runs the tests (what else is given goes to pytest) and writes down, in `build/faults`, which lines of
 `gateway/` and `hooks_builtin/` each of them executes, in its own process and in all that it starts. After that

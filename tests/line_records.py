@@ -1,4 +1,4 @@
-"""What was recorded of a commit: its tests, and which lines each of them executes.
+"""The recorded lines of a commit: its tests, and the lines that each of them executes.
 
 A set of lines is a number with a bit for each.
 """

@@ -1,4 +1,4 @@
-"""`./x pictures`: takes the pictures of the documentation anew, from a gateway that really runs: into `docs/pictures`.
+"""`./x pictures`: takes the pictures of the documentation from a gateway that really runs, into `docs/pictures`.
 
 The terminal is drawn (SVG) from what the program writes there; the page in a browser is taken by the Chromium that the
 tests use.

@@ -1,4 +1,4 @@
-"""What a proof is given, and what it tells: a table whose rows come one after the other, each of which holds or not.
+"""The input of a proof, and its output: a table whose rows come one after the other, each of which holds or not.
 
 A proof is a module in `tests/proofs`: its docstring says what it proves, `COLUMNS` names the columns of its table, and
 `prove(trial)` yields the rows as they are known, so that a long one is not lost when it is ended. One that has several

@@ -1,4 +1,4 @@
-"""`./x release`: the wheel and the source archive of the commit that is checked out, tried before anybody has them.
+"""`./x release`: the wheel and the source archive of the commit that is checked out, tried before they are published.
 
 Both are built twice, at different places and times, and have to be the same to the byte. The wheel is installed with
 an extra by pip, uv and pipx into fresh environments, the archive by pip, with each Python from 3.11 on that is there.

@@ -1,4 +1,4 @@
-"""`./x rows`: which rows of the capability table have a passing test, and which have not.
+"""`./x rows`: the rows of the capability table with a passing test, and those without.
 
 The tests are collected anew, so that a removed test proves nothing any more; how each of them ended is what the last
 run of it said (`./x test --all` keeps it). `./x rows --run` runs them first. Exit 1 when a row that must be met is

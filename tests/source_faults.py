@@ -1,4 +1,4 @@
-"""The faults that a source can be given, one at a time: a comparison turned, a statement left out, a constant changed.
+"""The faults that a source can get, one at a time: a comparison turned, a statement left out, a constant changed.
 
 A fault changes the text of one statement and no number of a line. What no test could be asked to find gets none:
 docstrings, annotations, imports, assertions, `__all__`, and what is written to the log.

@@ -1,4 +1,4 @@
-"""What the tests of sessions, lanes and outbox have in common: a journal on each engine, messages, and how to wait."""
+"""Common helpers of the tests of sessions, lanes and outbox: a journal on each engine, messages, and waits."""
 
 import itertools
 import time

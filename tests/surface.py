@@ -1,4 +1,4 @@
-"""What users and scripts know of the gateway, as a list of facts: `python tests/surface.py` prints it.
+"""The gateway's surface for users and scripts, as a list of facts: `python tests/surface.py` prints it.
 
 Everything is asked for from outside: what `--help` says, what `--json` prints, what the control socket answers, what a
 hook can import. So the list does not care how the code is named or arranged within. `tests/surface.json` is the list as

@@ -1,4 +1,4 @@
-"""`./x test`: whether a change is right, in minutes. `./x test --all`: everything, as CI runs it.
+"""`./x test`: is a change right? The answer takes minutes. `./x test --all`: everything, as CI runs it.
 
 The checks come first, and it ends there when one fails. Then four workers run the tests, and what failed is run once
 more, alone: a test that passes then is *unsteady*. Up to three of those do not fail the run; whoever sees one mends it,

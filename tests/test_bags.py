@@ -1,4 +1,4 @@
-"""No class is a bag: one with more than fifteen fields holds values alone, or stands here with its reason."""
+"""No class is a bag: one with more than fifteen fields holds values alone, or is listed here with its reason."""
 
 import ast
 import re

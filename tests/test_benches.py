@@ -1,4 +1,4 @@
-"""Each benchmark runs to its end in its short form, and prints every row: what nobody runs rots."""
+"""Each benchmark runs to its end in its short form, and prints every row: unused code rots."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What counts as a command, and what the table says of it."""
+"""The recognition of commands, and their rows in the table."""
 
 import inspect
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is said of the container in several places, said alike. `./x image` builds it and runs it."""
+"""The container is described alike in several places. `./x image` builds it and runs it."""
 
 import json
 import re

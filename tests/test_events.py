@@ -1,4 +1,4 @@
-"""What a hook is given, and what its answers mean."""
+"""The event that a hook receives, and the meaning of its answers."""
 
 import copy
 import json

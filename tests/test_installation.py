@@ -1,4 +1,4 @@
-"""How the program was installed is told by its environment, and so is the line that adds to it."""
+"""The environment shows how the program was installed, and so the command that adds to it."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Invitations: a code that is good once and for a while, as long as whoever made it may give what it gives."""
+"""Invitations: a code that is valid once and for a while, as long as its author may give its role."""
 
 from collections.abc import AsyncIterator, Callable
 

@@ -1,4 +1,4 @@
-"""What is loaded late is whole, also where two threads begin with modules that import each other."""
+"""Modules loaded late are whole, also if two threads begin with modules that import each other."""
 
 import subprocess
 import sys

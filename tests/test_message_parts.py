@@ -1,4 +1,4 @@
-"""What people send beside text and files: of what a network says only what can be believed, and words for a model."""
+"""Parts of a message beside text and files: only credible fields of a network count, and a model gets words."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Of a turn that answers several messages, the words of one go and those of the others stay, in whatever order."""
+"""In a turn that answers several messages, the words of one can go while those of the others stay, in any order."""
 
 from itertools import permutations
 

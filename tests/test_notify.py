@@ -1,4 +1,4 @@
-"""What the supervisor hears, on a real datagram socket."""
+"""The supervisor's messages, on a real datagram socket."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Who owns a home whose configuration names no owner: the only one whom a list names, for as long as it names them."""
+"""The owner of a home without a configured owner: the only person in a list, for as long as it names them."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Pairing: a code that a stranger shows, good once and for an hour, for direct messages alone; nobody can try many."""
+"""Pairing: a code that a stranger shows, valid once and for an hour, for direct messages alone; guessing is limited."""
 
 from collections.abc import AsyncIterator
 

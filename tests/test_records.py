@@ -1,4 +1,4 @@
-"""The journal's records: readable for ever, refused when they come from the future, and the subjects they stand on."""
+"""The journal's records: readable for ever, refused when they come from the future, and their subjects."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `./x release` holds a commit to. CI runs it whole; here are the ways in which it says no."""
+"""The demands of `./x release` on a commit. CI runs it whole; here are the ways in which it says no."""
 
 import json
 import re

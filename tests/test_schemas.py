@@ -1,4 +1,4 @@
-"""What editors are told of our two files is what we take and refuse, by a validator that knows nothing of us."""
+"""The schemas for editors accept and refuse the same files as the gateway, by an independent validator."""
 
 import json
 import re

@@ -1,5 +1,4 @@
-"""Words that people search for: each stands near the top of the page that answers it, or is listed as one without
-a page. That the search of the site finds them so is tried in tests/browser/test_site.py."""
+"""Words that people search for: each is near the top of the page that answers it, or is listed without a page."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What users and scripts know of 0.1 is there, and is as it was, whatever becomes of the code within.
+"""The surface of 0.1 for users and scripts still exists, unchanged, whatever becomes of the code within.
 
 `tests/surface.json` is what there was, a fact a line, and `python tests/surface.py` prints what there is. Something new
 is welcome; what is gone or has changed is named here, unless `EXCUSED` says why it may go.

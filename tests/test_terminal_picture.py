@@ -1,4 +1,4 @@
-"""What a program writes on a terminal, as a picture."""
+"""A program's output on a terminal, as a picture."""
 
 from tests.terminal_picture import NO_BREAK, WIDTH, as_svg
 

@@ -1,4 +1,4 @@
-"""What hook authors test with, used as they use it."""
+"""The tools for tests of hook authors, used as they use them."""
 
 import subprocess
 import sys

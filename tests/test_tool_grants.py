@@ -1,4 +1,4 @@
-"""Which tools an agent has for whom: by name, by glob, all, or those that need nobody's yes."""
+"""An agent's tools for each person: by name, by glob, all, or those that need no approval."""
 
 from dataclasses import replace
 from typing import Any, cast

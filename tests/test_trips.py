@@ -1,4 +1,4 @@
-"""What is counted of the gateway stays within its bounds: `bench/trips.py` counts, `bench/bounds.toml` has the most."""
+"""The counts of the gateway stay within their bounds: `bench/trips.py` counts, `bench/bounds.toml` has the most."""
 
 from pathlib import Path
 

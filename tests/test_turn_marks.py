@@ -1,4 +1,4 @@
-"""A turn's mark stands while its code runs, and at no other time; whoever starts next reads what was left."""
+"""A turn's mark is set while its code runs, and at no other time; the next start reads the marks that were left."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a run leaves out, and what it keeps of what failed: tried on a suite of its own."""
+"""The tests that a run leaves out, and its record of failures: tried on a suite of its own."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What other programs on the machine take from ours: a test that measures seconds is not to measure these."""
+"""The time that other programs on the machine take from ours: a test that measures seconds must not measure it."""
 
 import asyncio
 import math

@@ -87,7 +87,7 @@ def guild(channels: dict[str, dict[str, Any]], bot: dict[str, Any] = BOT) -> dic
 
 
 def passed_on(text: str, stamp: str) -> dict[str, Any]:
-    """What a message has that hands on another one."""
+    """The part of a message that forwards another one."""
     lists: dict[str, Any] = {name: [] for name in ("embeds", "attachments", "mentions", "mention_roles")}
     snapshot = {"content": text, "timestamp": stamp, "edited_timestamp": None, "flags": 0, "type": 0, **lists}
     origin = {"type": 1, "channel_id": CHANNEL, "guild_id": GUILD, "message_id": "5"}
@@ -129,7 +129,7 @@ def keys(message: dict[str, Any]) -> dict[str, str]:
 
 
 def said_of(part: MessagePart) -> dict[str, Any]:
-    """What a message is that is neither text nor file, where Discord has that."""
+    """The content of a message that is neither text nor file, if Discord supports it."""
     match part:
         case Sticker():
             return {"sticker_items": [{"id": "66", "name": part.name, "format_type": 1}]}

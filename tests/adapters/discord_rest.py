@@ -73,7 +73,7 @@ def check_named(one: dict[str, Any]) -> None:
 
 
 def check_option(option: dict[str, Any]) -> None:
-    """What Discord refuses of one that a command has."""
+    """Discord's refusals of an option of a command."""
     check_named(option)
     choices = option.get("choices", [])
     if option["type"] not in (3, 4, 5) or len(choices) > 25 or (choices and option.get("autocomplete")):
@@ -128,7 +128,7 @@ def say(wire: "DiscordWire", body: Any, _query: Any, number: str) -> Any:
 
 
 def poll_text_of(body: dict[str, Any]) -> str:
-    """What people see of a poll; as Discord takes one."""
+    """The text that people see of a poll, from Discord's form."""
     poll = body.get("poll") or {"question": {"text": ""}, "answers": []}
     names = [one["poll_media"]["text"] for one in poll["answers"]]
     if len(names) > 10 or any(len(one) > 55 for one in names):
@@ -229,7 +229,7 @@ def drop_answer(wire: "DiscordWire", _body: Any, _query: Any, _app: str, token: 
 
 
 def check(body: dict[str, Any], *, is_new: bool = True) -> None:
-    """What Discord refuses, and what we promise never to send."""
+    """Discord's refusals, and messages that we promise never to send."""
     text = body.get("content") or ""
     if len(text.encode("utf-16-le")) // 2 > LIMIT:
         raise Refused(400, 50035, "Invalid Form Body: Must be 2000 or fewer in length.")
@@ -246,7 +246,7 @@ def check(body: dict[str, Any], *, is_new: bool = True) -> None:
 
 
 def check_note(body: dict[str, Any]) -> None:
-    """What Discord refuses of a voice note."""
+    """Discord's refusals of a voice note."""
     about = body.get("attachments") or [{}]
     if body.get("content") or len(about) != 1 or not {"duration_secs", "waveform"} <= about[0].keys():
         raise Refused(400, 50161, "Voice messages must have exactly one audio attachment, with its shape.")

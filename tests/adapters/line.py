@@ -21,7 +21,7 @@ class Line:
         self._carried: set[asyncio.StreamWriter] = set()
 
     def cut(self) -> None:
-        """The connections end, and nobody is let in, until it is opened anew."""
+        """End the connections, and refuse new ones until it is opened again."""
         if self._server:
             self._server.close()
         for task in self._tasks:

@@ -21,7 +21,7 @@ RATES = ("message", "registration", "login.address", "login.account", "joins.loc
 
 @contextmanager
 def serving_matrix(python: Path, folder: Path) -> Iterator[str]:
-    """Its address, while it runs. Whoever asks it for an account has one."""
+    """Yield its address while it runs. Anyone can create an account."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     (folder / "homeserver.yaml").write_text(json.dumps(configure(folder, port)))
@@ -43,7 +43,7 @@ def serving_matrix(python: Path, folder: Path) -> Iterator[str]:
 
 
 def configure(folder: Path, port: int) -> dict[str, Any]:
-    """Nothing leaves this machine, and nobody is too fast."""
+    """Configure a server without federation and without rate limits."""
     rates: dict[str, Any] = {}
     for name in RATES:
         kind, _, part = name.partition(".")

@@ -1,4 +1,4 @@
-"""What a network might send by mistake, or after a change of its own: one field of a payload gone, or another one."""
+"""Payloads that a network might send by mistake, or after a change of its own: one field missing, or replaced."""
 
 import copy
 import random

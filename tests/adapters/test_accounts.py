@@ -1,4 +1,4 @@
-"""Several bots of one network: each has a name, and what it does is told, kept and steered by that name."""
+"""Several bots of one network: each has a name, under which it is reported, kept and steered."""
 
 import json
 from collections.abc import AsyncIterator

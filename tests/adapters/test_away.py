@@ -1,4 +1,4 @@
-"""What people wrote over hours, and the network brings at once, is no flood where the network says when they wrote."""
+"""Messages written over hours that a network delivers at once are no flood if the network says when they came."""
 
 from pathlib import Path
 from typing import Any

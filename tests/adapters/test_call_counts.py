@@ -1,4 +1,4 @@
-"""How many calls one thing takes on a network, beside the signs that somebody is at work."""
+"""The number of calls that one action takes on a network, beside the typing signs."""
 
 import re
 from pathlib import Path

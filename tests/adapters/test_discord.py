@@ -1,4 +1,4 @@
-"""What is Discord's own: sessions that are resumed, threads, slash commands, buttons, and what can be wrong."""
+"""Features of Discord alone: sessions that are resumed, threads, slash commands, buttons, and their failures."""
 
 import uuid
 from collections.abc import AsyncIterator

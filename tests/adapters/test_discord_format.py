@@ -1,4 +1,4 @@
-"""What Discord does not know is put into what it knows; what stands in code is left alone."""
+"""Markup that Discord does not know becomes markup that it knows; code is left alone."""
 
 from hypothesis import given
 from hypothesis import strategies as some

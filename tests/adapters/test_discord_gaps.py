@@ -1,4 +1,4 @@
-"""What is told to nobody: Discord ill, servers away, lines that break before they have caught up, or for long."""
+"""Messages that Discord does not deliver: it is ill, servers are away, lines break too early, or for long."""
 
 import json
 from collections.abc import AsyncIterator

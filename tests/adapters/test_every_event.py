@@ -1,4 +1,4 @@
-"""Every event of the catalogue is fired by the real gateway: nothing is documented that nobody tells."""
+"""The real gateway fires every event of the catalogue: none is documented that never happens."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A network is its folder and a row: one that nobody has is added to the table, and is there wherever networks are."""
+"""A network is its folder and a row: an invented one is added to the table, and appears wherever networks do."""
 
 import json
 import subprocess

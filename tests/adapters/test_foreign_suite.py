@@ -1,4 +1,4 @@
-"""The behaviour suite as somebody else runs it: pigeons, in a project of their own, by pytest alone."""
+"""The behaviour suite as outsiders run it: pigeons, in a project of their own, by pytest alone."""
 
 import ast
 import os

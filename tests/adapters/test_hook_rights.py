@@ -1,4 +1,4 @@
-"""What a hook has the agent do is done with the rights of whoever its event came of, along the whole chain."""
+"""Work that a hook requests has the rights of the person whose event it received, along the whole chain."""
 
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The port's ways in for networks, met by whoever is no network, or by one that sends what nobody would."""
+"""The port's entrances for networks, used by callers that are no network, or by a network that sends nonsense."""
 
 import json
 import random

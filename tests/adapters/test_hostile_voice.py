@@ -1,4 +1,4 @@
-"""Who listens or speaks may hang, flood, die or lie: the message is answered, and nothing of them is left."""
+"""A transcriber or speaker may hang, flood, die or lie: the message is answered, and all its processes are ended."""
 
 import json
 import resource

@@ -1,4 +1,4 @@
-"""A journal that cannot be written is told to those who wait for an answer, on every network, past the journal."""
+"""People who wait for an answer learn of a journal that cannot be written, on every network, past the journal."""
 
 from collections.abc import Callable
 from functools import partial

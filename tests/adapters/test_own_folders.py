@@ -1,4 +1,4 @@
-"""Each conversation has its own files: a model that does what it reads reaches no others by any way.
+"""Each conversation has its own files: a model that obeys every text reaches no others in any way.
 
 Ann is the owner, Ben a user. What one of them sends or has written lies in the folder of the conversation, and no other
 conversation has it, not even an owner's.

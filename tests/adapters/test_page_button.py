@@ -1,4 +1,4 @@
-"""The button beside the field in an admin's chat: whom Telegram says it was, the page lets in, and nobody else."""
+"""The button beside the field in an admin's chat: the page admits the person that Telegram names, and no other."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""`/open` in a chat: a link to the page for whoever looks after the gateway, in a direct chat and to https alone."""
+"""`/open` in a chat: a link to the page for the gateway's operators, in a direct chat and for https alone."""
 
 import re
 from functools import partial

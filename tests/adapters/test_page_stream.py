@@ -1,4 +1,4 @@
-"""What a page's chat shows of an answer that is being written."""
+"""The display of a growing answer in the page's chat."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What people send reaches the model as what it is: from the page, which stands for all networks, to the request."""
+"""Pictures and files reach the model in their own form: from the page, in place of all networks, to the request."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What an agent has for whom: the model is shown no more tools than are given to who writes."""
+"""An agent's tools depend on the person: the model sees only those of the author's role."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What is Slack's own: acknowledgements, threads, slash commands, buttons, rights, and what can be wrong."""
+"""Features of Slack alone: acknowledgements, threads, slash commands, buttons, rights, and their failures."""
 
 import json
 import uuid

@@ -1,4 +1,4 @@
-"""Nobody is called together by a text, however its backticks are written; what is code beyond doubt stays as it is."""
+"""Texts mention no one, however their backticks are written; text that is certainly code stays as it is."""
 
 import time
 

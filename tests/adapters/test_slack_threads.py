@@ -1,4 +1,4 @@
-"""Threads in Slack's view of assistants: what is offered there, what they are called, and that somebody is at work."""
+"""Threads in Slack's view of assistants: their suggestions, their titles, and the sign of work."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

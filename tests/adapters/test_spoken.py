@@ -1,4 +1,4 @@
-"""Answers are spoken too, where somebody wants that: as each network's own voice note, once, behind the text."""
+"""Spoken answers, if the person wants them: as each network's own voice note, once, behind the text."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What is Telegram's own: its poll, its units, its topics, its errors; with the real library, on loopback."""
+"""Features of Telegram alone: its poll, its units, its topics, its errors; with the real library, on loopback."""
 
 import stat
 from collections.abc import AsyncIterator

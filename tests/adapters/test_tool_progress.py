@@ -1,4 +1,4 @@
-"""The line on what the tools of a turn do: in which chats it stands, what it tells, and that a kill leaves none."""
+"""The line about a turn's tools: the chats that show it, its text, and its removal after a kill."""
 
 import sys
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""An endpoint of OpenAI's form that hears what stands in a file, and says what it is given."""
+"""An endpoint of OpenAI's form that transcribes a file, and speaks a text."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What the tests of the agent share."""
+"""Fixtures of the agent's tests."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What steers later turns stays what it was, whatever a command does to the files, until somebody else was there."""
+"""Files that steer later turns keep their text, whatever a command does to them, until a person changes them."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What hooks may do around a model call, and what of it counts."""
+"""The changes that hooks may make around a model call, and their effects."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pictures of an entry: what may go to a model as it is, in which form it goes, and where words stand in its place."""
+"""Pictures of an entry: which may go to a model, in which form, and which are replaced by words."""
 
 import hashlib
 import json

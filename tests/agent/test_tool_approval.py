@@ -1,4 +1,4 @@
-"""A yes is one to a call as it was shown: what has become another call since is asked about anew, then refused."""
+"""An approval is for a call as it was shown: one that has changed since needs another question, then is refused."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What hooks may do around tools, and what the model gets to know of a call, whatever happens to it."""
+"""The changes that hooks may make around tools, and the model's view of a call, whatever happens to it."""
 
 from typing import Annotated, Any, Literal
 

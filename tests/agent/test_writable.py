@@ -1,4 +1,4 @@
-"""What hook systems elsewhere ship as parts of their own is written here with hooks alone, in a few lines each."""
+"""Features that hook systems elsewhere ship as their own parts, written here with hooks alone, in a few lines each."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""An archive of a home: what is in it, and what is refused of one that somebody else has made."""
+"""An archive of a home: its content, and the refusal of forged ones."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""Whoever is killed while a copy is made or put back leaves the old state or the new one, and nothing between them.
+"""A process killed while it makes or restores a copy leaves the old state or the new one, and nothing between them.
 
 A process is killed before each of its changes of the file system in turn, as the interpreter tells of them.
 """

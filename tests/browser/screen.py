@@ -1,4 +1,4 @@
-"""What somebody sees of the page in a real browser, at one width, in light or dark; and all that goes wrong there."""
+"""The page as people see it in a real browser, at one width, in light or dark; and all its failures."""
 
 import re
 import shutil

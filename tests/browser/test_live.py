@@ -1,4 +1,4 @@
-"""Events in several tabs of a real browser: one line for all, and none is missed or told twice, whoever goes away."""
+"""Events in several tabs of a real browser: one line for all, and none is missed or repeated, whichever tab closes."""
 
 import socket
 from collections.abc import Callable, Iterator

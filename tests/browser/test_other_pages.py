@@ -1,4 +1,4 @@
-"""A page of another program of this machine, in the browser of somebody who is logged in: it does and reads nothing.
+"""A page of another program of this machine, in the browser of a logged-in person: it can do and read nothing.
 
 To a browser it is of the same site, since ports make no difference there: it would get a cookie of ours, may set one,
 and can frame, open and fetch. The login is the origin's own.

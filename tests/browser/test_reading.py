@@ -1,4 +1,4 @@
-"""What is read on the page for long: it goes on by itself, tells one's own time, and what is off takes no place."""
+"""Rooms of the page that are read for long: they update themselves, use the local time, and hide unused features."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The documentation site in a real browser: it is read and searched from a disk, and asks nobody for anything."""
+"""The documentation site in a real browser: it is read and searched from a disk, without any request elsewhere."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The real daemon under siege: people on two networks, and somebody who kills it, stops it, and sets its clock.
+"""The real daemon under siege: people on two networks, while it is killed, stopped, and its clock is set.
 
 The chat network is Telegram's server on loopback, which lives on when the gateway dies, as the real one does, and
 records what it was asked to show. At the end the journal itself is read.

@@ -1,4 +1,4 @@
-"""A machine whose wall clock somebody sets while the gateway runs on it: `python -m tests.chaos.machine CLOCK COMMAND`.
+"""A machine whose wall clock changes while the gateway runs on it: `python -m tests.chaos.machine CLOCK COMMAND`.
 
 CLOCK is a file of two numbers of eight bytes: the seconds by which the wall clock is ahead, and those that have passed
 for all clocks besides.

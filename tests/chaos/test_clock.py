@@ -1,4 +1,4 @@
-"""Somebody sets the machine's clock, while turns run and while none does: nothing is lost, everybody is answered."""
+"""The machine's clock is set, while turns run and while none does: nothing is lost, every message is answered."""
 
 import itertools
 import sqlite3

@@ -1,4 +1,4 @@
-"""What durable hooks are owed, against what senders know of their own: however the daemon ends, nothing is missing.
+"""The pending events of durable hooks, against the senders' own notes: however the daemon ends, none is missing.
 
 The senders write down what was answered to them, and say a thing again until it is. The hooks write down what they were
 told. Neither reads the journal.

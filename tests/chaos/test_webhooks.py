@@ -1,4 +1,4 @@
-"""Calls of webhooks, against what their senders know: however the daemon is killed, each is told once and none is lost.
+"""Calls of webhooks, against the senders' notes: however the daemon is killed, each arrives once and none is lost.
 
 Senders do as senders do: what was not answered with 2xx they send again.
 """

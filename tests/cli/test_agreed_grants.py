@@ -1,4 +1,4 @@
-"""What was agreed to when a hook was installed, and what its owner's settings say besides."""
+"""The rights agreed at the installation of a hook, and the additional settings of its owner."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`chat` as a person has it: a terminal, a prompt, keys, and what then stands on the screen."""
+"""`chat` as a person sees it: a terminal, a prompt, keys, and the resulting screen."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""What Tab completes, asked of the shells themselves with the file that `hermes-gateway completions` prints."""
+"""Completions by Tab, from the shells themselves with the file that `hermes-gateway completions` prints."""
 
 import os
 import pty

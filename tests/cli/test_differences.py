@@ -1,4 +1,4 @@
-"""What an update changes is seen before a yes, whatever its author does that it is not."""
+"""The changes of an update are visible before it is accepted, whatever its author does to hide them."""
 
 import hashlib
 from pathlib import Path

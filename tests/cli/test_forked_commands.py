@@ -1,4 +1,4 @@
-"""What a warm process forks is what the program is; and each verb starts as a program, too."""
+"""A command forked from a warm process equals the program; and each verb starts as a program, too."""
 
 import signal
 import subprocess

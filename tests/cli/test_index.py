@@ -1,4 +1,4 @@
-"""Hooks that are found by name, in a file that somebody signs: changed, old or ended, it installs nothing."""
+"""Hooks that are found by name, in a signed file: changed, old or expired, it installs nothing."""
 
 import contextlib
 import datetime

@@ -1,4 +1,4 @@
-"""Hooks of others: nothing of them runs before a yes, and what was agreed to is what runs."""
+"""Hooks of others: none of their code runs before consent, and exactly the agreed code runs."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What is installed is what was there before or what was agreed to, whole, whatever cuts off the change."""
+"""The installed hooks are the earlier or the agreed ones, whole, whatever cuts off the change."""
 
 import json
 import shlex

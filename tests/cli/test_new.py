@@ -1,4 +1,4 @@
-"""What `hooks new` writes fits what the catalogue says of each event: its test passes, what it names can be done."""
+"""The files of `hooks new` fit the catalogue's entry of each event: the test passes, and the named actions work."""
 
 import re
 from pathlib import Path

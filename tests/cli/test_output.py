@@ -1,4 +1,4 @@
-"""What commands print: for people on a terminal, for people in a pipe, for programs."""
+"""The output of commands: for people on a terminal, for people in a pipe, for programs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Who owns a home, and who is let in as what: with the real daemon, its commands, and a bot on loopback."""
+"""The owner of a home, and the roles of people: with the real daemon, its commands, and a bot on loopback."""
 
 import json
 import os

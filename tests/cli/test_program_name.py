@@ -1,4 +1,4 @@
-"""Hints name the program as the person before them has called it, so that they can be typed as they stand."""
+"""Hints name the program as the person has called it, so that they can be typed as they are."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What doctor says of real NATS servers that do not keep a journal as they should, and of those that do.
+"""Doctor's findings about real NATS servers that do not keep a journal as they should, and about those that do.
 
 And what `config show` has from them.
 """

@@ -1,4 +1,4 @@
-"""`setup` as somebody at a terminal sees it: what is found, and what is wrong while it is typed."""
+"""`setup` at a terminal: its findings, and the errors while a person types."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Skills of others: nothing of them counts before a yes, and what was agreed to is what the agent learns."""
+"""Skills of others: they have no effect before consent, and the agent learns exactly the agreed ones."""
 
 import json
 import shutil

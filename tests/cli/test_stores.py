@@ -1,4 +1,4 @@
-"""What a hook keeps is its own: another one of its name, from elsewhere, does not find it, and nothing is lost."""
+"""A hook's store is its own: another hook of its name, from elsewhere, does not find it, and nothing is lost."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Somebody who types on while an answer comes: the screen shows each word of each answer once."""
+"""A person types on while an answer comes: the screen shows each word of each answer once."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What a hook does in vain is said alike by `hooks check` and `hooks test`, while it runs, and in its own log."""
+"""Answers of a hook without an effect are reported alike by `hooks check` and `hooks test`, and in both logs."""
 
 import json
 import signal

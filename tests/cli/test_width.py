@@ -1,4 +1,4 @@
-"""What is shown to a person fits the terminal: no line is longer than it is wide."""
+"""Output for people fits the terminal: no line is longer than it is wide."""
 
 import argparse
 import importlib

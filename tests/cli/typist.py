@@ -1,4 +1,4 @@
-"""Somebody before a terminal in which a command runs: what they type, and what they see."""
+"""A person at a terminal in which a command runs: their typing, and their screen."""
 
 import fcntl
 import os

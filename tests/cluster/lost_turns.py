@@ -1,4 +1,4 @@
-"""Turns whose node is killed, or stands still, between two runs of a tool: another node goes on with them."""
+"""Turns whose node is killed, or hangs, between two runs of a tool: another node goes on with them."""
 
 import signal
 import time

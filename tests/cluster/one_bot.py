@@ -1,4 +1,4 @@
-"""Two gateways and one bot: the one that reads it is killed, stands still or is cut off from the servers."""
+"""Two gateways and one bot: the one that reads it is killed, hangs or is cut off from the servers."""
 
 import signal
 import time

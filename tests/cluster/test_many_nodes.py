@@ -1,4 +1,4 @@
-"""What the rows of many nodes say of the requests that were counted."""
+"""The judgement of the counted requests in the rows of many nodes."""
 
 from collections import Counter
 

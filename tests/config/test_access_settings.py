@@ -1,4 +1,4 @@
-"""Who may speak: by default nobody, and only ids count."""
+"""The people who may use the gateway: by default none, and only ids count."""
 
 from typing import Any
 

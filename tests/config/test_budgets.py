@@ -1,4 +1,4 @@
-"""What the configuration says of budgets: whose they are, where that is wrong, and what money cannot stop."""
+"""Budgets in the configuration: their people, their faults, and calls that money cannot stop."""
 
 import pytest
 

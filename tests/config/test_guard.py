@@ -1,4 +1,4 @@
-"""Who else could change what we obey or read what we keep; and that our own places are ours alone."""
+"""Other users who could change or read our files; and our own places, which are ours alone."""
 
 import os
 from pathlib import Path

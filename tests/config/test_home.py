@@ -1,4 +1,4 @@
-"""Where a gateway lives: from the environment alone, the same for the daemon and for every command."""
+"""The place of a gateway: from the environment alone, the same for the daemon and for every command."""
 
 import os
 import socket

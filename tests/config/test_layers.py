@@ -1,4 +1,4 @@
-"""What is set outside the file: which source counts most, and what each of them may look like."""
+"""Values from outside the file: the order of the sources, and the form of each."""
 
 from pathlib import Path
 

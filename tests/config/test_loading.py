@@ -1,4 +1,4 @@
-"""From all sources to one configuration: what counts most, what is refused, and how a mistake is told."""
+"""One configuration from all sources: their order, refused values, and the messages about mistakes."""
 
 from pathlib import Path
 from typing import Any

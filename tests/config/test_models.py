@@ -1,4 +1,4 @@
-"""Who answers, where nothing, something or everything is said about it; and what leads nowhere."""
+"""The answering model, with no, some or all settings; and settings that lead nowhere."""
 
 import pytest
 

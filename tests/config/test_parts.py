@@ -1,4 +1,4 @@
-"""Settings of hooks stand under the hook's name; a network that is switched on must be usable."""
+"""Settings of hooks are under the hook's name; a network that is switched on must be usable."""
 
 from gateway.config.home import Home
 from tests.config.sources import right, said

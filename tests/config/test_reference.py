@@ -1,4 +1,4 @@
-"""What is made from the shape of the settings agrees with how they are really read."""
+"""Documents made from the shape of the settings agree with the way they are really read."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A secret shows itself to nobody who does not ask for it by name."""
+"""A secret is shown only to code that asks for it by name."""
 
 import copy
 import json

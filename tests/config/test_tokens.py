@@ -1,4 +1,4 @@
-"""Tokens come from the environment, credentials and .env, and are seen by nobody."""
+"""Tokens come from the environment, credentials and .env, and stay invisible."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the configuration says of who listens, and where that is wrong."""
+"""The settings of transcription and speech, and their faults."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What becomes of a template: paths into what was sent, quoted, and nothing else."""
+"""The message of a template: paths into the payload, quoted, and nothing else."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A model that does what it reads, wherever it reads it: with it, every text that reaches the agent is an attack.
+"""A model that obeys every text that it reads: with it, each text that reaches the agent is an attack.
 
 It answers in OpenAI's language. In the newest message (of the person, or of a tool) it looks for a line `DO {...}`
 with the name and the arguments of a tool, and calls that; where there is none, it says that it is done.

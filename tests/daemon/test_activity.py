@@ -1,4 +1,4 @@
-"""The record of activity: each deed of those who steer the gateway stands in it once, with who, whence and on what."""
+"""The record of activity: each action of an operator is in it once, with author, place and object."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A network that stays down is told in the home channels of those that work, once, and so is its return."""
+"""A network that stays down is reported in the home channels of those that work, once, and so is its return."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

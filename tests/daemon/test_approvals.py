@@ -1,4 +1,4 @@
-"""What a person has allowed, for once or for good, in a gateway that dies and is started again."""
+"""A person's approvals, for once or for good, in a gateway that dies and is started again."""
 
 from pathlib import Path
 

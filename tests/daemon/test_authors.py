@@ -1,4 +1,4 @@
-"""Whose words are these? What a hook says, changes or puts beside a reply takes on nobody's rights."""
+"""The author of a text: a hook's words, changes or additions to a reply take on no other rights."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

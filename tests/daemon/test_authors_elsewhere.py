@@ -1,4 +1,4 @@
-"""Whose words are these, on each network: words of hooks are nobody's there either, a press is of who pressed."""
+"""The author of a text on each network: words of hooks have no person, a press is of the person who pressed."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What becomes of a gateway whose journal is damaged while it runs: it says so, and nobody waits in vain."""
+"""A gateway whose journal is damaged while it runs: it says so, and no person waits in vain."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Whatever comes to the door of a gateway that runs: all are answered, and nobody who is in is thrown out."""
+"""Callers of any kind at a running gateway: all are answered, and connected ones stay connected."""
 
 import resource
 import subprocess

@@ -1,4 +1,4 @@
-"""Who watches events on one node sees those of the others."""
+"""A person who watches events on one node sees those of the others."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

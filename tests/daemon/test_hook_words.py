@@ -1,4 +1,4 @@
-"""What a restricted hook puts into a turn has a user's tools and files, whosever turn it is; a yes is a person's."""
+"""A restricted hook's additions to a turn have a user's tools and files, whosever turn it is; a person approves."""
 
 from collections.abc import Mapping
 from pathlib import Path

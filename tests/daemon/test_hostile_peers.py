@@ -1,4 +1,4 @@
-"""Whoever speaks JSON to the gateway cannot hold it up by that: how long `status` takes is seen from outside."""
+"""Peers that speak JSON to the gateway cannot delay it: the time of `status` shows it from outside."""
 
 import socket
 import sys

@@ -1,4 +1,4 @@
-"""The process of a hook ends while nobody calls it, where nothing is lost by that, and comes back at its next event."""
+"""The process of an idle hook ends, if nothing is lost by that, and comes back at its next event."""
 
 from functools import partial
 from typing import Any

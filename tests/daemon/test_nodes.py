@@ -1,4 +1,4 @@
-"""What one node at a time does: two on one journal, of each kind of engine that a gateway may have."""
+"""Work that one node at a time does: two on one journal, of each kind of engine that a gateway may have."""
 
 import time
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What durable hooks are owed stands where the manual says: with the fact that it tells, or in a batch of its own."""
+"""Pending events of durable hooks are where the manual says: with their cause, or in a batch of their own."""
 
 import re
 import time

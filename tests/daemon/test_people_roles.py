@@ -1,4 +1,4 @@
-"""People of each role before a running gateway: whom guards meet, what an operator may type, and what they are told."""
+"""People of each role before a running gateway: the guards, the commands of an operator, and their answers."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What came in when all attachments lay in one folder goes to the conversations that it came in by."""
+"""Files from the time when all attachments were in one folder move to the conversations that they came in by."""
 
 import os
 import random

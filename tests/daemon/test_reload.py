@@ -1,4 +1,4 @@
-"""What a reload says of a changed setting is true: it counts at once, or only from the next start on."""
+"""A reload's report about a changed setting is true: it counts at once, or only from the next start on."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The daemon from outside: it starts, says where it is, answers, and ends as it is asked to."""
+"""The daemon from outside: it starts, reports its place, answers, and ends on request."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The gateway copies its home by itself: as often as it is told to, so many, and it says so when it could not."""
+"""The gateway copies its home by itself: at the set interval, so many, and it reports a failure."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""A secret of one hook stands nowhere else: not in a log, an error, a table, an event, nor in its own log."""
+"""A secret of one hook appears nowhere else: not in a log, an error, a table, an event, nor in its own log."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `tools.shell_allow` lets run unasked cannot be made to run anything else: tried on a gateway that runs."""
+"""Commands that `tools.shell_allow` lets run unasked cannot be made to run anything else, on a running gateway."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The sandbox of the shell on a gateway that runs: what an injected model gets by commands that nobody is asked for."""
+"""The sandbox of the shell on a running gateway: the gains of an injected model from commands that run unasked."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What an operator is told: which verbs answer them, and that no word of people, models, tools and hooks is in it."""
+"""The answers for an operator: their verbs, and the absence of any word of people, models, tools and hooks."""
 
 import json
 from collections.abc import AsyncIterator, Mapping

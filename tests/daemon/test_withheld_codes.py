@@ -1,4 +1,4 @@
-"""No code and no link that lets somebody in reaches a hook, and no hook chooses where one goes."""
+"""No code and no link that gives access reaches a hook, and no hook chooses its destination."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`agent:init` is told once for each agent in a process, before its first turn."""
+"""`agent:init` is emitted once for each agent in a process, before its first turn."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What holds in a chat, from all places where it can be set: the strongest word of each, and who has it."""
+"""The rules of a chat, from all places where they can be set: the strongest of each, and its origin."""
 
 from typing import Any
 

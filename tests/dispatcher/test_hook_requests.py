@@ -1,4 +1,4 @@
-"""What hooks may have done: send, submit, emit, store."""
+"""The requests of hooks: send, submit, emit, store."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""What is decided about a message when it comes in, and that each is taken once."""
+"""The decision about an incoming message, and that each message is taken once."""
 
 import dataclasses
 from typing import Any

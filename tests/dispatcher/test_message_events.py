@@ -1,4 +1,4 @@
-"""Several messages that one turn answers: each is told of by itself, and what a hook takes out is out."""
+"""Several messages that one turn answers: each has its own event, and a hook can take words out of it."""
 
 from typing import Any
 

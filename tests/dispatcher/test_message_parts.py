@@ -1,4 +1,4 @@
-"""What an agent is asked of the files of a message, where the libraries for them are there and where not."""
+"""The agent's view of a message's files, with and without the libraries for them."""
 
 from collections.abc import Sequence
 from pathlib import Path

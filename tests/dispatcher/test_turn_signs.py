@@ -1,4 +1,4 @@
-"""That somebody is at work: told by the node of the turn, shown by the node of the network, for as long as it is so."""
+"""The sign of work: sent by the node of the turn, shown by the node of the network, as long as the turn runs."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress

@@ -1,4 +1,4 @@
-"""Sessions that begin and end, as a person sees them and as hooks are told."""
+"""Sessions that begin and end, as people see them and hooks receive them."""
 
 import pytest
 

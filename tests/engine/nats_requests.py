@@ -1,4 +1,4 @@
-"""What is asked of the servers, by kind, as one sees it who listens beside a gateway to all that it sends."""
+"""The requests to the servers, by kind, as a listener beside a gateway sees them."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""What every engine promises, shown on each: durable consumers."""
+"""The promises of every engine, shown on each: durable consumers."""
 
 import asyncio
 import math

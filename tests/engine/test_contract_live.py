@@ -1,4 +1,4 @@
-"""What every engine promises, shown on each: leases, live messages, health and the end."""
+"""The promises of every engine, shown on each: leases, live messages, health and the end."""
 
 import asyncio
 

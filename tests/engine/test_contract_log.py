@@ -1,4 +1,4 @@
-"""What every engine promises, shown on each: the log itself."""
+"""The promises of every engine, shown on each: the log itself."""
 
 import asyncio
 

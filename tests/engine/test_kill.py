@@ -1,4 +1,4 @@
-"""kill -9 in the middle of load: what was acknowledged is there, whole, and what was owed is owed."""
+"""kill -9 in the middle of load: acknowledged records are there, whole, and pending ones are still pending."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What is said from memory of a journal of NATS is what stood there, at least since we last heard of it, whoever wrote.
+"""Answers from memory about a journal of NATS equal its content, at least since the last message, whoever wrote.
 
 What the server shows may come late; here it is made to.
 """

@@ -1,4 +1,4 @@
-"""The journal on NATS while servers are killed or stand still under load."""
+"""The journal on NATS while servers are killed or hang under load."""
 
 from collections import Counter
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What the journal says from memory is what stands on the disk."""
+"""Answers of the journal from memory equal those from the disk."""
 
 from pathlib import Path
 

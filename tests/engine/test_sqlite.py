@@ -1,4 +1,4 @@
-"""What the SQLite journal promises beside the contract: one process, restarts, limits, an idle loop."""
+"""Promises of the SQLite journal beyond the contract: one process, restarts, limits, an idle loop."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Run in the environment of hermes-agent: one turn of its agent, with its home's plugins and a model of ours.
+"""One turn of hermes-agent in its own environment, with its home's plugins and a model of ours.
 
 Its argument is the calls that the model makes, as JSON; by default it wants the tool `moon`. Where a message says CALLS
 itself, as the task of a sub-agent may, it wants those. A second argument says how often the model must have been asked

@@ -1,4 +1,4 @@
-"""What plugins reach for in Hermes's own process: told by its name, and the rest goes on where it can."""
+"""Parts of Hermes's own process that plugins reach for: each is reported by its name, and the rest goes on."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`AIAgent` inside a hook or a plugin: what it causes comes to an end, and is told to those whom Hermes tells."""
+"""`AIAgent` inside a hook or a plugin: its events come to an end, and go to the hooks that Hermes would notify."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Whether a plugin may be a guard is seen in its source; what cannot be seen there is taken for one."""
+"""The source of a plugin shows if it may be a guard; parts that cannot be read count as one."""
 
 import pytest
 

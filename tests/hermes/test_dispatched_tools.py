@@ -1,4 +1,4 @@
-"""What a plugin reaches by `ctx.dispatch_tool`: tools of servers too, by Hermes's names, past the same guards."""
+"""Tools that a plugin reaches by `ctx.dispatch_tool`: those of servers too, by Hermes's names, past the same guards."""
 
 import json
 import sys

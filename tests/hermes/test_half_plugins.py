@@ -1,4 +1,4 @@
-"""What is no guard disables no tool, and a guard that registered before `register()` raised stays in force."""
+"""A plugin without a guard disables no tool, and a guard registered before `register()` raised stays in force."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What callbacks are handed of Hermes's insides answers here, and what newer Hermes offers its plugins is there."""
+"""Objects of Hermes's insides that callbacks receive answer here, and the additions of newer Hermes exist."""
 
 import json
 import shutil

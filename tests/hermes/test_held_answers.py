@@ -1,4 +1,4 @@
-"""What a plugin of Hermes's may still change nobody is shown before; one that looks on leaves the answer to stream."""
+"""An answer that a plugin of Hermes may still change is held back; one that looks on leaves it to stream."""
 
 import json
 from collections.abc import Iterator

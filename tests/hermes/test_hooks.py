@@ -1,4 +1,4 @@
-"""Hooks written for Hermes, unmodified, in the running gateway: how they are loaded, called, and what they are told."""
+"""Hooks written for Hermes, unmodified, in the running gateway: their loading, their calls, and their fields."""
 
 import json
 

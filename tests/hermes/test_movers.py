@@ -1,4 +1,4 @@
-"""Folders in the habits of those who come from Hermes, in one home: each does here what it did there.
+"""Folders in the habits of people who come from Hermes, in one home: each does here what it did there.
 
 What each sees and says beside Hermes itself is in test_movers_beside_hermes.py.
 """

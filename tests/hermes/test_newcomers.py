@@ -1,4 +1,4 @@
-"""What comes from Hermes with all that is around it: packages, helpers, variables, two things of one name."""
+"""Folders from Hermes with all their surroundings: packages, helpers, variables, two things of one name."""
 
 import json
 import shutil

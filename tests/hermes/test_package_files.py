@@ -1,4 +1,4 @@
-"""What a folder asks for in files that are written for pip is read as pip would, without running anything."""
+"""Files written for pip are read as pip would, without running anything."""
 
 import sys
 from pathlib import Path

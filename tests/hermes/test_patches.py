@@ -1,4 +1,4 @@
-"""What a hook or plugin patches of Hermes is seen in its source, and whether it does anything besides."""
+"""The source of a hook or plugin shows its patches of Hermes, and if it does anything else."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a plugin has a tool of ours do, it does with the rights of whoever its event came of."""
+"""A plugin uses our tools with the rights of the person whose event it received."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What plugins register in the habits of their authors, in Hermes itself and here; what is in vain here is said."""
+"""Registrations of plugins in their authors' habits, in Hermes itself and here; those without effect are reported."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What tools give, in Hermes itself and here: the same tools, told to the same plugin, which takes keys out of it."""
+"""Results of tools, in Hermes itself and here: the same tools, passed to the same plugin, which removes keys."""
 
 import json
 import shutil

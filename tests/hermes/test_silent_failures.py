@@ -1,4 +1,4 @@
-"""What strangers wrote for Hermes neither falls asleep nor passes for what works: deciders, patches, broken guards."""
+"""Strangers' code for Hermes neither falls asleep nor passes as working: deciders, patches, broken guards."""
 
 import fcntl
 import json

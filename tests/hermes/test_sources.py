@@ -1,4 +1,4 @@
-"""Where hooks written for Hermes come from, what their source shows, and when its configuration is read again."""
+"""The places of hooks written for Hermes, the findings in their source, and the reloads of its configuration."""
 
 import shutil
 import threading

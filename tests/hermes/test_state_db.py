@@ -1,4 +1,4 @@
-"""`state.db` for those who read Hermes's: what is in it, when it is written, and that nobody else's ever is."""
+"""`state.db` for readers of Hermes's: its content, the time of its writes, and that other databases stay untouched."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What Hermes 0.22 added for plugins, in a packaging of it and here: the same answers from the same folders."""
+"""Additions of Hermes 0.22 for plugins, in a packaging of it and here: the same answers from the same folders."""
 
 import json
 import os

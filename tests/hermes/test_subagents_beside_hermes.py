@@ -1,4 +1,4 @@
-"""What a guard is told of a sub-agent's doings, in Hermes itself and here: its session is one of its own."""
+"""A guard's view of a sub-agent's actions, in Hermes itself and here: its session is one of its own."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Guards that name tools which they will never be told of: seen in the source of a plugin, and in a matcher."""
+"""Guards with names of tools that never occur: found in the source of a plugin, and in a matcher."""
 
 import pytest
 

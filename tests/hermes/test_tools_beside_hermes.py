@@ -1,4 +1,4 @@
-"""A guard for each tool, written for Hermes, in Hermes itself and here: what it is asked, and what it stops."""
+"""A guard for each tool, written for Hermes, in Hermes itself and here: its calls, and its denials."""
 
 import json
 import shutil

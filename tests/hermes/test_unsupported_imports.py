@@ -1,4 +1,4 @@
-"""What a hook reaches for inside Hermes is seen in its source, before anything of it runs."""
+"""The source shows the parts of Hermes that a hook imports, before any of its code runs."""
 
 import importlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A plugin that takes something out of results, and fails: what it would have hidden reaches nobody."""
+"""A plugin that removes parts of results, and fails: the hidden parts reach no one."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the tests of hooks share."""
+"""Fixtures of the tests of hooks."""
 
 import gc
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Where events come from: their ids are their own, whatever process they are made in."""
+"""The origin of events: their ids are their own, whatever process they are made in."""
 
 import subprocess
 import sys

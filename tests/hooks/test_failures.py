@@ -1,4 +1,4 @@
-"""What becomes of a hook that fails, hangs, exits, or is cancelled."""
+"""A hook that fails, hangs, exits, or is cancelled."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What `when` means, and the rule of scopes."""
+"""The meaning of `when`, and the rule of scopes."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What becomes of hooks when their fork server ends, seen from outside: nothing gets past a guard, and all are back."""
+"""Hooks after the end of their fork server, seen from outside: nothing gets past a guard, and all come back."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What an interceptor may change and decide."""
+"""The changes and decisions of an interceptor."""
 
 import asyncio
 import logging

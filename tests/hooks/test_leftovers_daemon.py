@@ -1,4 +1,4 @@
-"""What hooks start and detach ends with the hook, with the gateway, and with the next one after a crash."""
+"""Detached processes of hooks end with the hook, with the gateway, and with the next one after a crash."""
 
 import os
 import shutil

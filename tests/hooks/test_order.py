@@ -1,4 +1,4 @@
-"""Who is called in which order."""
+"""The order of hooks."""
 
 import pytest
 from hypothesis import given

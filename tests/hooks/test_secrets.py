@@ -1,4 +1,4 @@
-"""A hook may be given a secret; what it says of its own failures shows none to others."""
+"""A hook may get a secret; its reports about its own failures show none to others."""
 
 from pathlib import Path
 

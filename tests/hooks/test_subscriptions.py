@@ -1,4 +1,4 @@
-"""What `on`, `watch` and `add` return: it knows its hooks, removes them, and can stand in for another."""
+"""The return value of `on`, `watch` and `add`: it knows its hooks, removes them, and can replace another."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Where hooks are offered, on loopback: a web host, with and without TLS, that serves git and packages too; and ssh."""
+"""Servers of hooks, on loopback: a web host, with and without TLS, that serves git and packages too; and ssh."""
 
 import base64
 import datetime

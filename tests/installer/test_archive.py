@@ -1,4 +1,4 @@
-"""What a stranger's archive may hold: plain files below one folder, so many and so large."""
+"""The limits of a stranger's archive: plain files below one folder, so many and so large."""
 
 import tarfile
 import tempfile

@@ -1,4 +1,4 @@
-"""What is fetched from the web: over a line that nobody changes, and so much of it."""
+"""Downloads from the web: over a protected line, and limited in size."""
 
 import threading
 import time

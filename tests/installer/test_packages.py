@@ -1,4 +1,4 @@
-"""What a hook needs is chosen, pinned and unpacked; nothing of it runs, wherever it says that it lies."""
+"""A hook's requirements are chosen, pinned and unpacked; none of their code runs, whatever paths they name."""
 
 import os
 import subprocess

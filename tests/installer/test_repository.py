@@ -1,4 +1,4 @@
-"""What git fetches of a stranger's repository is bounded, whatever the server sends."""
+"""The size of a fetched repository is bounded, whatever the server sends."""
 
 import os
 import subprocess

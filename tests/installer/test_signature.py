@@ -1,4 +1,4 @@
-"""A signature is by one key, over one text, for one purpose; ssh-keygen has made those that stand here."""
+"""A signature is by one key, over one text, for one purpose; ssh-keygen has made the examples here."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""Audio is made into words before its turn is claimed: once, with a limit, and stopped by whoever does not want it."""
+"""Audio is transcribed before its turn is claimed: once, with a limit, and it can be stopped."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What waited before a start, and whoever comes then: those who come now wait for nobody's backlog."""
+"""Messages that waited before a start, and new ones: new ones wait for no other person's backlog."""
 
 import gc
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Back-pressure that a person feels: a place in the line is told, and what is too much stays with the network."""
+"""Back-pressure that people notice: they see their place in the line, and the rest stays with the network."""
 
 import pytest
 from msgspec.structs import replace

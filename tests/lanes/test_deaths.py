@@ -1,4 +1,4 @@
-"""A turn that kills the process is found out and given up; whoever was under way beside it is answered."""
+"""A turn that kills the process is identified and given up; turns beside it are answered."""
 
 import subprocess
 import sys

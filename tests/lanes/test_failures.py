@@ -1,4 +1,4 @@
-"""What fails is tried again from its steps, then given up with an apology; the conversation always goes on."""
+"""A failed turn is tried again from its steps, then given up with an apology; the conversation always goes on."""
 
 import contextlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Several nodes on the journal of real NATS servers: processes that are killed, and that stand still."""
+"""Several nodes on the journal of real NATS servers: processes that are killed, and that hang."""
 
 import signal
 import subprocess

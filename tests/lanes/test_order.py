@@ -1,4 +1,4 @@
-"""What a lane runs, in which order, and how many at once."""
+"""The work of a lane: its content, its order, and its limits."""
 
 import pytest
 from msgspec import structs

@@ -1,4 +1,4 @@
-"""A turn that asks a person gives up its claim, and runs again with the answer; nobody waits for ever."""
+"""A turn that asks a person gives up its claim, and runs again with the answer; no turn waits for ever."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""Slots: limits in all and for a person, in order, and nobody's wait blocks another's."""
+"""Slots: limits in all and for a person, in order, and no one's wait blocks another's."""
 
 import math
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Two nodes on one journal: who dies is replaced, who wakes up late writes nothing, and nobody does a thing twice."""
+"""Two nodes on one journal: a dead one is replaced, one that wakes late writes nothing, and nothing happens twice."""
 
 import time
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What is owed goes out: once, in order, part after part; what fails is tried again, given up, and reported once."""
+"""Pending replies are sent: once, in order, part after part; failures are retried, given up, and reported once."""
 
 import logging
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What other nodes ask of the one that serves a network."""
+"""Requests of other nodes to the one that serves a network."""
 
 from contextlib import AsyncExitStack
 from dataclasses import replace

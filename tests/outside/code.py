@@ -1,4 +1,4 @@
-"""What Python code of users knows: the names that hooks, their tests and the examples import; and the records kept.
+"""The Python interface for users: the names that hooks, their tests and the examples import; and the stored records.
 
 A record counts by its kind, not by the name of its class. An import may warn that it has moved, but it works.
 """

@@ -1,4 +1,4 @@
-"""Whoever asks a gateway that runs: commands with `--json`, verbs of the control socket; and keeps what it was told.
+"""Callers of a running gateway: commands with `--json`, verbs of the control socket; and the store of their answers.
 
 The socket is spoken as any program would speak it: JSON-RPC, a line a message. Whether a parameter of a verb counts is
 found out by leaving it out.

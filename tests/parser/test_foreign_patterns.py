@@ -1,4 +1,4 @@
-"""The matcher of a shell hook of Hermes's is a pattern of somebody's: it is tried where it holds up nobody."""
+"""The matcher of a shell hook of Hermes's is a foreign pattern: it is tried where it delays no one."""
 
 import time
 

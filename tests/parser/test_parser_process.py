@@ -1,4 +1,4 @@
-"""What is hard to read costs whoever asked for it two seconds at most, and nobody else anything."""
+"""A text that is hard to read costs its caller two seconds at most, and others nothing."""
 
 import os
 from contextlib import suppress

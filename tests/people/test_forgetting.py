@@ -1,4 +1,4 @@
-"""Somebody is forgotten, on the real daemon with a bot on loopback: nothing of them is left, and all of the others."""
+"""A person is forgotten, on the real daemon with a bot on loopback: their data is gone, and all of the others' stays."""
 
 import json
 import zipfile

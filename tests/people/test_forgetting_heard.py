@@ -1,4 +1,4 @@
-"""What somebody said to others in a quiet chat, on the real daemon: it outlives a kill, and goes with them."""
+"""A person's overheard messages in a quiet chat, on the real daemon: they outlive a kill, and go with the person."""
 
 import json
 import zipfile

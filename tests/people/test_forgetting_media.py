@@ -1,4 +1,4 @@
-"""Somebody is forgotten who spoke, was spoken to and sent pictures, on a network that calls: no byte of it is left."""
+"""A person is forgotten who sent and received speech and pictures, on a network that calls: no byte of it is left."""
 
 import json
 from collections.abc import AsyncIterator, Iterator

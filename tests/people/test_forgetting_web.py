@@ -1,4 +1,4 @@
-"""Somebody is forgotten who came by the port: at the page's chat, by a program, or as a webhook."""
+"""A person is forgotten who came by the port: at the page's chat, by a program, or as a webhook."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Whose a conversation and a record are, by their names."""
+"""The owner of a conversation or a record, by their names."""
 
 from dataclasses import replace
 from pathlib import Path

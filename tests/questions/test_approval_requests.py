@@ -1,4 +1,4 @@
-"""Whoever may not allow a tool asks somebody who may: where that goes, whose answer counts, and how it ends."""
+"""A tool without permission asks an approver: the places of the question, the valid answers, and its end."""
 
 from dataclasses import replace
 from functools import partial

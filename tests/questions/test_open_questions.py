@@ -1,4 +1,4 @@
-"""What waits for somebody's word in all conversations: shown whole, answered once, and as it was shown."""
+"""Open questions of all conversations: shown whole, answered once, and as they were shown."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a person allows for longer than once: kept in the journal, listed, taken back, and nobody else's."""
+"""Lasting approvals of a person: kept in the journal, listed, taken back, and for that person alone."""
 
 import math
 from typing import Any

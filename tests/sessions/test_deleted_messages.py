@@ -1,4 +1,4 @@
-"""What its author takes back is shown nowhere any more, and only that, whenever the process ends."""
+"""A message deleted by its author disappears everywhere, and nothing else does, whenever the process ends."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

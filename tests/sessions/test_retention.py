@@ -1,4 +1,4 @@
-"""What is over goes, by its age or for want of room; what is undone stays, however old."""
+"""Finished work is removed, by its age or for want of room; unfinished work stays, however old."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What can be done to a session."""
+"""The changes of a session."""
 
 import pytest
 

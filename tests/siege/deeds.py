@@ -1,4 +1,4 @@
-"""What is done to a besieged gateway."""
+"""The attacks on a besieged gateway."""
 
 import random
 import subprocess

@@ -1,4 +1,4 @@
-"""The hooks of a besieged gateway, which write down what they were told; what they wrote is read here."""
+"""The hooks of a besieged gateway, which record their events; these records are read here."""
 
 import json
 import time

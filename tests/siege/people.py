@@ -1,4 +1,4 @@
-"""The people of a siege: each says numbers, and writes down what was said and which answers came.
+"""The people of a siege: each says numbers, and records these and the answers.
 
 On the chat networks people say up to three things at once, whether somebody listens or not; at the terminal each says a
 thing again until it is answered. Nothing here asks the gateway.

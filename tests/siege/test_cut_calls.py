@@ -1,4 +1,4 @@
-"""What a kill hit, as others see it: a server whose caller is gone, and a tool that never ends."""
+"""The effects of a kill, as others see them: a server whose caller is gone, and a tool that never ends."""
 
 import asyncio
 import os

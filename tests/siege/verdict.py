@@ -1,4 +1,4 @@
-"""What came of a siege, by what its people, networks, hooks, tools and processes know; the journal is not read."""
+"""The verdict on a siege, from its people, networks, hooks, tools and processes; the journal is not read."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a type checker knows of a handler's context. Nothing here runs: `./x check types` reads it."""
+"""A type checker's knowledge of a handler's context. Nothing here runs: `./x check types` reads it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, assert_type

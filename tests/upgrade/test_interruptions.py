@@ -1,4 +1,4 @@
-"""`hermes-gateway upgrade` that somebody interrupts, on a disk without room, beside other homes: one gateway runs."""
+"""`hermes-gateway upgrade` with interruptions, on a disk without room, beside other homes: one gateway runs."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""What is done with an upgrade that was cut off: which program is in place, what is put back, and what a start does."""
+"""The plan of an interrupted upgrade: the program in place, the parts to restore, and the next start."""
 
 import fcntl
 import json

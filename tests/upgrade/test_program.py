@@ -1,4 +1,4 @@
-"""What is to be installed: from where the program came, with the extras that it has, and what installers say of it."""
+"""The program to install: from its source, with its extras, and with the reports of installers."""
 
 import os
 import re

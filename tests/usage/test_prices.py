@@ -1,4 +1,4 @@
-"""What calls cost: by the configuration, by the table, or at an unknown price; and tokens as providers bill them."""
+"""The cost of calls: by the configuration, by the table, or at an unknown price; and tokens as providers bill them."""
 
 import json
 

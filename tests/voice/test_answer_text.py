@@ -1,4 +1,4 @@
-"""What is read aloud: the words, without marks, code, tables and addresses; and never for long."""
+"""The spoken part of an answer: the words, without marks, code, tables and addresses; and never for long."""
 
 import time
 

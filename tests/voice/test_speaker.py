@@ -1,4 +1,4 @@
-"""What speaks gives a voice note where that can be made of it, a file else, and nothing twice."""
+"""A speaker gives a voice note if possible, a file otherwise, and nothing twice."""
 
 import json
 import os

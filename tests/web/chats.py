@@ -1,4 +1,4 @@
-"""Somebody at the page's chat, as a browser without a screen: what they do by POSTs, what they see by the stream."""
+"""A person at the page's chat, as a browser without a screen: POSTs for their actions, the stream for their view."""
 
 import itertools
 import json

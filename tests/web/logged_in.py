@@ -1,4 +1,4 @@
-"""Somebody who was let in to the page of a running gateway, by the bytes that a browser sends."""
+"""A person who is logged in to the page of a running gateway, by the bytes that a browser sends."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Those who call webhooks, by their own libraries where they have one; GitHub and GitLab by what they document."""
+"""The senders of webhooks, by their own libraries if they have one; GitHub and GitLab by their documents."""
 
 import hashlib
 import hmac

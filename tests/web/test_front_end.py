@@ -1,4 +1,4 @@
-"""A front end that others wrote, as its registry has it: `llm`, which is told nothing but an address and a key."""
+"""A front end by others, as its registry has it: `llm`, which gets nothing but an address and a key."""
 
 import subprocess
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Who is spoken to, and from where: foreign names, other sites' pages and lying headers."""
+"""The rules of hosts and origins: foreign names, other sites' pages and lying headers."""
 
 from collections.abc import Mapping
 

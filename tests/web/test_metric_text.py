@@ -1,4 +1,4 @@
-"""What outsiders name makes no figures without end: so many values have their own, all others are one."""
+"""Names from outside do not make endless figures: so many values have their own, all others are one."""
 
 from prometheus_client.parser import text_string_to_metric_families
 

@@ -1,4 +1,4 @@
-"""What is done on the page: by whom, with what in hand, to what effect; and what nobody does there."""
+"""Actions on the page: by whom, with which arguments, to what effect; and actions that are impossible there."""
 
 import json
 from collections.abc import AsyncIterator, Iterator

@@ -1,4 +1,4 @@
-"""Slow, huge and many clients: each is bounded, and shuts nobody else out."""
+"""Slow, huge and many clients: each is bounded, and shuts no other out."""
 
 import socket
 import ssl

@@ -1,4 +1,4 @@
-"""What is shown of an answer in pieces, and calls that are forgotten."""
+"""An answer shown in pieces, and calls that are forgotten."""
 
 from pathlib import Path
 

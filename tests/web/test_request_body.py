@@ -1,4 +1,4 @@
-"""Bodies: whole and in chunks, too long, too slow, cut off; and those that nobody wants."""
+"""Bodies: whole and in chunks, too long, too slow, cut off; and unwanted ones."""
 
 import socket
 from collections.abc import AsyncIterator

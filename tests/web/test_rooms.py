@@ -1,4 +1,4 @@
-"""What the reading rooms of the page are given: page by page, in bounds, and as it was said."""
+"""The data of the page's reading rooms: page by page, in bounds, and to the letter."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""One answer for many: never an old one, and nobody is the worse for somebody else's leaving or failing."""
+"""One answer for many callers: never an old one, and no caller suffers if another leaves or fails."""
 
 import anyio
 import pytest

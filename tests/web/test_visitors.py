@@ -1,4 +1,4 @@
-"""Who is let in to the page beside the owner: whom a trusted proxy names, and who was given a link in a direct chat."""
+"""The page's visitors beside the owner: people whom a trusted proxy names, and people with a link from a chat."""
 
 import json
 import socket

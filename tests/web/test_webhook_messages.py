@@ -1,4 +1,4 @@
-"""What a webhook's template makes of a call: a message with a guest's rights, in which what came in is quoted."""
+"""The message of a webhook's template: it has a guest's rights, and quotes the payload."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Who calls a webhook: what the senders' own libraries sign is believed, and nothing else is."""
+"""The sender of a webhook: signatures of the senders' own libraries are believed, and nothing else is."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The webhooks of the running gateway: who is let in, what becomes of it, and what nobody finds out."""
+"""The webhooks of the running gateway: accepted callers, the results of a call, and facts that stay hidden."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""What a client says to the port, byte by byte or in lines, and what it is answered."""
+"""A client's bytes to the port, and its answers."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""`python -m tests.worker.lesser_system run`: hermes-gateway as on a system that has none of what is Linux's own.
+"""A gateway as on a system without Linux's own features: `python -m tests.worker.lesser_system run`.
 
 There is no /proc, and the kernel knows no prctl, no Landlock, no files in memory, no namespaces, no handles of
 processes, and nobody at the other end of a socket. It is the kernel that says so, to the daemon and to all that it

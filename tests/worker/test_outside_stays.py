@@ -1,4 +1,4 @@
-"""What lies outside of a sandbox stays as it is, down to modes, owners and times; what works inside goes on working.
+"""Files outside of a sandbox stay as they are, down to modes, owners and times; work inside goes on.
 
 Each case is one real process: of root or of a plain user, on this kernel as it is or where it refuses namespaces, or
 knows no Landlock.

@@ -1,4 +1,4 @@
-"""What the reader accepts, what it refuses, and that each finding stands where the fault is."""
+"""The reader's accepted and refused files, and that each finding names the place of the fault."""
 
 import os
 from pathlib import Path

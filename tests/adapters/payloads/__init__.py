@@ -1,4 +1,4 @@
-"""What the three networks send, in the shapes of their own documentation, with people and chats of the tests' wires."""
+"""Payloads of the three networks, in the shapes of their documentation, with people and chats of the tests' wires."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Discord's gateway events, as its documentation describes them: those that a bot with our intents is told."""
+"""Discord's gateway events, as its documentation describes them: those that a bot with our intents receives."""
 
 from typing import Any
 

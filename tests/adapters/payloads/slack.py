@@ -1,4 +1,4 @@
-"""What Slack sends by Socket Mode, as its documentation describes it: events, slash commands, presses of buttons."""
+"""Slack's messages over Socket Mode, as its documentation describes them: events, slash commands, buttons."""
 
 from typing import Any
 

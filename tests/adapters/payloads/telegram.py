@@ -1,4 +1,4 @@
-"""Telegram's updates, as the Bot API describes them: the kinds that are asked for, with all that can stand in them."""
+"""Telegram's updates, as the Bot API describes them: the requested kinds, with all their possible fields."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is remembered of the messages that came lately."""
+"""The memory of recent messages."""
 
 from gateway.adapters.shared.incoming import MOST, RecentMessages
 from tests.spine import message

@@ -1,4 +1,4 @@
-"""Servers of tools that write what cannot be read: whoever waits for them is told at once, and why."""
+"""Servers of tools that write unreadable messages: waiting callers get an error at once, with the reason."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""What a server of tools says is bounded before it is decoded, and never holds up anybody else."""
+"""A message of a tool server is bounded before it is decoded, and never delays others."""
 
 import json
 import socket

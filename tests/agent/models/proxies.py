@@ -1,4 +1,4 @@
-"""Proxies as they stand between a machine and the endpoint of a model: by HTTP, and by SOCKS5."""
+"""Proxies between a machine and the endpoint of a model: by HTTP, and by SOCKS5."""
 
 from base64 import b64encode
 from collections.abc import AsyncIterator

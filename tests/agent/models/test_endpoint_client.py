@@ -1,4 +1,4 @@
-"""What lies between a model and its endpoint: connections, proxies, certificates, redirects, and the headers sent."""
+"""The way from a model to its endpoint: connections, proxies, certificates, redirects, and the headers sent."""
 
 import gzip
 import json

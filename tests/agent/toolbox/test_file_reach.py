@@ -1,4 +1,4 @@
-"""Who reaches which files: by role, by whether somebody is alone with the agent, and by nothing else."""
+"""The files that people reach: by role, by being alone with the agent, and by nothing else."""
 
 import pytest
 

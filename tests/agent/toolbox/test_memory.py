@@ -1,4 +1,4 @@
-"""What is remembered stays, each person's own, whatever happens to the file."""
+"""Notes stay, each person's own, whatever happens to the file."""
 
 from gateway.agent.toolbox.memory import NOTES, FileMemory, make_memory_tools
 from gateway.agent.tools import ToolContext

@@ -1,4 +1,4 @@
-"""How often a person is asked on an ordinary day under each setting: who is asked too often says yes unread."""
+"""The number of questions on an ordinary day under each setting: people approve unread if there are too many."""
 
 import subprocess
 import tomllib

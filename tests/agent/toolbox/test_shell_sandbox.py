@@ -1,4 +1,4 @@
-"""The sandbox of the shell tool: what commands reach, what they do not, and what is asked when that is too little."""
+"""The sandbox of the shell tool: the reach of commands, its limits, and the questions when it is too narrow."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Hooks that decide about an event together are asked side by side; what they answer counts in their order."""
+"""Hooks that decide about an event together run side by side; their answers count in their order."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

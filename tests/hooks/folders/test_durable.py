@@ -1,4 +1,4 @@
-"""What a durable hook is owed reaches it at least once, whatever happens meanwhile, or ends where people find it."""
+"""Pending events reach a durable hook at least once, whatever happens meanwhile, or end as dead letters."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""What a hook's failures do: to itself, to what it guards, and to nobody else."""
+"""A hook's failures affect the hook itself and what it guards, and nothing else."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What the gateway asks of its folder hooks: to be switched, called, tried out and spoken about."""
+"""The gateway's requests to its folder hooks: switch, call, try out and describe them."""
 
 import os
 

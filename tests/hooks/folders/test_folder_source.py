@@ -1,4 +1,4 @@
-"""Which folders are hooks, told by stat alone; what somebody else could have written is refused."""
+"""Folders are recognized as hooks by stat alone; those that another user could have written are refused."""
 
 import os
 from collections.abc import Iterator

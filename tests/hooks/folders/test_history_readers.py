@@ -1,4 +1,4 @@
-"""Only hooks that read the history, by name or with the event as a whole, get it, and likewise the tools on offer."""
+"""Only hooks that read the history, by name or with the event as a whole, get it; so it is with the tools on offer."""
 
 import json
 

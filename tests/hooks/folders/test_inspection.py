@@ -1,4 +1,4 @@
-"""What the contents of a hook say: its hash, what is wrong with it, and what of that is kept for the next start."""
+"""The inspection of a hook's content: its hash, its faults, and the part that is kept for the next start."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A hook that is installed anew while it is looked at: what was agreed to counts at each moment."""
+"""A hook that is installed again while it is looked at: the agreed content counts at each moment."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What other gateways guard is denied where the folder is missing, as by a guard that is broken, and no longer."""
+"""Guards of other gateways deny where their folder is missing, like a broken guard, and no longer."""
 
 import json
 from collections.abc import AsyncIterator

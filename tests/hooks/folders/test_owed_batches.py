@@ -1,4 +1,4 @@
-"""A durable hook is told of many events in one message, and each is an event of its own all the same."""
+"""A durable hook receives many events in one message, and each is an event of its own all the same."""
 
 from collections import Counter
 

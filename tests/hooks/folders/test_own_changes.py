@@ -1,4 +1,4 @@
-"""Whoever changes a folder, however often, sees the last state live; one that changes itself is held back."""
+"""The last state of a folder is live, however often it changes; a hook that changes itself is held back."""
 
 from functools import partial
 from pathlib import Path

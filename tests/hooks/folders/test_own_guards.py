@@ -1,4 +1,4 @@
-"""What a hook of ours denies when it fails and says no `on_error`; a home of before is told what that changes."""
+"""The denials of our own hooks when they fail without `on_error`; an older home is notified of the change."""
 
 import json
 import time

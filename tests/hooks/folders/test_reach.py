@@ -1,4 +1,4 @@
-"""What restricted hooks reach: real folders, a real fork server, real workers, the kernel's own refusals."""
+"""The reach of restricted hooks: real folders, a real fork server, real workers, the kernel's own refusals."""
 
 import json
 import os

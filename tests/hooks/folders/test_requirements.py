@@ -1,4 +1,4 @@
-"""What a hook needs is compared as PEP 440 says, and what is missing is named."""
+"""A hook's requirements are compared as PEP 440 says, and missing ones are named."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a hook may see of the environment and do through the gateway, and what it may not."""
+"""The variables that a hook may see, its requests to the gateway, and their limits."""
 
 from typing import Literal
 

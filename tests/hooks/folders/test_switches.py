@@ -1,4 +1,4 @@
-"""What people decided by command is kept, whole, for the eyes of its owner alone."""
+"""Decisions by command are kept, whole, readable by their owner alone."""
 
 from pathlib import Path
 

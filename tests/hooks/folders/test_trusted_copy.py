@@ -1,4 +1,4 @@
-"""Where trust is pinned, what was hashed is what runs: over the whole folder, and whatever is done to it meanwhile."""
+"""With pinned trust, the hashed bytes are those that run: over the whole folder, whatever happens to it meanwhile."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A guard that is not well is shut: what it guarded is denied, and what it is owed is kept, whatever became of it.
+"""A guard that is not well is shut: its operations are denied, and its pending events are kept, in every state.
 
 Each state is tried on a hook of its own, beside all others: while the gateway runs, and through a start. The hooks
 never allow anything, so that a call which nobody denies has gone past a guard.

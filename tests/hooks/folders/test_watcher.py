@@ -1,4 +1,4 @@
-"""Whatever happens to a hook folder is told within moments, a burst once; and a source may come, go and come again."""
+"""Changes of a hook folder are reported within moments, a burst once; a source may come, go and come again."""
 
 import shutil
 import subprocess

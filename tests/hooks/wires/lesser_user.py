@@ -1,4 +1,4 @@
-"""Preloaded by a fork server that root runs: from then on it has no rights but nobody's, and a limit of processes."""
+"""A preload for a fork server that root runs: from then on it has the rights of `nobody`, and a limit of processes."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""What a hook may do through the gateway, from every kind of handler."""
+"""The requests of a hook to the gateway, from every kind of handler."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a handler finds in its context, and which of its changes come back."""
+"""The content of a handler's context, and the changes that come back."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A hook that is a client of NATS: it is asked and answers as over HTTP, and its user may do that and nothing else.
+"""A hook that is a client of NATS: it is called and answers as over HTTP, and its user may do no more.
 
 The server runs on the very configuration that docs/hooks-on-nats.md shows.
 """

@@ -1,4 +1,4 @@
-"""A new worker runs what stands in the folder now, and takes over without a gap."""
+"""A new worker runs the present content of the folder, and takes over without a gap."""
 
 import os
 import py_compile

@@ -1,4 +1,4 @@
-"""What a handler finds in its process, and what the gateway gets back."""
+"""The surroundings of a handler in its process, and its results for the gateway."""
 
 import os
 from pathlib import Path

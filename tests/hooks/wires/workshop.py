@@ -1,4 +1,4 @@
-"""What the tests of the wires share."""
+"""Helpers of the tests of the wires."""
 
 import os
 import sys
