@@ -3,9 +3,6 @@
 Python runs, shell commands run and have to print the shown output, YAML is read by its real reader, which its first
 line names: `# HOOK.yaml` or `# config.yaml`. A block that cannot be tried is skipped, visibly in the source and with
 its reason, by a line before it: `<!-- skip: next "reason" -->`.
-
-A block that cannot be tried is passed over, visibly in the source and with its reason, by a line before it:
-`<!-- skip: next "reason" -->`.
 """
 
 import contextlib

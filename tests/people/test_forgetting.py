@@ -1,4 +1,4 @@
-"""A person is forgotten, on the real daemon with a bot on loopback: their data is gone, and all of the others' stays."""
+"""A person is forgotten, on the real daemon with a bot on loopback: their data is gone, and the others' stays."""
 
 import json
 import zipfile
