@@ -1,4 +1,4 @@
-"""How long to wait: before something that failed is tried again, longer each time, and between two looks."""
+"""Pauses: before a retry, longer each time, and between two looks."""
 
 import random
 import time
@@ -20,7 +20,7 @@ class Backoff(msgspec.Struct, frozen=True):
     high: float = 1.0
 
     def pause_after(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row; nothing after none."""
+        """Return the seconds to wait after so many failures in a row; 0 after none."""
         if failures <= 0:
             return 0.0
         # A float cannot hold 2**1024, which a thing that fails for a day comes to: the exponent has its limit too.

@@ -34,7 +34,7 @@ class HomeBusy(GatewayError):
 
 
 class DiskError(GatewayError):
-    """Nothing more can be written there."""
+    """The disk is full or cannot be written."""
 
 
 class NotRunning(GatewayError):

@@ -1,6 +1,6 @@
-"""How this program was installed here: what its environment says of who made it.
+"""The installation of this program: its environment shows how it was made.
 
-Light on purpose: the daemon asks it too, for the line that brings what is missing.
+The module imports little on purpose: the daemon uses it too, for the line that installs a missing package.
 """
 
 import sys

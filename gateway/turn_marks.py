@@ -71,11 +71,11 @@ class ToolTimes:
 
     @property
     def last(self) -> tuple[float, float]:
-        """From when to when tools were at work last."""
+        """The last beginning and end of the tools' work."""
         return (min(began for began, _ in self._running), inf) if self._running else self._past[-1]
 
     def remember(self, began: float, ended: float) -> None:
-        """Tools were at work then, in the process before this one."""
+        """Remember when tools were at work in the process before this one."""
         self._past.append((began, min(ended, self._clock())))
 
     def may_have_changed(self, at: float) -> bool:

@@ -107,7 +107,7 @@ class ContextFiles:
             return [path for path, kept in self._files.items() if self._is_held(path, kept)]
 
     def describe(self, path: Path) -> str:
-        """Say why one of those is held, and what has it read again."""
+        """Say why a held file is held, and how it can be read again."""
         kept = self._files[path]
         link = _find_new_link(path, kept.place)
         has_names = kept.held is not None and len(kept.held) == WHICH
@@ -249,7 +249,7 @@ def _find_state(path: Path, place: str) -> FileState:
 
 
 def _find_names(path: Path) -> FileState:
-    """Tell which file it is, and how many names it has; nothing if this is the only one."""
+    """Return the file's identity and the number of its names; empty for a single name."""
     try:
         known = path.stat()
     except OSError:
@@ -258,7 +258,7 @@ def _find_names(path: Path) -> FileState:
 
 
 def _find_whole_state(path: Path) -> FileState:
-    """Five numbers by which it is known to be untouched, the time of its last change last; of a link and its target."""
+    """Return five numbers that identify an untouched file, its last change last; of a link and its target."""
     found: FileState = ()
     with suppress(OSError):
         own = os.lstat(path)

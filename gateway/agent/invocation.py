@@ -233,7 +233,7 @@ async def _close_interrupted(state: TurnState) -> None:
 
 
 def _make_missing_results(state: TurnState) -> list[Entry]:
-    """Results for the calls that have none, or the transcript could not be shown to a model again."""
+    """Make results for the calls without one; otherwise a model would refuse the transcript."""
     entries = state.new_entries
     have = {entry.call_id for entry in entries if entry.role == "tool"}
     return [

@@ -205,7 +205,7 @@ def _add_context(state: TurnState, messages: tuple[Entry, ...]) -> tuple[Entry, 
 
 
 def _make_call_ids_unique(state: TurnState, answer: Chunk) -> tuple[ToolCall, ...]:
-    """Each call gets an id that no other of the turn has: results, records and questions are matched by it."""
+    """Give each call an id that is unique in the turn: results, records and questions are matched by it."""
     used = {call.id for entry in state.entries for call in entry.tool_calls}
     calls: list[ToolCall] = []
     for number, call in enumerate(answer.tool_calls):

@@ -41,7 +41,7 @@ class MediaReader(Protocol):
         ...
 
     async def read_document(self, data: bytes, limit: int) -> DocumentText:
-        """Its text, of which there are more than so many characters where it was cut."""
+        """Return its text, longer than `limit` characters if it was cut."""
         ...
 
     async def render_page(self, data: bytes, number: int) -> bytes:

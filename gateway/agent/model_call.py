@@ -255,7 +255,7 @@ async def fit_request(state: TurnState, request: ModelRequest) -> ModelRequest:
 
 
 def _count_summarizable(state: TurnState, request: ModelRequest) -> int:
-    """How many messages at the beginning are from before this turn, and can be summed up."""
+    """Count the messages at the beginning that are from before this turn, and can be summarized."""
     before = [entry for entry in state.view if entry.role != "system"]
     same = 0
     while same < min(len(before), len(request.messages)) and before[same] == request.messages[same]:

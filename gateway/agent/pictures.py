@@ -86,7 +86,7 @@ def limit_pictures(history: tuple[Entry, ...], turns: int) -> tuple[Entry, ...]:
 
 
 def read_header(data: bytes) -> tuple[str, int, int] | None:
-    """Media type, width and height of a JPEG, PNG, GIF or WebP; None: it is none, or is cut off."""
+    """Return media type, width and height of a JPEG, PNG, GIF or WebP; None for other or incomplete data."""
     try:
         if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR":
             return ("image/png", *struct.unpack_from(">II", data, 16))

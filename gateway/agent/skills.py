@@ -119,7 +119,7 @@ def _files(folder: Path) -> Iterable[str]:
 
 
 def _split_front_matter(path: Path) -> tuple[bytes, bytes]:
-    """Front matter and body of a file."""
+    """Split a file into front matter and body."""
     try:
         data = read_plain_file(path, LONGEST_FILE + 1)
     except OSError as error:

@@ -176,7 +176,7 @@ def _batch_from(calls: tuple[ToolCall, ...], left: Any, batch: ToolBatch) -> Too
 
 
 def _result_from(call: ToolCall, item: Any, own: Entry | None) -> Entry:
-    """Its pictures stay: hooks at `tool:after` have their say about them."""
+    """Make the result that hooks left. Its pictures stay: hooks at `tool:after` decide about these."""
     fields = item if isinstance(item, dict) and "content" in item else {"content": item}
     name, error = str(fields.get("name") or call.name), bool(fields.get("error"))
     parts = own.parts if own and not error else ()

@@ -117,7 +117,7 @@ class Tool:
 
 
 class ArgumentError(AgentError):
-    """The model's arguments do not fit the tool; `parameters` are those that there are."""
+    """The model's arguments do not fit the tool; `parameters` are the existing ones."""
 
     def __init__(self, message: str, parameters: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -146,7 +146,7 @@ def check_args(tool: Tool, args: Any) -> dict[str, Any]:
 
 
 def describe_parameters(schema: Mapping[str, Any]) -> str:
-    """`path (string, required), limit (integer)`: a schema in words that a small model understands too."""
+    """Describe a schema in words for a small model too: `path (string, required), limit (integer)`."""
     required = schema.get("required") or ()
     words = [
         f"{name} ({_type_of(part)}{', required' if name in required else ''})"

@@ -98,7 +98,7 @@ async def _run_rounds(
 
 
 async def _process_answers(state: TurnState) -> None:
-    """Each answer as the interceptors leave it. The node of its question runs from its start again, now with it."""
+    """Pass each answer through the interceptors. The node of its question runs again, now with the answer."""
     answers, asked = state.ports.answers, state.ports.asked
     for name, response in list(answers.items()):
         with suppress(Pause):  # an interceptor that asks about an answer changes nothing

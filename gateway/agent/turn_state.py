@@ -86,7 +86,7 @@ class ModelNotes:
 
 @dataclass(slots=True)
 class RequestState:
-    """The settings of the agent's requests, and what is known of the present one.
+    """The settings of the agent's requests, and the state of the present one.
 
     `partial` is the streamed text of the answer; `offered` are the tools that the last request named.
     """
@@ -193,7 +193,7 @@ class TurnState:
                 log.exception("%s failed while the turn was being left", name)
 
     def grace(self) -> float:
-        """Seconds that are left for hooks to hear of a turn that is being left."""
+        """Return the seconds that hooks have left to receive the end of a turn."""
         now = anyio.current_time()
         if self.ending.exit_deadline is None:
             self.ending.exit_deadline = now + EXIT_GRACE

@@ -32,7 +32,7 @@ _REMEDY = "write the id that never changes; a name can be given up, and taken ov
 def find_invalid_ids(
     tree: YamlNode, platforms: Mapping[str, PlatformSpec]
 ) -> Iterator[tuple[tuple[str, ...], YamlSequence, Finding]]:
-    """Entries of allow lists that are no ids: the list, what remains of it, and the finding."""
+    """Yield the entries of allow lists that are no ids: the list, its valid rest, and the finding."""
     for kind in _ID_LISTS:
         patterns = {name: spec.chat_id if kind == "chats" else spec.user_id for name, spec in platforms.items()}
         patterns["all"] = "|".join(patterns.values())
@@ -97,7 +97,7 @@ def _check_groups(access: AccessSettings, tree: YamlNode, platforms: Mapping[str
 
 
 def _check_budgets(settings: Settings, tree: YamlNode, platforms: Mapping[str, PlatformSpec]) -> Iterator[Finding]:
-    """They are of people by their ids, and of groups that there are."""
+    """Check that budgets name people by their ids, and existing groups."""
     networks = (*sorted(platforms), *_PAYERS)
     for person in settings.budgets.people:
         platform, colon, _ = person.partition(":")
@@ -285,7 +285,7 @@ def _check_agents(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
 
 
 def _check_chats(settings: Settings, tree: YamlNode, platforms: Mapping[str, PlatformSpec]) -> Iterator[Finding]:
-    """Each names a chat that there can be, an agent and a model that there are."""
+    """Check that each entry names a possible chat, and an existing agent and model."""
     bots = {one.name: one.platform for one in list_accounts(settings.platforms)}
     for chat, rules in settings.chats.items():
         path = ("chats", chat)
@@ -325,7 +325,7 @@ def _check_platforms(settings: Settings, tree: YamlNode, schema: SettingsSchema)
 
 
 def _why_not_called(settings: Settings) -> str:
-    """Why no network can call us; empty: it can, or it calls another node."""
+    """Return why no network can call us; empty if it can, or calls another node."""
     if {"ingress", "web"} & {*settings.node.roles} == {"ingress"}:
         return "`node.roles` has `ingress` without `web`"
     if not settings.web.enabled:
@@ -334,7 +334,7 @@ def _why_not_called(settings: Settings) -> str:
 
 
 def _check_accounts(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:
-    """Each has a name that can be written everywhere, and a bot that no other one has."""
+    """Check that each account has a valid name, and a bot of its own."""
     usual = {name.variable for name in (*schema.own_variables, *schema.hermes_variables)}
     seen: dict[tuple[str, str], str] = {}
     for one in list_accounts(settings.platforms):

@@ -34,7 +34,7 @@ class SourcedValue(NamedTuple):
 
 
 class Environment(NamedTuple):
-    """All variables, the strongest layer's value for each; and what was found wrong with the sources."""
+    """All variables, with the strongest layer's value for each; and the findings about the sources."""
 
     values: Mapping[str, SourcedValue]
     findings: tuple[Finding, ...]

@@ -1,4 +1,4 @@
-"""How a setting says what it means: to the reader of the reference, to an editor, and to the check of the file."""
+"""The metadata of a setting: for the reader of the reference, for an editor, and for the check of the file."""
 
 from typing import Any, NoReturn, Self
 

@@ -142,7 +142,7 @@ class Home:
 
     @property
     def _checksum(self) -> str:
-        """Only this user's homes share a runtime directory: this tells them apart, and costs no import."""
+        """The part of a name that tells this user's homes apart in a runtime directory; it costs no import."""
         return f"{zlib.crc32(os.fsencode(os.path.realpath(self.root))):08x}"
 
     def _far_sockets(self) -> list[Path]:

@@ -104,7 +104,7 @@ def read_configuration(
 
 
 def find_schema(schema: SettingsSchema, home: Home, environ: Mapping[str, str]) -> SettingsSchema:
-    """With the networks that the home brings, whether or not its configuration is right."""
+    """Find the schema with the networks of the home, even if its configuration is wrong."""
     return schema.expand(home, _read_file(home).root, read_environment(environ, home.env))
 
 

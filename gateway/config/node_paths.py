@@ -53,7 +53,7 @@ def remove_node(tree: YamlNode, path: KeyPath) -> YamlNode:
 
 
 def list_origins(tree: YamlNode, path: KeyPath = ()) -> Iterator[tuple[str, SourceLocation]]:
-    """Each value that was set, by its whole name, with its place."""
+    """Yield each value that was set, by its whole name, with its place."""
     if isinstance(tree, YamlMapping):
         for name, value in tree.pairs:
             yield from list_origins(value, (*path, name.text))

@@ -111,7 +111,7 @@ class PlatformAccount(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How it is called everywhere: `telegram`, or `telegram:work`."""
+        """Its name everywhere: `telegram`, or `telegram:work`."""
         return name_of_account(self.platform, self.account)
 
     @property
@@ -121,7 +121,7 @@ class PlatformAccount(NamedTuple):
 
 
 def list_accounts(platforms: Struct) -> Iterator[PlatformAccount]:
-    """Every bot that the settings know, whether or not it is served: of each network first the one without a name."""
+    """Yield every bot in the settings, served or not: of each network first the one without a name."""
     for platform, section in asdict(platforms).items():
         yield PlatformAccount(platform, "", section)
         for account, settings in section.accounts.items():

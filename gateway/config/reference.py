@@ -17,7 +17,7 @@ from gateway.yaml_source.units import format_duration, format_size
 
 
 class SettingValue(NamedTuple):
-    """One setting as it is in force, as text, and where it was set."""
+    """A setting in force, as text, and its origin."""
 
     name: str
     value: str
@@ -40,7 +40,7 @@ def values_of(settings: Struct) -> dict[str, Any]:
 
 
 def list_values(configuration: Configuration, data: Any, within: str = "") -> list[SettingValue]:
-    """Each setting below `within`, whose values are `data`, with its origin."""
+    """List the settings below `within`, whose values are `data`, with their origins."""
     return [SettingValue(name, value, _find_origin(configuration, name)) for name, value in _flatten(data, within)]
 
 

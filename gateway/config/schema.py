@@ -68,7 +68,7 @@ class SettingsSchema:
         self._find_more = find_more
 
     def expand(self, home: Home, tree: YamlNode, outside: Environment) -> "SettingsSchema":
-        """With the networks that this home brings."""
+        """Add the networks of this home."""
         return (self._find_more(home, tree, outside) if self._find_more else None) or self
 
     @property
@@ -101,7 +101,7 @@ class SettingsSchema:
 
     @cached_property
     def _variables(self) -> Mapping[KeyPath, str]:
-        """By its path, the variable of each setting; Hermes's name where there is one."""
+        """The variable of each setting, by its path; Hermes's name if it has one."""
         return {name.path: name.variable for name in (*self.own_variables, *self.hermes_variables)}
 
     @cached_property

@@ -390,7 +390,7 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
 
 
 class UsageLimit(Struct, frozen=True, kw_only=True):
-    """How much may be used in a day or a month; what is not said has no limit."""
+    """The limits of usage in a day or a month; a missing one has no limit."""
 
     tokens: Annotated[
         Annotated[int, Meta(ge=0)] | None, describe("tokens that go in and come out; by default as many as there are")
@@ -406,7 +406,7 @@ class BudgetLimit(Struct, frozen=True, kw_only=True):
 
 
 class BudgetSettings(Struct, frozen=True, kw_only=True):
-    """How much models may be used. Owners are warned, all others stopped."""
+    """The budgets of models. Owners are warned, all others stopped."""
 
     all: Annotated[BudgetLimit, describe("by everybody together")] = BudgetLimit()
     each_person: Annotated[BudgetLimit, describe("by each person who has no budget of their own")] = BudgetLimit()

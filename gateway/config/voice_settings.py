@@ -1,4 +1,4 @@
-"""The settings of what is said and heard."""
+"""The settings of voice messages and spoken answers."""
 
 from typing import Annotated
 

@@ -109,7 +109,7 @@ def render_template(template: MessageTemplate, payload: Any) -> tuple[str, list[
 
 
 def quote_value(value: Any) -> str:
-    """Something that others wrote, as the model gets to see it."""
+    """Quote a foreign text for the model."""
     written = value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
     cut = written if len(written) <= LONGEST_VALUE else f"{written[:LONGEST_VALUE]}…"
     return json.dumps(cut, ensure_ascii=False)

@@ -66,7 +66,7 @@ class ControlClient(AbstractContextManager["ControlClient"]):
         return self._last
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """All that the gateway says, until it hangs up; a line that it did not finish was not said."""
+        """Yield all messages of the gateway, until it hangs up; an unfinished line does not count."""
         with suppress(ConnectionError):
             while (line := self._file.readline()).endswith(b"\n"):
                 yield json.loads(line)
@@ -77,7 +77,7 @@ class ControlClient(AbstractContextManager["ControlClient"]):
         params: dict[str, Any] | None = None,
         on_notification: Callable[[str, Any], None] = lambda _method, _params: None,
     ) -> Any:
-        """One request; notifications go to `heard`; the result is returned, an error raised."""
+        """Send one request; notifications go to `on_notification`. Returns the result, or raises the error."""
         request = self.start(method, params)
         for message in self.messages():
             if "method" in message:

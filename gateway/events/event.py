@@ -224,7 +224,7 @@ class Event(dict[str, Any]):
         dict.__delitem__(self, field)
 
     def update(self, *others: Any, **fields: Any) -> None:
-        """As `dict.update`, checked: nothing is written when one of the fields is read-only."""
+        """Update like `dict.update`, with a check: nothing is written if one of the fields is read-only."""
         changes = dict(*others, **fields)
         for field in changes:
             self._check(field)
@@ -235,23 +235,23 @@ class Event(dict[str, Any]):
         return self
 
     def setdefault(self, field: str, default: Any = None) -> Any:
-        """As `dict.setdefault`; reading what is there is always allowed."""
+        """Work like `dict.setdefault`; reading an existing field is always allowed."""
         if field not in self:
             self[field] = default
         return self[field]
 
     def pop(self, field: str, *default: Any) -> Any:
-        """As `dict.pop`, checked."""
+        """Pop like `dict.pop`, with a check."""
         self._check(field)
         return dict.pop(self, field, *default)
 
     def popitem(self) -> tuple[str, Any]:
-        """As `dict.popitem`, checked."""
+        """Pop like `dict.popitem`, with a check."""
         self._check(next(reversed(self), None))
         return dict.popitem(self)
 
     def clear(self) -> None:
-        """As `dict.clear`, checked."""
+        """Clear like `dict.clear`, with a check."""
         for field in self:
             self._check(field)
         dict.clear(self)

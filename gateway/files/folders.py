@@ -112,10 +112,10 @@ def read_plain_file(path: Path, most: int = -1) -> bytes:
 
 
 def read_whole(file: BinaryIO, largest: int) -> bytes:
-    """All that it holds; it is closed then.
+    """Read the whole file and close it.
 
     Raises:
-        OverflowError: it has so many bytes, which is too many.
+        OverflowError: it is too large; the error has its size.
     """
     with file:
         size = os.fstat(file.fileno()).st_size

@@ -46,7 +46,7 @@ LineFormatter: TypeAlias = Callable[[LogLine], str]
 
 
 def as_json(line: LogLine) -> str:
-    """One object; a program may rely on `time`, `level`, `logger` and `message`."""
+    """Encode a line as one object; programs may rely on `time`, `level`, `logger` and `message`."""
     stamp = datetime.fromtimestamp(round(line.time, 3), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     fields = {"time": stamp, "level": line.level, "logger": line.logger, "message": line.message}
     fields |= line.context
@@ -76,13 +76,13 @@ def format_for_terminal(line: LogLine) -> str:
 
 
 def format_for_pipe(line: LogLine) -> str:
-    """For eyes, without colour, and with the day: who knows when it is read."""
+    """Format a line for people, without colour, and with the day, since it may be read later."""
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.time))
     return f"{stamp} {line.level:<8} {_format_text(line)}"
 
 
 def format_for_journald(line: LogLine) -> str:
-    """journald stamps the time itself, and reads the weight of each line from its prefix."""
+    """Format a line for journald, which stamps the time itself, and reads the level from the line's prefix."""
     weight = _SYSLOG_PRIORITIES.get(line.level, 6)
     return "\n".join(f"<{weight}>{part}" for part in _format_text(line).split("\n"))
 

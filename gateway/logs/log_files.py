@@ -66,7 +66,7 @@ def read_last_lines(
 
 
 def _read_backwards(path: Path, end: int | None) -> Iterator[str]:
-    """Every line from the last one back, through all files that there are."""
+    """Yield every line from the last one back, through all existing files."""
     for age in range(1000):
         try:
             with _rotated_path_of(path, age).open("rb") as file:

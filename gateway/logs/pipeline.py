@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 def choose_formatter(stream: TextIO, form: str, environ: Mapping[str, str], *, colours: bool) -> LineFormatter:
-    """Chooses how lines look on this stream: `text` or `json` where that is wanted, else as its reader needs it."""
+    """Choose the format of lines on this stream: `text` or `json` on request, else by its reader."""
     if form != "auto":
         return as_json if form == "json" else format_for_pipe
     if _is_journald(stream, environ.get("JOURNAL_STREAM", "")):
@@ -86,7 +86,7 @@ class LogPipeline:
         return self._intake.lost + sum(sink.lost for sink in self._sinks)
 
     def set_level(self, level: str) -> None:
-        """Ours from this level on; libraries from INFO on, and those that say too much from WARNING on."""
+        """Log our own lines from this level on, libraries from INFO on, and noisy ones from WARNING on."""
         ours = logging.getLevelNamesMapping()[level.upper()]
         logging.getLogger().setLevel(max(ours, logging.INFO))
         logging.getLogger("gateway").setLevel(ours)

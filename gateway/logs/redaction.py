@@ -77,9 +77,9 @@ class Redactor:
         return text
 
     def clean_all(self, data: Any) -> Any:
-        """Builtin data with every text in it cleaned; keys, numbers and booleans stay as they are.
+        """Clean every text in builtin data; keys, numbers and booleans stay as they are.
 
-        Most holds nothing to clean, and one look at all its texts together shows that.
+        Most data is clean, and one look at all its texts together shows that.
         """
         together = "\n".join(_list_texts(data))
         if self.clean(together) == together:

@@ -136,7 +136,7 @@ def compact_message(data: bytes, limit: int) -> str:
 
 
 def _cut_blocks(blocks: list[Any], limit: int) -> list[Any]:
-    """As many blocks as have so many characters of text; the last one cut. Pictures stay whole, or are empty."""
+    """Return the blocks up to so many characters of text; the last one is cut. Pictures stay whole, or are empty."""
     kept: list[Any] = []
     room, longest = MOST_PICTURES, limit
     for block in blocks[:1000]:

@@ -11,10 +11,10 @@ NEWEST = (1 << 63) - 1
 
 
 class ActivityParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The next ones after this sequence (0: from the first), of those since then.
+    """The next records after this sequence (0: from the first), of those since then.
 
-    With `last`, the last so many instead; before the sequence `before`, where it is not 0. Only those count whose `who`
-    and `what` are like these patterns, such as `telegram:*` and `hooks.*`.
+    With `last`, the last so many instead; before the sequence `before`, unless that is 0. Only records whose `who` and
+    `what` match these patterns are included, such as `telegram:*` and `hooks.*`.
     """
 
     after: Annotated[int, msgspec.Meta(ge=0, le=NEWEST)] = 0

@@ -36,7 +36,7 @@ class TraceSender:
         self._collector: Collector | None = None
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled. Raises GatewayError: the library is not there."""
+        """Send traces until cancelled. Raises GatewayError if the library is not installed."""
         tail = await self._engine.tail(*subjects.MESSAGE_SUBJECTS)
         collector = self._collector = await run_in_thread(open_collector, self._endpoint)
         try:

@@ -52,7 +52,7 @@ def collect_usage(days: Iterable[DayUsage], by: UsageKey, person: str = "") -> d
 
 
 def as_fields(used: Usage) -> dict[str, Any]:
-    """Without a cost where no call has a known price; `unpriced` says of how many calls it is not known."""
+    """Return the fields, without a cost if no call has a known price; `unpriced` counts the calls without one."""
     fields: dict[str, Any] = msgspec.to_builtins(used)
     del fields["model"]
     is_unknown = used.unpriced == used.calls and used.calls > 0

@@ -167,7 +167,7 @@ class RunningTotals:
 
 
 def list_states(budget: Budget, totals: RunningTotals, *, held: bool) -> Iterator[BudgetState]:
-    """Every limit of a budget, and what is used of it; with what calls that run now will use."""
+    """List every limit of a budget, and its used part; with `held`, also the future usage of running calls."""
     day, month = totals.windows()
     for period, window, most in (("day", day, budget.limit.day), ("month", month, budget.limit.month)):
         if most == NO_LIMIT:

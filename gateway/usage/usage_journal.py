@@ -41,7 +41,7 @@ class UsageJournal:
         self._seen = 0  # the last call that the totals have
 
     async def load(self) -> None:
-        """Bring the totals up to what is kept."""
+        """Bring the totals up to date with the journal."""
         async with self._lock:
             await self._finish(await self._read_folded(""))
         _, month = self.totals.windows()

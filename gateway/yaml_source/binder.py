@@ -162,7 +162,7 @@ class _Binder:
             return self.wrong(node.place, *_split_error(error))
 
     def _unknown(self, keys: list[YamlScalar], fields: Mapping[str, inspect.Field]) -> None:
-        """Each at its place; of those that are only odd, and like nothing that is known, all in one finding."""
+        """Report unknown keys, each at its place; odd ones without a similar known key share one finding."""
         odd: list[YamlScalar] = []
         for key in keys:
             close = _find_close(key.text, fields)
@@ -262,7 +262,7 @@ def _can_take(choice: inspect.Type, node: YamlNode) -> bool:
 
 
 def _rank_choice(choice: inspect.Type) -> int:
-    """Text takes everything, so it is tried last."""
+    """Return the rank of a choice. Text accepts everything, so it is tried last."""
     choice = _unwrap(choice)
     order = (inspect.LiteralType, inspect.BoolType, inspect.IntType, inspect.FloatType, inspect.CustomType)
     return order.index(type(choice)) if type(choice) in order else len(order)

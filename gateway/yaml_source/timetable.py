@@ -67,7 +67,7 @@ CRON_FIELDS = (
 
 
 class Cron(NamedTuple):
-    """`zone`: whose clock on the wall; None is that of this machine."""
+    """A cron line. `zone` is the zone of its wall clock; None is this machine's."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -100,7 +100,7 @@ class Cron(NamedTuple):
             span *= SEARCH_GROWTH
 
     def _every_hour(self, moment: float) -> Iterator[float]:
-        """Through the hours as they really pass."""
+        """Yield the times hour by hour, as the hours really pass."""
         at = (moment // 60 + 1) * 60
         end = moment + SEARCH_DAYS * 86_400.0
         while at < end:
@@ -118,7 +118,7 @@ class Cron(NamedTuple):
                 at += 60
 
     def _at_hours(self, moment: float) -> Iterator[float]:
-        """Through the days, as the clock on the wall shows them."""
+        """Yield the times day by day, as the wall clock shows them."""
         day = datetime.fromtimestamp(moment, self.zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
         for later in range(SEARCH_DAYS):
             wall = day + timedelta(days=later)

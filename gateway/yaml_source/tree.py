@@ -143,5 +143,5 @@ def _scalar_to_plain(text: str) -> Any:
 
 
 def to_printable(text: str, limit: int = 60) -> str:
-    """Foreign text, fit for one line of a finding: of a long one its beginning."""
+    """Fit a foreign text into one line of a finding; a long one is cut."""
     return to_one_line(text if len(text) <= limit else text[: limit - 3] + "...", limit)

@@ -22,14 +22,14 @@ _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*(?:([kKMGT])(i?))?(B?)\Z")
 
 
 def parse_duration(text: str) -> float | None:
-    """`1h30m` -> 5400.0; None when it is no duration."""
+    """Parse `1h30m` -> 5400.0; None for any other text."""
     if len(text) > 100 or not _DURATION.match(text):
         return None
     return sum(float(number) * _SECONDS[unit or "s"] for number, unit in _PART.findall(text))
 
 
 def parse_size(text: str) -> int | None:
-    """`64kB` -> 64000, `64KiB` and `64K` -> 65536; None when it is no size."""
+    """Parse `64kB` -> 64000, `64KiB` and `64K` -> 65536; None for any other text."""
     found = _SIZE.match(text)
     if not found:
         return None

@@ -223,7 +223,7 @@ async def connect(
 
 
 async def _listen(client: Any, connection: McpConnection) -> None:
-    """Newer servers tell that their tools changed on a stream that one asks for."""
+    """Listen to a stream on which newer servers report that their tools changed."""
     try:
         async with client.listen(tools_list_changed=True) as changes:
             async for _ in changes:
@@ -367,7 +367,7 @@ def _reveal(secrets: Mapping[str, Secret]) -> dict[str, str]:
 
 
 def make_tool_name(server: str, tool: str) -> str:
-    """`mcp_<server>_<tool>`, in the characters that models allow; what had to be changed gets a mark of its own."""
+    """Return `mcp_<server>_<tool>`, in the characters that models allow; a changed name gets a mark of its own."""
     wanted = f"mcp_{server}_{tool}"
     name = FORBIDDEN_CHARACTERS.sub("_", wanted)
     if name == wanted and len(name) <= LONGEST_NAME:
@@ -404,7 +404,7 @@ def _describe_block(block: Any) -> str:
 
 
 def _decode(data: str) -> bytes:
-    """Empty: it is no base64, or was cut."""
+    """Decode base64; empty for invalid or incomplete text."""
     try:
         return b64decode(data, validate=True)
     except ValueError:

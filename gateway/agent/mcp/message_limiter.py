@@ -35,7 +35,7 @@ class MessageParser(Protocol):
 
 
 class PartialMessage:
-    """One message as it comes in; of what is too long only its ends are kept."""
+    """A message that is arriving; of one that is too long only the ends are kept."""
 
     def __init__(self) -> None:
         self.length = 0

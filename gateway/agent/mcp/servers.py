@@ -46,7 +46,7 @@ class McpServer:
 
     @property
     def changed(self) -> Mapping[str, str]:
-        """Its tools that are not as they were when a person last saw them, and how; known while it is up."""
+        """Its tools that have changed since a person last saw them, and how; known while it is up."""
         return self._connection.changed if self._connection else {}
 
     async def tools(self) -> Sequence[Tool]:
@@ -112,7 +112,7 @@ class McpServer:
 
 
 class McpServers:
-    """All servers of tools. `run` keeps them; `update` says which there are from now on."""
+    """All servers of tools. `run` keeps them; `update` replaces the list."""
 
     def __init__(self, specs: Iterable[McpSpec], snapshots: SnapshotStore) -> None:
         self.servers: Mapping[str, McpServer] = {}
@@ -125,7 +125,7 @@ class McpServers:
         return [server.spec for server in self.servers.values()]
 
     def update(self, specs: Iterable[McpSpec]) -> None:
-        """Servers that did not change go on; the others end, and a new one waits until a turn wants it."""
+        """Replace the list of servers: unchanged ones go on, others end, and a new one waits until a turn wants it."""
         before = self.servers
         self.servers = {
             spec.name: before[spec.name]

@@ -32,7 +32,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     backoff: Backoff = BACKOFF
 
     def pause_after(self, failures: int, asked: float | None) -> float:
-        """Seconds before the next try; what the endpoint asks for counts, as far as it is bearable."""
+        """Return the seconds before the next try; the endpoint's wish counts, within limits."""
         return max(self.backoff.pause_after(failures), min(asked or 0.0, self.backoff.longest))
 
 

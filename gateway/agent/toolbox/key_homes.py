@@ -46,7 +46,7 @@ OF_THE_MACHINE = (
 
 
 def list_startup_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Files and folders of this user that a login, a shell or git obeys, whether they are there or not."""
+    """List files and folders of this user that a login, a shell or git obeys, existing or not."""
     home = Path(environ.get("HOME") or Path.home())
     return tuple(home / name for name in RUN_UNASKED)
 

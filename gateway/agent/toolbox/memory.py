@@ -109,12 +109,12 @@ class FileMemory:
 
 
 def digest_of_owner(owner: str) -> str:
-    """By which a memory is kept."""
+    """Return the digest under which an owner's memory is kept."""
     return hashlib.sha256(owner.encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def make_memory_tools(memory: Memory) -> tuple[Tool, Tool]:
-    """`remember` and `recall` on this memory."""
+    """Make `remember` and `recall` on this memory."""
 
     async def remember(text: Annotated[str, msgspec.Meta(max_length=LONGEST)], context: ToolContext) -> str:
         """Keep a short text for this person, beyond this conversation."""

@@ -82,7 +82,7 @@ class CommandOutput(msgspec.Struct, frozen=True):
 
 
 def make_shell_tool(shell: ShellOptions) -> Tool:
-    """`shell`: asks first, unless it need not; and again where the sandbox may be why a command failed."""
+    """Make `shell`, which asks first if necessary, and again if the sandbox may have made a command fail."""
 
     async def run(command: Annotated[str, Meta(min_length=1, max_length=20_000)], context: ToolContext) -> str:
         """Run a command in a shell and get its output, standard error included."""

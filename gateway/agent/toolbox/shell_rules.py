@@ -142,7 +142,7 @@ def _cut(command: str) -> list[str]:
 
 
 def find_program(name: str, folders: Sequence[str]) -> str | None:
-    """Its file in one of these; a path is no name."""
+    """Find the file of a program in one of these folders; a path is no name."""
     if "/" in name or name.startswith("-"):
         return None
     files = (Path(folder) / name for folder in folders)
@@ -186,7 +186,7 @@ def _is_option(usage: ProgramUsage, word: str, further: Iterator[str]) -> bool:
 
 
 def _is_listed(args: Sequence[str], entries: Sequence[tuple[str, ...]]) -> bool:
-    """Are the arguments nothing but listed entries, one behind the other? In an entry, `*` is no option."""
+    """Return True if the arguments are a sequence of listed entries. In an entry, `*` matches no option."""
     if not args:
         return () in entries
     ends = {0}

@@ -36,7 +36,7 @@ class ShellSandbox(msgspec.Struct, frozen=True):
 
     @property
     def is_held(self) -> bool:
-        """Do commands run in our own sandbox here, files and network both?"""
+        """True if commands run in our own sandbox here, with files and network limited."""
         return self.is_there and self.support.has_filter
 
     @property

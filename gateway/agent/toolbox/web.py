@@ -59,7 +59,7 @@ class WebOptions(msgspec.Struct, frozen=True):
 
 
 def make_web_tool(web: WebOptions) -> Tool:
-    """`web_fetch`."""
+    """Make the tool `web_fetch`."""
 
     async def web_fetch(url: Annotated[str, Meta(max_length=LONGEST_URL)]) -> str:
         """Fetch a page of the web and get its text."""

@@ -194,7 +194,7 @@ class Workspace(msgspec.Struct, frozen=True):
             os.close(folder)
 
     def _check_may_write(self, path: str) -> None:
-        """By the names on the real way there; a hard link to instructions is known by its inode, later."""
+        """Check that the real path may be written, by its names; a hard link to instructions is found later."""
         root, parts = self._find_root(path)
         if any(root == one.resolve() for one in self.readable):
             raise AgentError(f"{path} can be read here, and not written")
@@ -235,7 +235,7 @@ def _find_depth(real: Path, places: Iterable[Path]) -> int:
 
 
 def _find_inodes(places: Iterable[Path]) -> set[tuple[int, int]]:
-    """Device and inode of those that are there."""
+    """Return device and inode of the existing places."""
     found = set()
     for place in places:
         with suppress(OSError):
@@ -272,7 +272,7 @@ def _open_at(name: str, flags: int, folder: int, mode: int = 0o600) -> Iterator[
 
 @contextmanager
 def _translate_errors(path: str) -> Iterator[None]:
-    """Errors of the system in words for the model."""
+    """Translate errors of the system into words for the model."""
     try:
         yield
     except FileNotFoundError:
