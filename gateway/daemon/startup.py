@@ -141,7 +141,7 @@ async def open_gateway_on(
             judge = caller_check(groups.hooks.folder_hooks) if caller_check else None
             refused = partial(write_refusal, groups.storage.activity)
             control = ControlServer(home.socket, build_verbs(groups.find), base.redactor.clean, judge, refused)
-            run.web = GatewayWeb(base, presence, groups.bind, control.verbs) if has_port(base, presence) else None
+            run.web = groups.bind(GatewayWeb)(groups.bind, control.verbs) if has_port(base, presence) else None
             for part in (Part("facts", facts.run), *build_parts(groups, control)):
                 run.start(part, tasks)
                 await part.wait_first_try()  # a part that fails starts again later, and the others go on

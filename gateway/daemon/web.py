@@ -68,41 +68,37 @@ def build_receiver(base: Base, hooks: Hooks, turns: Turns, rules: HostRules) -> 
     return WebhookReceiver(lambda: list_webhooks(base.current.configuration, hooks.folder_hooks), intake, rules)
 
 
-def build_key_check(people: People, rules: HostRules) -> KeyCheck:
-    return KeyCheck(people.keys, rules)
-
-
-def build_network_receiver(networks: Networks, rules: HostRules) -> NetworkReceiver:
-    return NetworkReceiver(networks.adapter_context.routes, rules)
-
-
 def build_calls(base: Base, storage: Storage, turns: Turns) -> ProgramCalls:
     return ProgramCalls(base.engine, storage.sessions, turns.dispatcher.receive, turns.lanes.interrupt)
-
-
-def build_programs(base: Base, people: People, keys: KeyCheck, calls: ProgramCalls) -> ProgramServer:
-    return ProgramServer(keys, people.keys, calls, partial(list_agent_names, base.current))
 
 
 class GatewayWeb:
     """The port and its counts, while the part runs. `bind` passes groups to the functions of the port."""
 
-    def __init__(self, base: Base, presence: NodePresence, bind: BindGroups, verbs: Mapping[str, VerbAnswer]) -> None:
+    def __init__(
+        self,
+        base: Base,
+        presence: NodePresence,
+        people: People,
+        networks: Networks,
+        bind: BindGroups,
+        verbs: Mapping[str, VerbAnswer],
+    ) -> None:
         web = base.settings.web
         rules = build_host_rules(web)
         self._engine = base.engine
         self._times = TurnTimes(presence.nodes.name)
         self._page: GatewayPage = bind(GatewayPage)(rules, verbs)
-        keys: KeyCheck = bind(build_key_check)(rules)
+        keys = KeyCheck(people.keys, rules)
         self._receiver: WebhookReceiver = bind(build_receiver)(rules)
         metrics = partial(bind(collect_metrics), PortMetrics(self._times, self._receiver.counts))
         probes = Probes(rules.is_open, keys, bind(list_reasons), metrics, base.redactor.clean)
         self._calls: ProgramCalls = bind(build_calls)()
-        self._programs: ProgramServer = bind(build_programs)(keys, self._calls)
+        self._programs = ProgramServer(keys, people.keys, self._calls, partial(list_agent_names, base.current))
         routes: dict[str, AnswerRequest] = dict.fromkeys(("health", "ready", "metrics"), probes.answer)
         routes["v1"] = self._programs.answer
         routes["webhooks"] = self._receiver.answer
-        routes["networks"] = bind(build_network_receiver)(rules).answer
+        routes["networks"] = NetworkReceiver(networks.adapter_context.routes, rules).answer
         is_named = "web.listen" in base.current.configuration.origins
         self.port = WebPort(web, Router(rules, routes, self._page.answer).answer, is_named=is_named)
 

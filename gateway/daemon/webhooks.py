@@ -102,7 +102,7 @@ def list_webhook_problems(statuses: Sequence[WebhookStatus]) -> list[str]:
 
 
 def describe_webhook(statuses: Sequence[WebhookStatus], name: str) -> str:
-    """Describe the address of a hook's webhook and if it can be called; None if the hook has no webhook."""
+    """Describe the address of a hook's webhook and if it can be called; an empty text if the hook has none."""
     found = next((one for one in statuses if one.name == name), None)
     if found is None:
         return ""
