@@ -90,7 +90,7 @@ def read_waiting(path: Path) -> str:
 
 
 def lock_holder_of(path: Path) -> str:
-    """Describe the process that holds the home; empty if there is none."""
+    """Describe the process that holds the home; empty if no process does."""
     return _read_held(path).partition("\n")[0]
 
 

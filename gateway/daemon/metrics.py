@@ -72,9 +72,9 @@ async def _list_turn_metrics(turns: Turns, platforms: Sequence[PlatformPart]) ->
     up: Figures = {(one.name,): float(one.state == "up") for one in platforms}
     return [
         _gauge("turns_running", "Turns that run now.", lanes.running),
-        _gauge("waiting", "What waits: sessions with messages before them, turns for a free place.", queues, "what"),
+        _gauge("waiting", "Sessions with waiting messages, and turns that wait for a free place.", queues, "what"),
         _gauge("replies_owed", "Replies that wait to be sent.", owed, "network"),
-        _gauge("network_up", "Whether a network can be reached.", up, "network"),
+        _gauge("network_up", "1 if a network can be reached.", up, "network"),
     ]
 
 
@@ -86,13 +86,13 @@ def _list_usage_metrics(models: Mapping[str, Usage]) -> Iterator[Metric]:
     }
     costs: Figures = {(model,): usage.cost for model, usage in models.items()}
     yield Metric("tokens", "counter", "Tokens of models' calls.", tokens, ("model", "kind"))
-    yield Metric("cost", "counter", "What the calls cost, in the unit of the prices.", costs, ("model",))
+    yield Metric("cost", "counter", "Cost of the calls, in the unit of the prices.", costs, ("model",))
 
 
 def _list_journal_metrics(health: EngineHealth) -> Iterator[Metric]:
-    yield _gauge("journal_up", "Whether the journal takes what is written.", health.ok)
-    yield _gauge("journal_bytes", "What its records take on the disk.", health.size)
-    yield _gauge("journal_file_bytes", "What files take where NATS servers keep the journal.", health.file_size)
+    yield _gauge("journal_up", "1 if the journal can be written.", health.ok)
+    yield _gauge("journal_bytes", "Bytes of its records on the disk.", health.size)
+    yield _gauge("journal_file_bytes", "Bytes of files on the NATS servers that keep the journal.", health.file_size)
     yield _gauge("journal_records", "How many there are.", health.records)
     yield Metric("journal_commits", "counter", "Commits of the journal.", {(): health.commits})
     yield Metric("journal_commit_seconds", "counter", "How long they took in all.", {(): health.commit_seconds})
@@ -112,11 +112,11 @@ def _list_hook_metrics(hooks: Sequence[HookStatus]) -> Iterator[Metric]:
     yield _gauge("hook_queued", "Events that wait for a hook.", by_hook("queued"), "hook")
     yield _gauge("hook_owed", "Events that the journal holds for a durable hook.", by_hook("owed"), "hook")
     yield _gauge("hook_behind_seconds", "How long ago the oldest of them happened.", by_hook("behind"), "hook")
-    yield _gauge("hook_dead_letters", "Events that it could not be told of.", by_hook("dead"), "hook")
+    yield _gauge("hook_dead_letters", "Events that could not be delivered to it.", by_hook("dead"), "hook")
     yield Metric("hook_restarts", "counter", "Starts of its process after the first.", by_hook("restarts"), ("hook",))
     yield _gauge("hook_state", "1 for the state that it is in.", states, "hook", "state")
-    yield _gauge("hook_breaker_open", "Whether it is left alone for a while.", open_breakers, "hook")
-    yield _gauge("hook_memory_bytes", "What its process holds in memory.", by_hook("memory"), "hook")
+    yield _gauge("hook_breaker_open", "1 while it is not called because of failures.", open_breakers, "hook")
+    yield _gauge("hook_memory_bytes", "Memory of its process.", by_hook("memory"), "hook")
 
 
 def _list_durations(hooks: Sequence[HookStatus], durations: Mapping[str, Histogram]) -> HistogramMetric:

@@ -1,4 +1,4 @@
-"""List the notices of a home in which nothing is wrong: people who ask to be let in, and changes by an upgrade.
+"""List the notices of a home in which nothing is wrong: pairing requests, and changes by an upgrade.
 
 Users and guests lost tools when roles came to decide about tools. A home from before says so at each start and in
 `status`, until its configuration says which tools it gives.

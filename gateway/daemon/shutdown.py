@@ -54,7 +54,7 @@ class Shutdown:
 
 def exit_now(exit_code: ExitCode, why: str) -> None:
     """End the process now, with everything that runs in it."""
-    log.critical("the gateway %s; it ends now, and what is owed is taken up at the next start", why)
+    log.critical("the gateway %s; it ends now, and the next start continues pending work", why)
     logging.shutdown()
     os._exit(int(exit_code))
 

@@ -47,7 +47,7 @@ NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lis
 LEASE_WORDS = {TENDING: "tends the journal", SCHEDULE: "calls hooks when they are due"}
 NO_APPROVER = "nobody here may approve what others ask for; name an owner in config.yaml"
 TWIN = "another gateway on this journal is called {!r} too: give each a `node.name` of its own, and start them again"
-BEGIN_ANEW = "or let it begin anew with: hermes-gateway sessions delete"
+BEGIN_ANEW = "or delete it, so that a new one begins: hermes-gateway sessions delete"
 UNDONE: dict[NodeRole, str] = {
     "ingress": "no node serves the chat networks: nothing is read there, and what is owed to them waits",
     "lanes": "no node runs turns: what people write waits",
@@ -297,7 +297,7 @@ ATTENTION: tuple[Callable[..., list[str]], ...] = (
 def check_agent_hooks(settings: Settings, is_known: Callable[[str], bool]) -> list[str]:
     """List agents with unknown hooks."""
     return [
-        f"agents.{agent}.hooks names {name!r}, and there is no hook of that name: see `hermes-gateway hooks list`"
+        f"agents.{agent}.hooks names {name!r}, which is no hook: see `hermes-gateway hooks list`"
         for agent, own in settings.agents.items()
         for name in own.hooks
         if not is_known(name)

@@ -14,7 +14,7 @@ from gateway.yaml_source.tree import Finding
 INSTEAD = "configuration, in place of what hook {name} says"
 NO_PORT = "there is no port"
 SHORT_SECRET = 16  # characters
-MEND = "write it into .env, as the sender has it; a gateway that runs is told by: hermes-gateway reload"
+MEND = "write it into .env, as the sender has it; a running gateway reads it after: hermes-gateway reload"
 
 LENGTHEN = "make one, for instance with: openssl rand -hex 32; write it into .env and at the sender"
 

@@ -26,7 +26,7 @@ FURTHEST = 50_000  # lines that are searched at most
 
 async def logs_read(base: Base, params: LogParams) -> Any:
     if params.text and not is_admin(CALLER.get(OWNER).role):
-        raise AccessError("whoever is not shown what the lines say cannot look for it")
+        raise AccessError("your role does not see the texts of lines, so it cannot search them")
     return await run_in_thread(partial(read_log, base, params))
 
 

@@ -89,7 +89,7 @@ async def platform_probe(presence: NodePresence, params: NameParams) -> Any:
 async def chat_send(base: Base, storage: Storage, turns: Turns, networks: Networks, params: ChatSendParams) -> Any:
     """Store the text as a pending reply, and wait a while for it to be sent. It is sent in any case."""
     if not params.text.strip() and not params.files:
-        raise GatewayError("send: there is nothing to send")
+        raise GatewayError("send: the message has no text and no file")
     address = turns.context.places.resolve_destination(params.to, list_unserved_platforms(base.settings))
     attachments = tuple(make_attachment(Path(path)) for path in params.files)
     reply = Reply(uuid.uuid4().hex, address, params.text, attachments=attachments)

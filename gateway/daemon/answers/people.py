@@ -84,7 +84,7 @@ async def people_forget(base: Base, storage: Storage, people: People, params: Pe
     person = parse_person(params.person)
     role = people.access.find_highest_role(*person)
     if role and rank_of(role) > rank_of(CALLER.get(OWNER).role):
-        raise AccessError(f"{person} is an {role}: nobody forgets whoever may do more than they")
+        raise AccessError(f"{person} is an {role}: you cannot forget a person with a higher role than yours")
     remover = PersonRemoval(
         _traces_of(base, storage), people.access.pairings, storage.activity, people.usage, base.home.unreadable
     )

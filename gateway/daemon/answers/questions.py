@@ -43,7 +43,7 @@ async def approvals_answer(people: People, turns: Turns, params: ApprovalAnswerP
 
 async def questions_answer(turns: Turns, params: QuestionAnswerParams) -> Any:
     if not params.text.strip():
-        raise SessionError("there is no answer in this")
+        raise SessionError("the answer has no text")
     session_key = await turns.dispatcher.questions.answer_question(
         params.id, params.text, find_persons(), params.digest
     )
