@@ -11,7 +11,7 @@ from gateway.config.loading import Configuration
 from gateway.config.schema import SettingsSchema
 from gateway.config.secrets import replace_secret_arguments, replace_secrets
 from gateway.config.settings import HookOverrides, HooksSettings
-from gateway.yaml_source.binder import describe_struct
+from gateway.yaml_source.binder import describe_shape
 from gateway.yaml_source.json_schema import build_json_schema, unit_of
 from gateway.yaml_source.units import format_duration, format_size
 
@@ -31,7 +31,7 @@ def build_settings_schema(schema: SettingsSchema) -> dict[str, Any]:
 
 def values_of(settings: Struct) -> dict[str, Any]:
     """Return the settings as the file would write them, with secrets masked and empty ones left out."""
-    struct = describe_struct(type(settings))
+    struct = describe_shape(type(settings))
     return {
         field.encode_name: _value_of(value, field.type)
         for field in struct.fields
@@ -49,7 +49,7 @@ def list_differences(before: Any, after: Any, within: str = "", at_restart: bool
     if not isinstance(before, Struct):
         yield from [within] if before != after else []
         return
-    for field in describe_struct(type(before)).fields:
+    for field in describe_shape(type(before)).fields:
         if not (at_restart and is_reloadable(field.type)):
             name = f"{within}.{field.name}".lstrip(".")
             yield from list_differences(getattr(before, field.name), getattr(after, field.name), name, at_restart)

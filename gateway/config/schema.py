@@ -17,7 +17,7 @@ from gateway.config.home import Home
 from gateway.config.platform_settings import PlatformPlace, PlatformSettings, PlatformSpec, UnknownSettings
 from gateway.config.settings import AccessSettings, AllPlatformSettings, PlatformIds, Settings
 from gateway.logs.redaction import TokenShape
-from gateway.yaml_source.binder import describe_struct
+from gateway.yaml_source.binder import describe_shape
 from gateway.yaml_source.tree import Finding, YamlNode
 
 KeyPath: TypeAlias = tuple[str, ...]
@@ -79,7 +79,7 @@ class SettingsSchema:
     @cached_property
     def own_variables(self) -> tuple[SettingVariable, ...]:
         """Our variables, one for each setting that fits into one text; they take precedence over Hermes's."""
-        return tuple(_list_variables(describe_struct(self.settings), ()))
+        return tuple(_list_variables(describe_shape(self.settings), ()))
 
     @cached_property
     def hermes_variables(self) -> tuple[SettingVariable, ...]:

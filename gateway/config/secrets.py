@@ -19,7 +19,7 @@ from gateway.config.providers import PROVIDERS
 from gateway.config.schema import KeyPath, SettingsSchema, unwrap_type
 from gateway.config.settings import Settings
 from gateway.logs.redaction import REPLACEMENT, SECRET_NAME
-from gateway.yaml_source.binder import describe_struct
+from gateway.yaml_source.binder import describe_shape
 
 MIN_LENGTH = 8  # for values that are not declared as secret
 _NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")
@@ -42,7 +42,7 @@ def list_secrets(settings: Settings, outside: Environment, schema: SettingsSchem
 
 def list_public_variables(schema: SettingsSchema, settings: Settings) -> frozenset[str]:
     """List the variables whose settings are public: names of models, ids of people, addresses."""
-    secret = {*_walk_secrets(describe_struct(schema.settings), ())}
+    secret = {*_walk_secrets(describe_shape(schema.settings), ())}
     public = {one.variable for one in (*schema.own_variables, *schema.hermes_variables) if one.path not in secret}
     for one in list_accounts(settings.platforms):
         if one.account:

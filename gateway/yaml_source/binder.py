@@ -76,7 +76,7 @@ def _find_close(key: str, fields: Mapping[str, inspect.Field]) -> str:
 inspect_type = cache(inspect.type_info)  # slow for all settings, and needed several times
 
 
-def describe_struct(struct: type[Struct]) -> inspect.StructType:
+def describe_shape(struct: type[Struct]) -> inspect.StructType:
     """Describe a struct by its fields."""
     found = inspect_type(struct)
     assert isinstance(found, inspect.StructType)

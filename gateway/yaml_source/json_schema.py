@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import NODEFAULT, Struct, inspect
 
-from gateway.yaml_source.binder import describe_struct
+from gateway.yaml_source.binder import describe_shape
 from gateway.yaml_source.tree import FALSE_WORDS, TRUE_WORDS
 from gateway.yaml_source.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, format_size
 
@@ -25,7 +25,7 @@ Further = Mapping[type[Struct], type[Struct]]
 
 def build_json_schema(wanted: type[Struct], title: str, further: Further | None = None) -> dict[str, Any]:
     """Build the schema of a file that holds one value of this type."""
-    return {"$schema": DIALECT, "title": title} | _schema_of_struct(describe_struct(wanted), further or {})
+    return {"$schema": DIALECT, "title": title} | _schema_of_struct(describe_shape(wanted), further or {})
 
 
 def unit_of(kind: inspect.Type) -> str | None:
