@@ -102,12 +102,11 @@ def _check_budgets(settings: Settings, tree: YamlNode, platforms: Mapping[str, P
     for person in settings.budgets.people:
         platform, colon, _ = person.partition(":")
         if not colon or platform not in networks:
-            place = _find_nearest_place(tree, ("budgets", "people", person))
             what = f"`budgets.people.{to_printable(person, 100)}` is nobody's id"
-            yield Finding(place, what, f"write NETWORK:ID as `hermes-gateway usage` does, of {', '.join(networks)}")
+            remedy = f"write NETWORK:ID as `hermes-gateway usage` does, of {', '.join(networks)}"
+            yield _make_finding(tree, ("budgets", "people", person), what, remedy)
     for group in settings.budgets.groups:
-        if group not in settings.access.groups:
-            yield _make_unknown_name_finding(tree, ("budgets", "groups", group), settings.access.groups)
+        yield from _find_unknown(tree, ("budgets", "groups", group), [group], settings.access.groups)
 
 
 def _check_shell_rules(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
@@ -117,7 +116,7 @@ def _check_shell_rules(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
             name = rule if _PROGRAM_NAME.fullmatch(rule) else "NAME"
             what = f"entry {at} of `tools.shell_allow` names no program whose harmless use is known here: it asks"
             remedy = f"list the arguments that it may have, for instance: shell_allow: [{{{name}: [--version]}}]"
-            yield Finding(_find_nearest_place(tree, ("tools", "shell_allow")), what, remedy, "warning")
+            yield _make_finding(tree, ("tools", "shell_allow"), what, remedy, "warning")
 
 
 def _check_zone(name: str, tree: YamlNode) -> Iterator[Finding]:
@@ -128,15 +127,15 @@ def _check_zone(name: str, tree: YamlNode) -> Iterator[Finding]:
     try:
         ZoneInfo(name)
     except (ValueError, OSError, ZoneInfoNotFoundError):
-        place = _find_nearest_place(tree, ("gateway", "timezone"))
-        yield Finding(place, "`gateway.timezone` names no time zone", "write a name such as Europe/Berlin, or UTC")
+        what = "`gateway.timezone` names no time zone"
+        yield _make_finding(tree, ("gateway", "timezone"), what, "write a name such as Europe/Berlin, or UTC")
 
 
 def _check_web(web: WebSettings, tree: YamlNode) -> Iterator[Finding]:
     """Check that a port that others can reach has TLS, or a proxy that has it."""
 
     def find(key: str, what: str, remedy: str) -> Finding:
-        return Finding(_find_nearest_place(tree, ("web", *key.split(".", 1))), f"`web.{key}` {what}", remedy)
+        return _make_finding(tree, ("web", *key.split(".", 1)), f"`web.{key}` {what}", remedy)
 
     try:
         address, _ = split_address(web.listen)
@@ -165,19 +164,18 @@ def _check_webhooks(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
         path = ("webhooks", name)
         if not WEBHOOK_NAME.fullmatch(name):
             what = f"`webhooks` has the name `{to_printable(name)}`, which cannot stand in an address"
-            yield Finding(_find_nearest_place(tree, path), what, "write letters, digits, - and _, 64 at the most")
+            yield _make_finding(tree, path, what, "write letters, digits, - and _, 64 at the most")
         try:
             parse_template(webhook.template)
         except ValueError as error:
-            place = _find_nearest_place(tree, (*path, "template"))
             remedy = "write {issue.title} for what stands there, and {{ for a brace"
-            yield Finding(place, f"`webhooks.{to_printable(name)}.template` {error}", remedy)
+            what = f"`webhooks.{to_printable(name)}.template` {error}"
+            yield _make_finding(tree, (*path, "template"), what, remedy)
         for key in ("when", "session", "agent", "as"):
             if not webhook.template and find_node(tree, (*path, key)) is not None:
                 what = f"`webhooks.{to_printable(name)}.{key}` means nothing without `template`"
-                yield Finding(_find_nearest_place(tree, (*path, key)), what, "add a `template`, or remove it")
-        if webhook.agent and webhook.agent not in {MAIN, *settings.agents}:
-            yield _make_unknown_name_finding(tree, (*path, "agent"), {MAIN, *settings.agents})
+                yield _make_finding(tree, (*path, key), what, "add a `template`, or remove it")
+        yield from _find_unknown(tree, (*path, "agent"), filter(None, [webhook.agent]), {MAIN, *settings.agents})
 
 
 def _check_webhook_places(
@@ -190,7 +188,7 @@ def _check_webhook_places(
         if webhook.session and network not in known:
             what = f"`webhooks.{to_printable(name)}.session` begins with no network: {to_printable(network, 60)}"
             remedy = f"write NETWORK:CHAT, of {', '.join(sorted(platforms))}; or home"
-            yield Finding(_find_nearest_place(tree, ("webhooks", name, "session")), what, remedy, "warning")
+            yield _make_finding(tree, ("webhooks", name, "session"), what, remedy, "warning")
 
 
 def _find_identity_faults(web: WebSettings) -> Iterator[tuple[str, str, str]]:
@@ -231,12 +229,9 @@ def _check_models(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     ):
         if model.provider != DEMO and not model.name:
             what = f"`{'.'.join(path)}` names a provider and no model"
-            yield Finding(
-                _find_nearest_place(tree, path), what, "add `name: ...`, as the provider calls it, or set HERMES_MODEL"
-            )
+            yield _make_finding(tree, path, what, "add `name: ...`, as the provider calls it, or set HERMES_MODEL")
         yield from _check_key(model, tree, path)
-        if set(model.fallbacks) - set(settings.models):
-            yield _make_unknown_name_finding(tree, (*path, "fallbacks"), settings.models)
+        yield from _find_unknown(tree, (*path, "fallbacks"), model.fallbacks, settings.models)
 
 
 def _check_key(model: ModelSettings, tree: YamlNode, path: tuple[str, ...]) -> Iterator[Finding]:
@@ -247,7 +242,7 @@ def _check_key(model: ModelSettings, tree: YamlNode, path: tuple[str, ...]) -> I
     offer = PROVIDERS[model.provider]
     if offer.key_variable and model.base_url == offer.base_url and not model.api_key:
         what = f"`{'.'.join(path)}` has no key for {model.provider}"
-        yield Finding(_find_nearest_place(tree, path), what, f"write {offer.key_variable}=... into .env", "warning")
+        yield _make_finding(tree, path, what, f"write {offer.key_variable}=... into .env", "warning")
 
 
 def _check_voice(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
@@ -255,33 +250,28 @@ def _check_voice(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     voice = settings.voice
     for part, name in (("transcribe", voice.transcribe.model), ("speak", voice.speak.model)):
         path = ("voice", part, "model")
-        if name and name not in settings.models:
-            yield _make_unknown_name_finding(tree, path, settings.models)
-        elif name and not PROVIDERS[settings.models[name].provider].hears:
+        yield from _find_unknown(tree, path, filter(None, [name]), settings.models)
+        if name in settings.models and not PROVIDERS[settings.models[name].provider].hears:
             what = f"`models.{to_printable(name)}` cannot {part}"
-            yield Finding(_find_nearest_place(tree, path), what, "name one of `provider: openai`")
+            yield _make_finding(tree, path, what, "name one of `provider: openai`")
 
 
 def _check_agents(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     known = {MAIN, *settings.agents}
     for name, agent in settings.agents.items():
         for what, model in (("model", agent.model), ("vision", agent.vision)):
-            if model and model not in settings.models:
-                yield _make_unknown_name_finding(tree, ("agents", name, what), settings.models)
+            yield from _find_unknown(tree, ("agents", name, what), filter(None, [model]), settings.models)
         if agent.vision in settings.models and not settings.models[agent.vision].pictures:
             blind = f"`models.{to_printable(agent.vision)}` has `pictures: false`, and is to describe some"
-            place = _find_nearest_place(tree, ("agents", name, "vision"))
-            yield Finding(place, blind, "name a model that is shown pictures")
-        if set(agent.agents) - known:
-            yield _make_unknown_name_finding(tree, ("agents", name, "agents"), known)
+            yield _make_finding(tree, ("agents", name, "vision"), blind, "name a model that is shown pictures")
+        path = ("agents", name, "agents")
+        yield from _find_unknown(tree, path, agent.agents, known)
         if name in agent.agents:
-            place = _find_nearest_place(tree, ("agents", name, "agents"))
-            yield Finding(place, f"the agent `{to_printable(name)}` lists itself", "remove it from its `agents`")
-    if any(route.agent not in known for route in settings.routes):
-        yield _make_unknown_name_finding(tree, ("routes",), known)
+            own = f"the agent `{to_printable(name)}` lists itself"
+            yield _make_finding(tree, path, own, "remove it from its `agents`")
+    yield from _find_unknown(tree, ("routes",), [route.agent for route in settings.routes], known)
     accounts = {one.account for one in list_accounts(settings.platforms) if one.account}
-    if any(route.account not in {"", *accounts} for route in settings.routes):
-        yield _make_unknown_name_finding(tree, ("routes",), accounts)
+    yield from _find_unknown(tree, ("routes",), filter(None, [route.account for route in settings.routes]), accounts)
 
 
 def _check_chats(settings: Settings, tree: YamlNode, platforms: Mapping[str, PlatformSpec]) -> Iterator[Finding]:
@@ -294,14 +284,12 @@ def _check_chats(settings: Settings, tree: YamlNode, platforms: Mapping[str, Pla
         if not bot or not re.fullmatch(platforms[bots[bot]].chat_id, place) or (":" in chat and chat.endswith(":")):
             what = f"`chats.{to_printable(chat, 100)}` is no chat"
             remedy = f"write NETWORK:CHAT or NETWORK:CHAT:THREAD, of {', '.join(sorted(bots))}, with the chat's id"
-            yield Finding(_find_nearest_place(tree, path), what, remedy)
+            yield _make_finding(tree, path, what, remedy)
         if ":" in thread:
             what = f"`chats.{to_printable(chat, 100)}` names more than a thread"
-            yield Finding(_find_nearest_place(tree, path), what, "write NETWORK:CHAT:THREAD")
-        if rules.agent and rules.agent not in {MAIN, *settings.agents}:
-            yield _make_unknown_name_finding(tree, (*path, "agent"), {MAIN, *settings.agents})
-        if rules.model and rules.model not in settings.models:
-            yield _make_unknown_name_finding(tree, (*path, "model"), settings.models)
+            yield _make_finding(tree, path, what, "write NETWORK:CHAT:THREAD")
+        yield from _find_unknown(tree, (*path, "agent"), filter(None, [rules.agent]), {MAIN, *settings.agents})
+        yield from _find_unknown(tree, (*path, "model"), filter(None, [rules.model]), settings.models)
 
 
 def _check_platforms(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:
@@ -309,19 +297,19 @@ def _check_platforms(settings: Settings, tree: YamlNode, schema: SettingsSchema)
     for one in list_accounts(settings.platforms):
         section, name = one.settings, to_printable(one.name)
         if section.is_called and section.enabled is not False and (why := _why_not_called(settings)):
-            place, what = _find_nearest_place(tree, (*one.path, "mode")), f"{name} cannot call the gateway: {why}"
-            yield Finding(place, what, "set `web.url` to the https address that leads to the port, or take `mode` away")
+            what = f"{name} cannot call the gateway: {why}"
+            remedy = "set `web.url` to the https address that leads to the port, or take `mode` away"
+            yield _make_finding(tree, (*one.path, "mode"), what, remedy)
         variables = dict(schema.list_platform_secrets(one.platform, one.account))
         missing = [variables[*one.path, token] for token in section.missing_tokens]
         is_begun = len(missing) < sum(name.endswith("token") for name in section.__struct_fields__)
         if section.enabled is False or not missing or not (section.enabled or is_begun):
             continue
         severity: Severity = "error" if section.enabled else "warning"
-        place = _find_nearest_place(tree, (*one.path, "enabled"))
         what = f"{name} cannot be used: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
         account = f" --account {to_printable(one.account)}" if one.account else ""
         remedy = f"run: hermes-gateway setup {one.platform}{account}, or write it into .env"
-        yield Finding(place, what, remedy, severity)
+        yield _make_finding(tree, (*one.path, "enabled"), what, remedy, severity)
 
 
 def _why_not_called(settings: Settings) -> str:
@@ -368,11 +356,18 @@ def _find_nearest_place(tree: YamlNode, path: tuple[str, ...]) -> SourceLocation
     return tree.place
 
 
-def _make_unknown_name_finding(tree: YamlNode, path: tuple[str, ...], known: Iterable[str]) -> Finding:
-    """Make a finding for a setting that refers to an undefined name.
+def _make_finding(
+    tree: YamlNode, path: tuple[str, ...], what: str, remedy: str, severity: Severity = "error"
+) -> Finding:
+    """Make a finding about a setting, with its place."""
+    return Finding(_find_nearest_place(tree, path), what, remedy, severity)
 
-    The name is not repeated: it may be a secret in the wrong place.
-    """
-    listed = ", ".join(f"`{to_printable(one)}`" for one in sorted(known)) or "none"
-    what = f"`{to_printable('.'.join(path), 200)}` names what is not there"
-    return Finding(_find_nearest_place(tree, path), what, f"define it, or use one of those there are: {listed}")
+
+def _find_unknown(
+    tree: YamlNode, path: tuple[str, ...], named: Iterable[str], known: Iterable[str]
+) -> Iterator[Finding]:
+    """Find names that nobody defined; they are not repeated, since one may be a value in the wrong place."""
+    if set(named) - {*known}:
+        listed = ", ".join(f"`{to_printable(one)}`" for one in sorted(known)) or "none"
+        what = f"`{to_printable('.'.join(path), 200)}` names what is not there"
+        yield _make_finding(tree, path, what, f"define it, or use one of those there are: {listed}")
