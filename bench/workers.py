@@ -82,7 +82,6 @@ class Workshop:
             path=(),
             modules={},
             memory=512_000_000,
-            plugin=None,
             label="",
             sandbox=sandbox,
         )

@@ -118,7 +118,7 @@ LOADED_BY_NAME = {
     "gateway/worker/boot.py": "the part that this process is to play",
     "gateway/hermes/modules.py": "a name of Hermes's, for the handler that asks for it",
     "gateway/worker/fork_server.py": "what handlers import most, before they are forked",
-    "gateway/hermes/sources.py": "the reader of lists of packages, for the first hook that lacks one",
+    "gateway/hermes/dialects.py": "the reader of lists of packages, for the first hook that lacks one",
     "gateway/hermes/plugin/plugin.py": "a plugin that is a package, by the name of its entry point",
     "gateway/worker/worker.py": "the loader of plugins: the core of the worker knows nothing of Hermes",
 }

@@ -16,11 +16,7 @@ from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
 from gateway.config.secrets import list_public_variables
 from gateway.config.settings import GUEST_TOOLS, MAIN, USER_TOOLS
-from gateway.hermes.installed_hooks import BUILT_IN_FOLDER, make_installed_source
-from gateway.hermes.missing_plugins import make_missing_source
-from gateway.hermes.plugin_packages import make_package_source
-from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
-from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
+from gateway.daemon.dialects import TOOLS, add_variables, list_places
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.services import HookEnvironment, HookPorts
 from gateway.hooks.folders.sources import Source
@@ -40,20 +36,9 @@ UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing", "pend
 
 
 def list_sources(home: Home, configuration: Configuration, others: OtherHooks | None = None) -> tuple[Source, ...]:
-    """List the places of hooks. A folder in a later place replaces one with the same name in an earlier place.
-
-    `others` knows the hooks of other gateways, if the journal is shared.
-    """
-    return (
-        make_missing_source(home, configuration.environ),
-        *([OtherGuardSource(home.hooks, others)] if others else []),
-        HermesFolderSource(BUILT_IN_FOLDER, "built-in", is_ours=True),
-        make_package_source(home, configuration.environ),
-        *list_hermes_sources(home, configuration.environ),
-        make_installed_source(home, configuration.settings.hooks.dirs),
-        HermesFolderSource(home.hooks, "home"),
-        *(HermesFolderSource(home.path(written), written) for written in configuration.settings.hooks.dirs),
-    )
+    """List the places of hooks. `others`: what other gateways have, where the journal is shared and loaded."""
+    elsewhere = [OtherGuardSource(home.hooks, others)] if others else []
+    return list_places(home, configuration.environ, configuration.settings.hooks.dirs, elsewhere)
 
 
 def list_own_values(configuration: Configuration) -> dict[str, tuple[str, ...]]:
@@ -65,9 +50,7 @@ def list_own_values(configuration: Configuration) -> dict[str, tuple[str, ...]]:
         "role": ROLES,
         "scope": ("all", *ROLES),
         "agent": (MAIN, *configuration.settings.agents),
-        "tool": tuple(
-            dict.fromkeys((*USER_TOOLS, *GUEST_TOOLS, *OUR_TOOLS_ALONE, *(row.ours for row in HERMES_TOOLS.rows)))
-        ),
+        "tool": tuple(dict.fromkeys((*USER_TOOLS, *GUEST_TOOLS, *TOOLS))),
     }
 
 
@@ -75,7 +58,7 @@ def build_hook_environment(
     home: Home, configuration: Configuration, platforms: tuple[str, ...], ports: HookPorts | None = None
 ) -> HookEnvironment:
     return HookEnvironment(
-        environ=add_hermes_variables(configuration),
+        environ=add_variables(configuration),
         home=home.root,
         logs=home.hook_logs,
         state=home.hook_state,

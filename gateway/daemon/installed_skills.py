@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gateway.agent.skills import FILE, Skill, find_skills, read_skill
 from gateway.config.home import Home
-from gateway.hermes.sources import HermesFolderSource
+from gateway.daemon.dialects import make_folder_source
 from gateway.hooks.folders.installed import HooksLock
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.trusted_copy import has_digest
@@ -70,8 +70,8 @@ def list_unused_hooks(skills: Iterable[Skill], sources: Sequence[Source]) -> Ite
 
 
 def list_skill_hooks(folder: Path) -> Iterator[tuple[str, Path]]:
-    """List the names and folders of the hooks in the folder of a skill."""
-    for version in HermesFolderSource(folder / HOOKS_FOLDER, "").list():
+    """Those of the skill in this folder: how each is called, and where it lies."""
+    for version in make_folder_source(folder / HOOKS_FOLDER, "").list():
         yield version.name, version.path
 
 

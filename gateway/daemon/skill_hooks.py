@@ -15,10 +15,10 @@ import anyio
 from gateway.agent import Skill
 from gateway.agent.skills import FILE as SKILL_FILE
 from gateway.config.home import Home
+from gateway.daemon.dialects import make_folder_source
 from gateway.daemon.installed_skills import HOOKS_FOLDER, find_skill_folder
 from gateway.daemon.loaded_skills import LOADED_OWNER, LoadedSkills
 from gateway.engine.interface import Engine, Record
-from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.sources import Source
 from gateway.records import subjects
@@ -40,7 +40,7 @@ class SkillHooks:
     def sources(self) -> tuple[Source, ...]:
         """List the places of the hooks, each for the conversations that have the skill."""
         return tuple(
-            HermesFolderSource(folder / HOOKS_FOLDER, f"skill {folder.name}", conversations=frozenset(sessions))
+            make_folder_source(folder / HOOKS_FOLDER, f"skill {folder.name}", frozenset(sessions))
             for folder, sessions in sorted(self._loaded.having.items())
             if has_place_of_hooks(folder)
         )

@@ -19,6 +19,7 @@ from gateway.config.providers import PROVIDERS
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import HooksSettings
 from gateway.hermes.config import HermesConfig, read_hermes_config
+from gateway.hermes.dialects import HERMES
 from gateway.hermes.imports import MissingImport, find_missing_imports, select_imports
 from gateway.hermes.load_trial import LoadResult
 from gateway.hermes.missing_plugins import make_missing_source
@@ -30,15 +31,15 @@ from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.registration_source import read_registrations
 from gateway.hermes.shell_commands import ALLOWLIST_FILE
 from gateway.hermes.sources import (
-    HermesFolderSource,
-    PluginSource,
     ShellHookSource,
     WebhookSource,
     list_plugin_folders,
+    make_plugin_source,
 )
 from gateway.hermes.state_file import LEFT_TO_THEM, find_owner, read_content
 from gateway.hermes.unsupported_imports import find_unsupported_imports
-from gateway.hooks.folders.folder_source import GROUP_WRITABLE
+from gateway.hooks.folders.dialect import OURS
+from gateway.hooks.folders.folder_source import GROUP_WRITABLE, FolderSource
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import describe_unknown_guard
 from gateway.hooks.folders.readiness import find_missing_needs, why_not_enabled
@@ -120,9 +121,9 @@ def check_folders(
 ) -> Iterator[CompatibilityRow]:
     """Hooks and plugins; what was loaded is told of as it went."""
     config, switches = HermesConfig(home.hermes_config), HookSwitches(home.hook_state)
-    plugins = [PluginSource(place, "plugins", config=config) for place in list_plugin_folders(home)]
+    plugins = [make_plugin_source(place, "plugins", config) for place in list_plugin_folders(home)]
     others = (make_package_source(home, environ), make_missing_source(home, environ))
-    for source in (HermesFolderSource(home.hooks, "home"), *plugins, *others):
+    for source in (FolderSource(home.hooks, "home", dialects=(OURS, HERMES)), *plugins, *others):
         for version in source.list():
             namesakes = home.hooks if source.prefix else home.plugins
             written_for = settings.find_overrides(version.name, version.short).written_for
@@ -294,8 +295,8 @@ def _check_entries(home: Home, settings: HooksSettings) -> Iterator[Compatibilit
                 row = row._replace(verdict=OFF, why=(off, *row.why))
             elif not switches.find_trusted(one.name) and one.is_approved:
                 pass  # and so it is trusted from its first look on
-            elif (source.needs_trust or settings.trust == "pinned") and verdict in (WORKS, DEGRADES):
-                row = _apply_trust(row, one, switches, consent if source.needs_trust else "")
+            elif (one.dialect.needs_trust or settings.trust == "pinned") and verdict in (WORKS, DEGRADES):
+                row = _apply_trust(row, one, switches, consent if one.dialect.needs_trust else "")
             yield row
 
 

@@ -17,7 +17,7 @@ from gateway.yaml_source.tree import SourceLocation
 # What is run by hand, by whoever wrote it.
 _WORKSHOP_FOLDERS = frozenset({"scripts", "test", "tests", "examples"})
 _WORKSHOP_MODULES = frozenset({"conftest", "setup"})
-_FORMER_IMPORT = re.compile(rb"^[ \t]*+(import|from)\b.*\b(anthropic|mcp|openai)\b", re.MULTILINE)
+FORMER_IMPORT = re.compile(rb"^[ \t]*+(import|from)\b.*\b(anthropic|mcp|openai)\b", re.MULTILINE)
 _MAKES_NAMES = re.compile(rb"\b(import_module|__import__|exec_module|spec_from_file_location|runpy)\b")
 HERMES_MODULES = re.compile(
     r"(agent|gateway|hermes_cli|tools|hermes_state|hermes_logging|model_tools|toolsets|trajectory_compressor)(\.|\Z)"
@@ -145,7 +145,7 @@ def find_missing_imports(
 
 def find_former_packages(folder: str, entry: str, files: Mapping[str, bytes]) -> tuple[str, ...]:
     """List the packages that it imports and that came with the gateway once; without those that it can do without."""
-    if not any(map(_FORMER_IMPORT.search, files.values())):
+    if not any(map(FORMER_IMPORT.search, files.values())):
         return ()
     found = {one.module for one in find_missing_imports(Path(folder), entry, files, ()) if one.is_sure}
     return tuple(sorted(found & FORMER_PACKAGES))

@@ -113,7 +113,7 @@ async def _try_load(version: HookVersion, services: HookServices) -> LoadResult:
         loaded = wire.loaded if isinstance(wire, WorkerHandle) else None
         await wire.stop(STOP_TIMEOUT)
         remarks, patches = (loaded.offers.remarks, loaded.patches) if loaded else ((), ())
-        manifest = version.source.complete(version.manifest, wire) if version.manifest else None
+        manifest = version.manifest and loaded and version.dialect.complete(version.manifest, loaded)
         idle = manifest and not manifest.acts and (manifest.patches or patches or remarks)
         patched = (f"without effect: {describe_patches((patch,))}" for patch in patches)
         told = tuple(map(services.redact, (*remarks, *patched)))

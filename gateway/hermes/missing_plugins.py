@@ -11,9 +11,9 @@ from pathlib import Path
 from gateway.config.home import Home
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.hermes.config import HermesConfig
-from gateway.hermes.plugin_manifest import read_plugin_manifest
+from gateway.hermes.plugin_manifest import list_entries, read_plugin_manifest
 from gateway.hermes.plugin_packages import PluginPackageSource, make_package_source
-from gateway.hermes.sources import list_entries, list_plugin_folders, make_hermes_config
+from gateway.hermes.sources import list_plugin_folders, make_hermes_config
 from gateway.hooks.folders.folder_source import is_ignored_name
 from gateway.hooks.folders.sources import HookVersion, MissingSource
 from gateway.yaml_source.tree import Finding, SourceLocation

@@ -18,8 +18,6 @@ from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.registration_source import read_registrations
-from gateway.hermes.session_list import SESSIONS_FILE
-from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.manifest import (
     MAX_MANIFEST_BYTES,
     HookRegistrations,
@@ -71,8 +69,6 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
         declared_hooks=(*_words_of(root.get("provides_hooks")), *_words_of(root.get("hooks"))),
         env=(*_words_of(root.get("requires_env")), *_words_of(root.get("optional_env"))),
         uses=PLUGIN_RIGHTS,
-        hermes=True,
-        written_for_reason="a plugin",
         entry=PLUGIN_ENTRY_FILE,
         decide_limit=REMOTE_TIMEOUT,
         says_reach=bool(said.pairs),
@@ -106,15 +102,26 @@ def _check_kind(root: YamlMapping) -> Iterable[Finding]:
         yield Finding((root.get("kind") or root).place, what, remedy, "warning")
 
 
+def list_entries(folder: Path) -> list[Path]:
+    """What lies in it; nothing, where it is none or has just gone: people move and remove folders while we look."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def has_plugins(folder: Path) -> bool:
+    """Tell if it is no plugin, but has some."""
+    entries = list_entries(folder)
+    return not _has_manifest(entries) and any(_has_manifest(list_entries(entry)) for entry in entries)
+
+
+def _has_manifest(entries: Iterable[Path]) -> bool:
+    return any(entry.name in PLUGIN_MANIFEST_FILES for entry in entries)
+
+
 def join_python_files(files: Mapping[str, bytes]) -> bytes:
     return b"\n".join(files[name] for name in sorted(files) if name.endswith(".py"))
-
-
-def find_files(source: bytes) -> tuple[str, ...]:
-    """Those of Hermes's files that are written for whoever reads them."""
-    return tuple(
-        name for name in (STATE_FILE, SESSIONS_FILE) if re.search(rb"\b" + re.escape(name.encode()) + rb"\b", source)
-    )
 
 
 def find_overrides(source: bytes) -> tuple[str, ...]:
@@ -163,7 +170,6 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         shown=shown,
         patches=tuple(patch.name for patch in patched.patches),
         acts=patched.acts,
-        files=find_files(text),
         callbacks=tuple(sorted({*seen.names, *(row.name for row in rows if seen.place)})),
         commands=tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
         overrides=find_overrides(join_python_files(code)),

@@ -14,15 +14,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from gateway.config.home import Home
 from gateway.files.folders import read_plain_file
-from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS
-from gateway.hermes.sources import PluginSource, list_entries, make_hermes_config
-from gateway.hooks.folders.folder_source import find_code_files
+from gateway.hermes.dialects import PluginDialect
+from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS, list_entries
+from gateway.hermes.sources import make_hermes_config
+from gateway.hooks.folders.folder_source import FolderSource, find_code_files
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.manifest_keys import REMOTE_TIMEOUT
 from gateway.hooks.folders.sources import CodeFile, HookVersion
@@ -110,12 +111,11 @@ def _find_module_file(package: PluginPackage) -> tuple[Path, str] | None:
 
 
 @dataclass(frozen=True)
-class PluginPackageSource(PluginSource):
+class PluginPackageSource(FolderSource):
     """`path` has a folder of packages for each hook that `hooks deps` served; `places`: those of the interpreter."""
 
     places: tuple[str, ...] = field(kw_only=True)
 
-    MARKER_FILES: ClassVar = frozenset[str]()
     is_watched = False
 
     @property
@@ -144,7 +144,6 @@ class PluginPackageSource(PluginSource):
             description=summary[1].strip() if summary else "",
             version=package.version,
             uses=PLUGIN_RIGHTS,
-            hermes=True,
             entry=entry,
             decide_limit=REMOTE_TIMEOUT,
         )
@@ -175,17 +174,20 @@ class PluginPackageSource(PluginSource):
         if (found := _find_module_file(package)) is None:
             where, what = SourceLocation(str(package.info)), f"names {package.module}, which is not installed"
             wrong = Finding(where, what, f"install it again: hermes-gateway hooks deps {name} PACKAGE")
-            return HookVersion(name, place, self, (), (wrong,), "refused", f"{wrong.place} {what}; {wrong.remedy}")
+            why = f"{wrong.place} {what}; {wrong.remedy}"
+            return HookVersion(name, place, self, (), (wrong,), "refused", why, dialect=self.dialects[0])
         folder, entry = found
         names = [entry] if folder == place else find_code_files(folder)
         described = os.path.relpath(package.info / ENTRY_POINTS_FILE, folder)
         files = ((name, os.stat(folder / name)) for name in (*names, described))  # noqa: PTH116 - as cheap as it can be
         code = tuple(CodeFile(file, stat.st_size, stat.st_ctime_ns, stat.st_ino) for file, stat in files)
-        return HookVersion(name, folder, self, code)
+        return HookVersion(name, folder, self, code, dialect=self.dialects[0])
 
 
 def make_package_source(home: Home, environ: Mapping[str, str]) -> PluginPackageSource:
     """Those of this interpreter, and those that `hooks deps` put in."""
     places = tuple(place for place in sys.path if place)
     config = make_hermes_config(home, environ)
-    return PluginPackageSource(home.hook_state / "packages", "packages", config=config, places=places)
+    return PluginPackageSource(
+        home.hook_state / "packages", "packages", dialects=(PluginDialect(config),), places=places
+    )

@@ -21,6 +21,7 @@ from gateway.config.home import Home
 from gateway.engine.interface import Engine, Tail
 from gateway.events import Event
 from gateway.files.folders import read_plain_file
+from gateway.hooks.folders.hook_files import KEPT_FILES
 from gateway.messages.message import Message
 from gateway.records import records, subjects
 from gateway.sessions.keys import platform_of
@@ -29,7 +30,7 @@ from gateway.sessions.session import Session
 from gateway.threads import run_in_thread
 
 MARKER = "written by hermes-gateway for hooks made for Hermes; the conversations themselves are in its journal"
-SESSIONS_FILE = "sessions.json"
+SESSIONS_FILE = KEPT_FILES[1]
 WRITE_PAUSE = 1.0  # seconds in which changes are gathered
 LOOK_PAUSE = 0.02  # seconds between two looks for a conversation of which a hook is about to hear
 LAST_WORDS = 2.0  # seconds that a hook waits at most until that stands there

@@ -18,12 +18,13 @@ from gateway.engine.interface import Engine, Record, Tail
 from gateway.errors import EngineError
 from gateway.events import Event
 from gateway.hermes.state_file import LEFT_TO_THEM, StateFile, find_owner, make_mark, read_content
+from gateway.hooks.folders.hook_files import KEPT_FILES
 from gateway.records import records, subjects
 from gateway.threads import run_in_thread
 
 StateMode: TypeAlias = Literal["auto", "on", "off"]
 
-STATE_FILE = "state.db"
+STATE_FILE = KEPT_FILES[0]
 PAGE = 500
 READ_INTERVAL = 0.1  # seconds in which changes are gathered
 RETRY_PAUSE = 1.0

@@ -78,7 +78,7 @@ async def matches_tool(matcher: str, theirs: str, ours: str, match: MatchPattern
         raise HookFailed(str(error), kind="timeout") from None
 
 
-class ShellHookDialect:
+class ShellHookFormat:
     """How a one-shot program of Hermes is spoken to. `stands`: the content hash now, which must be what was trusted."""
 
     def __init__(

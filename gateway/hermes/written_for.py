@@ -10,17 +10,15 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import msgspec
-
 from gateway.events import Event
 from gateway.events.catalogue import get_event_spec, list_matching_events
 from gateway.hermes.modules import NAMES
 from gateway.hermes.shim.event_shapes import HERMES_KEYS, get_hermes_keys
+from gateway.hooks.folders.dialect import ASKED_FOR, FolderClaim
 from gateway.hooks.folders.inspection import MAX_CHECKED_BYTES
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.manifest_keys import SHARED_KEYS
 
-ASKED_FOR = "`written_for` says so"
 NOTHING_OWN = "nothing in it is of this gateway alone"
 AS_HERMES = "it decides about commands as under Hermes"
 OUR_MODULES = frozenset({"gateway.events", "gateway.testing"})
@@ -45,16 +43,14 @@ MOST_HANDS = 4  # through which an event is followed
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def infer_written_for(manifest: Manifest, files: Mapping[str, bytes], has_answers: Callable[[], bool]) -> Manifest:
-    """The manifest with the decision and its reason. `has_answers`: whether its handler returns anything."""
-    is_hermes, reason = manifest.written_for == "hermes", ASKED_FOR
-    if manifest.written_for is None:
-        reason = next(_find_own(manifest, files), "")
-        if reason and _decides(manifest, files, has_answers) and not next(_find_own(manifest, files, decides=True), ""):
-            is_hermes, reason = True, f"{AS_HERMES}, although {reason}"
-        else:
-            is_hermes, reason = not reason, reason or NOTHING_OWN
-    return msgspec.structs.replace(manifest, hermes=is_hermes, written_for_reason=reason)
+def find_owner(manifest: Manifest, files: Mapping[str, bytes], has_answers: Callable[[], bool]) -> FolderClaim:
+    """Say if it is Hermes's, and why. `has_answers` tells if its handler returns anything."""
+    if manifest.written_for is not None:
+        return FolderClaim(manifest.written_for == "hermes", ASKED_FOR)
+    reason = next(_find_own(manifest, files), "")
+    if reason and _decides(manifest, files, has_answers) and not next(_find_own(manifest, files, decides=True), ""):
+        return FolderClaim(is_owner=True, reason=f"{AS_HERMES}, although {reason}")
+    return FolderClaim(not reason, reason or NOTHING_OWN)
 
 
 def _find_own(manifest: Manifest, files: Mapping[str, bytes], decides: bool = False) -> Iterator[str]:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from gateway.agent.skills import FILE as SKILL_FILE
 from gateway.errors import HookError
-from gateway.hermes.installed_hooks import BUILT_IN_FOLDER
-from gateway.hermes.sources import HermesFolderSource
+from gateway.hermes.dialects import HERMES
+from gateway.hooks.folders.dialect import OURS
+from gateway.hooks.folders.folder_source import FolderSource
 from gateway.hooks.folders.installed import HookGrants
+from gateway.hooks.folders.installed_source import BUILT_IN_FOLDER
 from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest
 from gateway.hooks.folders.reach import describe_network
 from gateway.hooks.folders.sources import HookVersion
@@ -145,7 +147,7 @@ def _name_folder(folder: Path, offered: str, work: Path) -> Path:
 
 def _inspect(folder: Path) -> HookVersion:
     """HookError with all that is wrong with it."""
-    version = HermesFolderSource(folder.parent, "").find(folder.name)
+    version = FolderSource(folder.parent, "", dialects=(OURS, HERMES)).find(folder.name)
     if version is None:
         remedy = "\nit is a skill: hermes-gateway skills install" if (folder / SKILL_FILE).is_file() else ""
         raise HookError(f"{folder.name} is no hook: it has no {MANIFEST_FILE}, handler, command or URL{remedy}")

@@ -17,7 +17,6 @@ import msgspec
 from gateway.config.home import Home
 from gateway.errors import HookError
 from gateway.files.folders import lock_path
-from gateway.hermes.installed_hooks import PACKAGES_FOLDER, find_packages, packages_folder_of
 from gateway.hooks.folders.installed import (
     INSTALLED_FOLDER,
     LOCK_VERSION,
@@ -26,6 +25,7 @@ from gateway.hooks.folders.installed import (
     InstalledHook,
     InstalledSkill,
 )
+from gateway.hooks.folders.installed_source import PACKAGES_FOLDER, find_packages, packages_folder_of
 from gateway.hooks.folders.switches import remove_leftovers, write_atomically
 from gateway.hooks.folders.trusted_copy import has_digest, has_packages, make_digest, read_whole_folder
 from gateway.installer.fetched_hook import FetchedHook

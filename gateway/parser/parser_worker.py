@@ -110,7 +110,6 @@ class ParserWorker:
                 path=(),
                 modules={},
                 memory=self._limits.memory,
-                plugin=None,
                 is_offline=True,
                 label="",
                 sandbox=Sandbox(read=find_needed_paths()),

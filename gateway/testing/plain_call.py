@@ -20,9 +20,9 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.config.home import get_process_environment
+from gateway.daemon.dialects import make_folder_source
 from gateway.errors import HookError, unwrap_error
 from gateway.events import Event
-from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.manifest import HANDLER_FILE, Manifest
 from gateway.hooks.folders.services import check_request
@@ -142,7 +142,7 @@ class PlainWire(InProcessWire):
 
 
 def _read_hook(folder: Path, options: Mapping[str, Any]) -> HookVersion:
-    source = HermesFolderSource(folder.parent, "path")
+    source = make_folder_source(folder.parent, "path")
     version = source.find(folder.name)
     if version is None:
         raise HookError(f"{folder} is no hook: it needs HOOK.yaml, and {HANDLER_FILE} or a command")
@@ -174,11 +174,10 @@ async def _call(version: HookVersion, event: Event, requests: PlainRequests, pla
 
 @asynccontextmanager
 async def _open_wire(version: HookVersion, requests: PlainRequests, place: Path) -> AsyncIterator[Wire]:
-    manifest, source = version.manifest, version.source
+    manifest = version.manifest
     assert manifest
-    assert isinstance(source, HermesFolderSource)
     if not manifest.command:
-        handlers, show = load_handler(manifest.folder, version.path / manifest.entry), source.show_fields_of(manifest)
+        handlers, show = load_handler(manifest.folder, version.path / manifest.entry), version.dialect.show_fields
         wire = PlainWire(manifest.folder, handlers, version.options, requests.serve, place, show)
         wire.requests = requests
         yield wire

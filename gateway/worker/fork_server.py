@@ -69,9 +69,7 @@ from gateway.worker.worker import AddModules, TimedSelector
 ROUNDS = 10  # Python optimizes a function after eight calls, and once more when it knows its arguments
 FIELDS = {"tool": "shell", "args": {"command": "ls"}}
 META = {"decides": True, "writable": ["args"], "turn": "t", "event": "e"}
-SPEC = WorkerSpec(
-    name="rehearsal", handler="/", env={}, options={}, path=(), modules={}, memory=None, plugin=None, label=""
-)
+SPEC = WorkerSpec(name="rehearsal", handler="/", env={}, options={}, path=(), modules={}, memory=None, label="")
 EVENT = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tool:before", "params": FIELDS, "meta": META}).encode()
 
 
@@ -195,6 +193,10 @@ class WorkerProcesses:
     def kill(self) -> None:
         for pid in self.pids.values():
             kernel.kill_with_group(pid)
+
+
+# For all workers, and while their files may still be read; by name, since this program knows no other.
+PRELOADED = ("gateway.hooks", "gateway.hermes.plugin.plugin", "gateway.hermes.shim.handlers")
 
 
 class ForkServer:
@@ -378,7 +380,7 @@ def main(start: dict[str, Any], add_modules: AddModules) -> None:
     except OSError as error:
         wrong = f"no process can be made: {error.strerror}"
     fork_server = ForkServer(start["control"], start["daemon"], settings, add_modules)
-    for name in ("gateway.hooks", worker.PLUGIN_LOADER):  # for all workers, and while their files may still be read
+    for name in PRELOADED:
         importlib.import_module(name)
     wrong = wrong or preload(settings.preload)
     kernel.adopt_orphans()

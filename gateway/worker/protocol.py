@@ -56,10 +56,10 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     path: tuple[str, ...]  # the folders of its own dependencies
     modules: Mapping[str, str]  # modules offered to it, by name, each with its file; "" is an empty package
     memory: int | None  # bytes of data; None: no limit
-    plugin: Mapping[str, Any] | None  # the manifest of a Hermes plugin; None: it is a hook
+    shapes: str = ""  # the module that loads it and shows it events; "": as this gateway does
+    facts: Mapping[str, Any] = {}  # what that module has to know of it
     is_offline: bool = False  # it has no network, if the kernel can remove it
     label: str  # another name for the module, if the manifest gives the hook one
-    hermes: bool = False  # it sees events in Hermes's form
     data: str = ""  # the folder for its files, which may not exist yet
     sandbox: Sandbox | None = None  # its restrictions; None: those of its user
     is_compared: bool = False  # it may end while idle if its modules are then as after their import

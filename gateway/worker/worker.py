@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 import msgspec
@@ -46,10 +47,6 @@ AddModules = Callable[[Mapping[str, Path | None]], None]
 
 HELD_AFTER = 0.05  # seconds; a shorter block ends without help
 TASKS_TIMEOUT = 1.0  # seconds for background tasks to end
-# Loaded by name: the core of the worker knows nothing of Hermes.
-PLUGIN_LOADER = "gateway.hermes.plugin.plugin"
-HERMES_SHAPES = "gateway.hermes.shim.event_shapes"
-HERMES_SESSIONS = "gateway.hermes.shim.session_env"
 
 
 class CallTimedOut(BaseException):
@@ -148,7 +145,8 @@ class Worker:
     def _boot(self) -> None:
         """Import the hook while the loop runs: some create tasks at import."""
         try:
-            handlers = self._load()
+            shapes = importlib.import_module(self._spec.shapes) if self._spec.shapes else None
+            handlers = self._load(shapes)
             if self._spec.is_compared:
                 self._idle.remember()
             found = msgspec.structs.replace(handlers.describe(), patches=tuple(self._requests.patches))
@@ -156,20 +154,18 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - importing a hook
             self._report("$broken", error)
             os._exit(IMPORT_FAILED)
-        show = importlib.import_module(HERMES_SHAPES).show_fields if self._spec.hermes else None
+        show = shapes.show_fields if shapes else None
         self._calls = HandlerCalls(self._spec, handlers, self._ends, self._link, self._requests, self._memory, show)
-        if self._spec.hermes or self._spec.plugin is not None:
-            self._calls.enter_session = importlib.import_module(HERMES_SESSIONS).enter_session
+        if shapes:
+            self._calls.enter_session = shapes.enter_session
         self._loop.add_reader(self._link.wire_guard.descriptor, self._read)
         self._read()
 
-    def _load(self) -> Handlers:
-        spec, file = self._spec, Path(self._spec.handler)
-        if spec.plugin is None:
-            return load_handler(spec.label or spec.name, file)
-        loader = importlib.import_module(PLUGIN_LOADER)
-        report = partial(self._report, "$trouble")
-        handlers: Handlers = loader.load_plugin(file, spec.plugin, spec.options, self._requests, report, self._remark)
+    def _load(self, shapes: ModuleType | None) -> Handlers:
+        spec = self._spec
+        if shapes is None:
+            return load_handler(spec.label or spec.name, Path(spec.handler))
+        handlers: Handlers = shapes.load(spec, self._requests, partial(self._report, "$trouble"), self._remark)
         return handlers
 
     def _read(self) -> None:

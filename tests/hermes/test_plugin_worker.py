@@ -10,7 +10,7 @@ import pytest
 from gateway.events import Deny, Event, outcome_from
 from gateway.hermes.config import HermesConfig
 from gateway.hermes.plugin_manifest import apply_registrations
-from gateway.hermes.sources import PluginSource
+from gateway.hermes.sources import make_plugin_source
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.wires.event_calls import CallTerms
@@ -38,7 +38,7 @@ def plant(root: Path, source: str, manifest: str = "name: one\n") -> Path:
 
 
 def inspect(folder: Path) -> HookVersion:
-    source = PluginSource(folder.parent, "plugins", config=HermesConfig(folder.parent / "config.yaml"))
+    source = make_plugin_source(folder.parent, "plugins", HermesConfig(folder.parent / "config.yaml"))
     found = source.find(f"plugin:{folder.name}")
     assert found
     return source.inspect(found)
@@ -49,7 +49,7 @@ async def started(fork_server: ForkServerClient, folder: Path) -> WorkerHandle:
         return params.get("default")
 
     facts = {"name": "one", "key": "one", "guards": ("tool:before",)}
-    spec = worker_spec(folder / "__init__.py", name="one", plugin=facts)
+    spec = worker_spec(folder / "__init__.py", name="one", shapes="gateway.hermes.plugin.plugin", facts=facts)
     return await fork_server.start(spec, serve, folder.parent / "log", 10.0)
 
 
@@ -82,7 +82,7 @@ async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(
     worker = await started(fork_server, plant(tmp_path, source))
     event = Event("tool:before", {"tool": "x", "args": {}})
     with pytest.raises(HookFailed, match="ValueError: ill"):
-        await ask_handlers(worker, HandlerTargets(worker).of("tool:before"), event, CallTerms(5))
+        await ask_handlers(worker, HandlerTargets(worker, is_plugin=True).of("tool:before"), event, CallTerms(5))
     await worker.stop()
 
 
@@ -232,7 +232,7 @@ async def test_a_decorator_that_takes_everything_gets_everything(
             ctx.register_hook("pre_tool_call", CALLBACK)
     """.replace("CALLBACK", callback)
     worker = await started(fork_server, plant(tmp_path, source))
-    targets = HandlerTargets(worker).of("tool:before")
+    targets = HandlerTargets(worker, is_plugin=True).of("tool:before")
     for command, is_denied in (("boom", True), ("ls", False)):
         event = Event("tool:before", {"tool": "shell", "args": {"command": command}, "call_id": "c"})
         assert isinstance(outcome_from(await ask_handlers(worker, targets, event, CallTerms(5.0))), Deny) is is_denied

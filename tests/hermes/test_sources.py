@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway.config.home import Home
-from gateway.hermes.sources import infer_hermes_manifest, list_hermes_sources, list_plugin_folders
+from gateway.hermes.dialects import infer_hermes_manifest
+from gateway.hermes.sources import list_hermes_sources, list_plugin_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.manifest import Manifest
 from tests.hooks.folders import workshop
@@ -67,9 +68,7 @@ async def test_a_new_shell_hook_is_there_when_the_sources_are_gone_through_again
 
 
 def infer(source: str, *events: str) -> Manifest:
-    return infer_hermes_manifest(
-        Manifest(folder="x", name="x", events=events, hermes=True), {"handler.py": source.encode()}
-    )
+    return infer_hermes_manifest(Manifest(folder="x", name="x", events=events), {"handler.py": source.encode()})
 
 
 @pytest.mark.row("T26")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gateway.config.settings import HookOverrides, HooksSettings
+from gateway.daemon.dialects import make_folder_source
 from gateway.hermes.shim.event_shapes import HERMES_KEYS
-from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.sources import HookVersion
@@ -30,18 +30,21 @@ handle = Hook().handle
 """
 
 
-def look_at(at: Path, manifest: str, handler: str) -> Manifest:
+def look_at(at: Path, manifest: str, handler: str) -> HookVersion:
     folder = at / "one"
     folder.mkdir(mode=0o755)
     (folder / "HOOK.yaml").write_text(manifest)
     (folder / "handler.py").write_text(handler)
-    found = inspect(at).manifest
-    assert found
-    return found
+    return inspect(at)
+
+
+def manifest_of(version: HookVersion) -> Manifest:
+    assert version.manifest
+    return version.manifest
 
 
 def inspect(at: Path) -> HookVersion:
-    version = HermesFolderSource(at, "home").find("one")
+    version = make_folder_source(at, "home").find("one")
     assert version
     return version.source.inspect(version)
 
@@ -63,7 +66,7 @@ def test_a_folder_in_which_nothing_is_of_ours_alone_was_written_for_hermes(
     tmp_path: Path, manifest: str, handler: str
 ) -> None:
     found = look_at(tmp_path, manifest, handler)
-    assert (found.hermes, found.written_for_reason) == (True, "nothing in it is of this gateway alone")
+    assert (not found.dialect.is_own, found.owner_reason) == (True, "nothing in it is of this gateway alone")
 
 
 @pytest.mark.parametrize(
@@ -90,24 +93,25 @@ def test_what_only_this_gateway_has_says_that_it_was_written_for_it(
     tmp_path: Path, manifest: str, handler: str, reason: str
 ) -> None:
     found = look_at(tmp_path, manifest, handler)
-    assert not found.hermes
-    assert reason in found.written_for_reason
+    assert found.dialect.is_own
+    assert reason in found.owner_reason
 
 
 def test_who_guessed_wrong_is_told_by_a_key(tmp_path: Path) -> None:
     decides = "import os\nKEY = os.environ['KEY']\ndef handle(e, c):\n    return {'decision': 'deny'}\n"
     found = look_at(tmp_path, "events: ['command:*']\nenv: [OTHER]\nwritten_for: hermes\n", decides)
-    assert (found.hermes, found.intercepts) == (True, ("command:*",))
-    assert (found.env, found.found) == (("OTHER", "KEY"), ("KEY",))
+    assert (not found.dialect.is_own, manifest_of(found).intercepts) == (True, ("command:*",))
+    assert (manifest_of(found).env, manifest_of(found).found) == (("OTHER", "KEY"), ("KEY",))
     (tmp_path / "two").mkdir()
     found = look_at(tmp_path / "two", "events: ['command:*']\nwritten_for: gateway\n", decides)
-    assert (found.hermes, found.events, found.written_for_reason) == (False, ("command:*",), "`written_for` says so")
+    assert (found.dialect.is_own, found.owner_reason) == (True, "`written_for` says so")
+    assert manifest_of(found).events == ("command:*",)
 
 
 def test_hooks_of_ours_keep_what_their_source_shows(tmp_path: Path) -> None:
     handler = "import os\nfrom gateway.hooks import Deny\nA = os.environ['TOKEN']\ndef handle(e, c): ...\n"
     found = look_at(tmp_path, "events: [agent:end]\n", handler)
-    assert (found.hermes, found.env) == (False, ("TOKEN",))
+    assert (not found.dialect.is_own, manifest_of(found).env) == (False, ("TOKEN",))
 
 
 @pytest.mark.parametrize(
@@ -132,9 +136,10 @@ def test_who_decides_as_under_hermes_is_no_hook_of_ours_for_one_key(
     tmp_path: Path, manifest: str, handler: str, although: str
 ) -> None:
     found = look_at(tmp_path, manifest, handler)
-    assert found.hermes
-    assert found.intercepts == tuple(name for name in found.subscriptions if name.startswith("command:"))
-    assert f"it decides about commands as under Hermes, although {although}" in found.written_for_reason
+    assert not found.dialect.is_own
+    told = manifest_of(found)
+    assert told.intercepts == tuple(name for name in told.subscriptions if name.startswith("command:"))
+    assert f"it decides about commands as under Hermes, although {although}" in found.owner_reason
 
 
 @pytest.mark.parametrize(
@@ -161,7 +166,7 @@ async def test_the_configuration_decides_over_what_is_seen_and_info_says_why(tmp
     async with yard.serving(HookRegistry()) as service:
         assert (await service.info("one")).written_for == "Hermes: nothing in it is of this gateway alone"
         told = HooksSettings(each={"one": HookOverrides(written_for="gateway")})
-        await service.follow([HermesFolderSource(yard.hooks, "home")], told)
+        await service.follow([make_folder_source(yard.hooks, "home")], told)
 
         async def has_changed() -> bool:
             return not str((await service.info("one")).written_for).startswith("Hermes")
@@ -211,4 +216,4 @@ def test_in_the_gateways_own_process_it_finds_hermess_keys_too(tmp_path: Path) -
     ],
 )
 def test_who_speaks_to_the_desktop_is_seen_in_its_source(tmp_path: Path, source: str, starts: bool) -> None:
-    assert look_at(tmp_path, "events: [agent:end]\n", f"{source}\n{PLAIN}").starts_programs == starts
+    assert manifest_of(look_at(tmp_path, "events: [agent:end]\n", f"{source}\n{PLAIN}")).starts_programs == starts

@@ -19,15 +19,11 @@ from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, has_errors, read_configuration
 from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
+from gateway.daemon import dialects
 from gateway.daemon.hooks import list_own_values
 from gateway.errors import ExitCode, HookError
-from gateway.hermes.config import HermesConfig
 from gateway.hermes.doctor import describe_missing_imports
 from gateway.hermes.imports import find_missing_imports
-from gateway.hermes.installed_hooks import make_installed_source
-from gateway.hermes.missing_plugins import make_missing_source
-from gateway.hermes.plugin_packages import make_package_source
-from gateway.hermes.sources import HermesFolderSource, PluginSource, list_hermes_sources
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import Manifest, describe_unknown_guard
 from gateway.hooks.folders.manifest_schema import build_manifest_schema
@@ -64,10 +60,7 @@ def check_folders(args: argparse.Namespace, home: Home) -> int:
 
 def list_places(home: Home) -> tuple[Source, ...]:
     """Where hooks of all kinds lie in this home."""
-    environ = get_process_environment()
-    hermes = (make_package_source(home, environ), *list_hermes_sources(home, environ))
-    installed = make_installed_source(home)
-    return (make_missing_source(home, environ), *hermes, installed, HermesFolderSource(home.hooks, "home"))
+    return tuple(one for one in dialects.list_places(home, get_process_environment()) if not one.is_ours)
 
 
 def list_all(sources: Sequence[Source]) -> list[HookVersion]:
@@ -75,7 +68,7 @@ def list_all(sources: Sequence[Source]) -> list[HookVersion]:
     found = {version.name: version for source in sources for version in source.list()}
     others = {name.removeprefix(PLUGIN_PREFIX) if PLUGIN_PREFIX in name else PLUGIN_PREFIX + name for name in found}
     named = [replace(version, has_namesake=version.name in others) for version in found.values()]
-    return sorted(named, key=lambda version: (bool(version.source.prefix), version.name))
+    return sorted(named, key=lambda version: (version.name.startswith(PLUGIN_PREFIX), version.name))
 
 
 def check_folder(
@@ -126,8 +119,7 @@ def find_folder(name: str, home: Home, sources: Sequence[Source]) -> HookVersion
     """
     path = Path(name).resolve() if is_path(name) else home.hooks / name
     if is_path(name):
-        plugins = PluginSource(path.parent, "path", config=HermesConfig(home.hermes_config))
-        sources = (plugins, HermesFolderSource(path.parent, "path"))
+        sources = dialects.list_places_of(path, home)
     for wanted in (path.name, PLUGIN_PREFIX + path.name):
         if folder := next((found for source in reversed(sources) if (found := source.find(wanted))), None):
             is_hook_there = any(source.find(folder.bare_name) for source in sources)

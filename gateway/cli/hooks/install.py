@@ -26,10 +26,11 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import read_configuration
 from gateway.config.settings import HookOverrides
 from gateway.control.client import call_gateway
+from gateway.daemon.dialects import DIALECTS
 from gateway.daemon.installed_skills import list_skill_hooks, list_skills
 from gateway.errors import GatewayError, NotRunning
-from gateway.hermes.installed_hooks import make_installed_source
 from gateway.hooks.folders.installed import InstalledHook, UnusedStore, list_missing_grants
+from gateway.hooks.folders.installed_source import make_installed_source
 from gateway.hooks.folders.trusted_copy import has_digest
 from gateway.installer.fetched_hook import FetchedHook, describe_changes, describe_request, fetch_hook
 from gateway.installer.index_file import Kind
@@ -112,7 +113,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         return f"no hook {to_one_line(name)} is installed\nwhat is, shows: hermes-gateway hooks list --all"
 
     def describe_installed(self, name: str, *, is_running: bool) -> str:
-        if make_installed_source(self.home).find(name) is None:
+        if make_installed_source(self.home, DIALECTS).find(name) is None:
             return f"{name} is installed; {self.home.hooks / name} stands in for it"
         return "" if is_running else f"{name} is installed, and runs when the gateway does"
 
@@ -204,7 +205,7 @@ def show_request(hook: FetchedHook) -> None:
 
 def describe_before(update: HookUpdate, home: Home) -> list[tuple[str, str]]:
     """What the installed version says; nothing where its folder is gone."""
-    name, source = update.now.name, make_installed_source(home)
+    name, source = update.now.name, make_installed_source(home, DIALECTS)
     version = source.find(name) or source.find(update.folder.name)
     manifest = source.inspect(version).manifest if version else None
     return [*describe_request(name, manifest, update.before.packages)] if manifest else []

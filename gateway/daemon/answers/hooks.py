@@ -14,9 +14,8 @@ from gateway.daemon.status import list_gateway_webhooks, list_unused_skill_hooks
 from gateway.daemon.webhooks import describe_webhook
 from gateway.errors import HookError
 from gateway.events.catalogue import remove_live_fields
-from gateway.hermes.session_list import SESSIONS_FILE
-from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.folder_hooks import add_memory
+from gateway.hooks.folders.hook_files import KEPT_FILES
 from gateway.hooks.folders.stats import CallEvent, HookState, HookStatus
 from gateway.hooks.verbs import (
     HookListParams,
@@ -68,7 +67,7 @@ async def hooks_info(base: Base, run: Run, hooks: Hooks, turns: Turns, params: N
 
 async def _describe(base: Base, run: Run, hooks: Hooks, turns: Turns, name: str) -> Any:
     status = await hooks.folder_hooks.info(name)
-    describe = {STATE_FILE: hooks.state_follower.describe, SESSIONS_FILE: hooks.session_list.describe}
+    describe = dict(zip(KEPT_FILES, (hooks.state_follower.describe, hooks.session_list.describe), strict=True))
     files = [describe[file]() for file in status.files]
     webhook = describe_webhook(list_gateway_webhooks(base, run, hooks, turns), status.name)
     kept = await hooks.folder_hooks.kept(status.name)

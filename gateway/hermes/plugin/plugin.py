@@ -32,9 +32,10 @@ from gateway.hermes.plugin.plugin_context import PluginContext, Registrations
 from gateway.hermes.plugin.results import apply_args
 from gateway.hermes.shim.approval import CURRENT_CALL
 from gateway.hermes.shim.gateway_runner import GatewayRunner
+from gateway.hermes.shim.session_env import enter_session
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.loader import Handlers, SourceOnlyLoader, cache_source_lines, read_siblings_from_source
-from gateway.worker.protocol import PluginContents, PluginItem
+from gateway.worker.protocol import PluginContents, PluginItem, WorkerSpec
 
 MOST_CALLBACKS = 256  # whose parameters are known
 DISPATCH, GUARD = "pre_gateway_dispatch", "pre_tool_call"
@@ -107,6 +108,8 @@ def _undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+__all__ = ["enter_session", "load", "show_fields"]
+show_fields = None  # callbacks get fields of their own
 THREADS = 32
 QUICK = 0.002  # seconds for which the loop itself waits for a callback, which most do not take
 MOST_SESSIONS = 1_000  # whose context variables are kept
@@ -117,25 +120,19 @@ APPROVALS_KEY = "approved"  # the key of the plugin's store
 ReportError = Callable[[BaseException], object]
 
 
-def load_plugin(
-    file: Path,
-    manifest: Mapping[str, Any],
-    options: Mapping[str, Any],
-    requests: GatewayRequests,
-    report: ReportError,
-    remark: Callable[[str], object],
-) -> Handlers:
-    """`remark` is told what it does in vain while it runs.
+def load(spec: WorkerSpec, requests: GatewayRequests, report: ReportError, remark: Callable[[str], object]) -> Handlers:
+    """Import the plugin, and have it register what it has. `remark` is told what it does in vain while it runs.
 
     Raises whatever the plugin's code raises, and TypeError when it has no `register`.
     """
+    file, manifest = Path(spec.handler), spec.facts
     add_hollow_modules(manifest.get("patches", ()))
     value = str(manifest.get("entry_point", ""))
     module = _load_entry_point(value) if value else _run_module(file, str(manifest["key"]))
     register = getattr(module, "register", module)
     if not callable(register):
         raise TypeError("nothing to call: define register(ctx)")
-    ctx = PluginContext(manifest, options, requests)
+    ctx = PluginContext(manifest, spec.options, requests)
     try:
         is_coroutine = hasattr(register(ctx), "__await__")
     except Exception as error:  # whatever it raises, what it registered before that is in force, as in Hermes

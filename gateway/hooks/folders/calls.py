@@ -99,13 +99,11 @@ class HookCalls:
         self._version, self._manifest = version, version.manifest
         self._intercepted = EventSelector(version.manifest.intercepts)
         self.outcomes.is_worker = version.manifest.wire == "worker"
-        if version.source.together:
-            self._services.decisions.join(self._name, self._decide, EventSelector(version.source.together))
-        elif version.manifest.decide_together:
-            self._services.decisions.join(self._name, self._decide, self._intercepted)
+        if version.dialect.turn.events:
+            self._services.decisions.join(self._name, self._decide, EventSelector(version.dialect.turn.events))
         else:
             self._services.decisions.remove(self._name)
-        if version.manifest.hermes:
+        if version.dialect.is_told_first:
             self._services.observers_first.join(self._name, self._wait_until_told)
         else:
             self._services.observers_first.remove(self._name)
@@ -121,14 +119,14 @@ class HookCalls:
         Raises HookFailed when it cannot.
         """
         manifest = self._manifest
-        if not self._version.source.wants(manifest, event):
+        if not self._version.dialect.wants(manifest, event):
             return None
         try:
             if not self._services.decisions.has(self._name, event.name):
                 return await self._decide(event, remark)
-            limit = manifest.decide_together or INTERCEPT_LIMIT
-            can_change = event.name in self._version.source.together
-            return await self._services.decisions.ask(self._name, event, limit, can_change=can_change)
+            turn = self._version.dialect.turn
+            limit = min(turn.seconds, INTERCEPT_LIMIT)
+            return await self._services.decisions.ask(self._name, event, limit, can_change=turn.can_change)
         except FailedBefore as failed:
             refusal = self._refusal(event, failed)
             if manifest.on_error == "skip" and not manifest.denies(event.name):
@@ -156,7 +154,7 @@ class HookCalls:
 
     async def _wait_for_observers(self, event: Event) -> None:
         """Until what came before is noted, as it is in Hermes by then; what a hook causes would wait for itself."""
-        if self._version.source.decides_after and not event.get("cause"):
+        if self._version.dialect.waits_for_told and not event.get("cause"):
             known = event.bags.own.setdefault(OBSERVERS_FIRST, {})  # by all who decide about this event
             if known.get("event") == event.get("id", event):
                 return
@@ -167,7 +165,7 @@ class HookCalls:
                 log.warning(words, self._name, event.name, late, TELLING_LIMIT, extra={"hook": self._name})
 
     async def _ask(self, event: Event, remark: Remark) -> Any:
-        limit = limit_decision(self._manifest)
+        limit = limit_decision(self._version)
         if self._is_late and self._manifest.denies(event.name):
             limit = min(limit, LATE_LIMIT)
         self.questions.discard(event.get("session_key"))
@@ -201,7 +199,7 @@ class HookCalls:
 
     async def observe(self, name: str, event: Event) -> None:
         """Raises HookFailed when it could not be reached, or failed."""
-        if name in self._intercepted or not self._version.source.wants(self._manifest, event):
+        if name in self._intercepted or not self._version.dialect.wants(self._manifest, event):
             return
         await self._wait_for_files(event)
         if self.breaker.admits():

@@ -59,7 +59,7 @@ class PluginTools:
     def missing(self) -> Iterator[FolderHook]:
         """Those that nobody has switched off, and that are not up."""
         for hook in self._plugins().values():
-            if hook.latest and hook.latest.source.needs_start and hook.process.state != "disabled" and not hook.is_up:
+            if hook.latest and hook.latest.dialect.starts_early and hook.process.state != "disabled" and not hook.is_up:
                 yield hook
 
     async def wait_until_up(self, name: str, patience: float) -> PluginContents:
@@ -463,7 +463,7 @@ def build_status(
     assert latest
     manifest = (current and current.manifest) or latest.manifest or Manifest(folder=hook.name, name=hook.name)
     state, called, undecided = _state(hook), hook.called, hook.calls.undecided.describe(hook.called)
-    whom = "Hermes" if manifest.hermes else "this gateway"
+    whom, why = (current or latest).dialect.label, (current or latest).owner_reason
     pid, hangs = _process_facts(hook)
     return HookStatus(
         name=called,
@@ -481,8 +481,8 @@ def build_status(
         on_error=_describe_on_error(current or latest, manifest),
         delivery=manifest.delivery,
         schedule=manifest.schedule,
-        hermes=manifest.hermes,
-        written_for=f"{whom}: {manifest.written_for_reason}" if manifest.written_for_reason else "",
+        hermes=whom == "Hermes",
+        written_for=f"{whom}: {why}" if why else "",
         found=manifest.found,
         files=manifest.files,
         findings=(*map(str, latest.findings), *hook.remarks(), *warnings),

@@ -149,6 +149,7 @@ class SourceSet:
             return self._judge_unread(version, error)
 
     def _judge_unread(self, version: HookVersion, error: OSError) -> HookVersion:
+        version = self._find_kept_dialect(version)
         unread = replace(version, state="refused", reason=f"cannot be read: {error}", manifest=None, digest="")
         return check_readiness(unread, self._services, self.switches, self.kept.find_manifest(version.name))
 
@@ -162,6 +163,7 @@ class SourceSet:
         kept = self.kept.get(version.name)
         if kept and kept.manifest and _waits_for_people(checked) and (trouble := checked.source.trouble):
             # Who it is on by is not known now.
+            checked = self._find_kept_dialect(checked)
             missing = replace(checked, state="missing", reason=trouble, manifest=kept.manifest, digest="")
             return replace(missing, denied=kept.manifest.guard)
         is_off = checked.state == "disabled" and checked.reason == checked.source.why_disabled(checked)
@@ -179,7 +181,15 @@ class SourceSet:
             f"{'enable' if is_off else 'trust'} {checked.called}, or, to go on without it: "
             f"hermes-gateway hooks forget {checked.called}"
         )
+        checked = self._find_kept_dialect(checked)
         return replace(checked, state="pending", reason=why, manifest=manifest, denied=manifest.guard)
+
+    def _find_kept_dialect(self, version: HookVersion) -> HookVersion:
+        """Return it as what it was written for at its last good load."""
+        kept = self.kept.get(version.name)
+        known = (dialect for source in (version.source, *self.sources) for dialect in source.dialects)
+        found = next((one for one in known if kept and one.name == kept.dialect), version.dialect)
+        return replace(version, dialect=found)
 
     def _judge_here(self, version: HookVersion) -> HookVersion:
         """Judge it; the word of other gateways counts until it is whole, and may run here."""
@@ -187,6 +197,7 @@ class SourceSet:
         if other and version.is_ready and version.manifest is None and version.denied is None:
             version = replace(version, denied=other.denied, is_guarded_elsewhere=True)
         kept = self.kept.find_manifest(version.name)
+        version = self._find_kept_dialect(version) if version.manifest is None else version
         checked = check_readiness(version, self._services, self.switches, kept)
         is_unread = checked.manifest is None and checked.state in UNREAD_STATES and os.path.lexists(version.path)
         if self.kept.is_lost and kept is None and is_unread:
@@ -231,7 +242,7 @@ def _list_versions(source: Source) -> Iterator[HookVersion]:
 def _find_version(source: Source, name: str, unread: list[HookVersion]) -> HookVersion | None:
     """Find it in this place; `unread` gets a version if the place cannot be read."""
     try:
-        return source.find(name)
+        return source.find(name) if name.startswith(source.prefix) else None
     except OSError as error:
         path = source.path / name.removeprefix(source.prefix)
         unread.append(report_unreadable(name, path, source, error))
@@ -273,7 +284,7 @@ def _is_present(version: HookVersion) -> bool:
 def _waits_for_people(version: HookVersion) -> bool:
     """Whether nobody has said yet that it may run here, nor that it may not."""
     if version.state == "disabled":
-        off_at_first = version.source.off_at_first
+        off_at_first = version.dialect.off_at_first
         return bool(off_at_first) and version.reason.startswith(off_at_first)
     return version.state == "pending"
 
@@ -393,7 +404,7 @@ class FolderSet:
         changed = [source for source in sources if source not in before or not source.is_watched]
         for name in {version.name for source in changed for version in _list_versions(source)}:
             if (checked := self.sources.check(name)) and not checked.source.is_elsewhere:
-                await self._hook(name).take(checked, eager=checked.source.needs_start)
+                await self._hook(name).take(checked, eager=checked.dialect.starts_early)
         left = [source for source in before if source not in sources or not source.is_watched]
         for hook in list(self.hooks.values()):
             if hook.latest and hook.latest.source in left:
@@ -429,7 +440,7 @@ class FolderSet:
                 await anyio.lowlevel.checkpoint()
         await self.sources.save()
         self.sources.kept.is_lost = False  # what comes from now on has guarded nothing
-        if self.sources.is_of_before and (new := describe_new_guards(_list_manifests(self.hooks))):
+        if self.sources.is_of_before and (new := describe_new_guards(_list_own_manifests(self.hooks))):
             log.warning("%s", new)
         self.settled.set()
 
@@ -474,9 +485,10 @@ def _list_named(hooks: Mapping[str, FolderHook], changed: dict[Path, int]) -> li
     return [name for name, one in sources.items() if is_named[name] or one.switch_file in touched]
 
 
-def _list_manifests(hooks: Mapping[str, FolderHook]) -> dict[str, Manifest]:
-    """List those that are used, by name."""
-    return {name: one.current.manifest for name, one in hooks.items() if one.current and one.current.manifest}
+def _list_own_manifests(hooks: Mapping[str, FolderHook]) -> dict[str, Manifest]:
+    """List those that are used and that were written for this gateway, by name."""
+    used = ((name, one.current) for name, one in hooks.items() if one.current and one.current.dialect.is_own)
+    return {name: version.manifest for name, version in used if version.manifest}
 
 
 async def _look_until_done(look: Callable[[str], Awaitable[None]], name: str) -> None:

@@ -10,19 +10,20 @@ import re
 import stat
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError
-from gateway.events import Event
+from gateway.hooks.folders.dialect import OURS, Dialect
 from gateway.hooks.folders.history_readers import find_unused_fields
-from gateway.hooks.folders.hook_files import NODE_PACKAGES, is_ignored_file
+from gateway.hooks.folders.hook_files import NODE_PACKAGES, find_kept_files, is_ignored_file
 from gateway.hooks.folders.idle import find_idle_rule
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.inspection import check_code, is_inside_folder, quote_path, read_code
@@ -30,14 +31,11 @@ from gateway.hooks.folders.manifest import (
     HANDLER_FILE,
     MANIFEST_FILE,
     MAX_NAME,
-    Guard,
     Manifest,
-    ParsedManifest,
     find_misnamed_manifest,
     label_of,
-    read_manifest,
 )
-from gateway.hooks.folders.own_guards import add_own_guards, check_guard
+from gateway.hooks.folders.own_guards import add_own_guards
 from gateway.hooks.folders.reach import (
     build_sandbox,
     list_certificates,
@@ -46,12 +44,12 @@ from gateway.hooks.folders.reach import (
 )
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import CodeFile, HookVersion, Source, describe_first_error
+from gateway.hooks.folders.stats import HookState
 from gateway.hooks.nats_transport import is_nats_url
-from gateway.hooks.remote import Remote, RemoteSpec, can_send
+from gateway.hooks.remote import Remote, RemoteSpec
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramSpec
 from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire
-from gateway.worker.context import ShowFields
 from gateway.worker.process_marks import make_mark
 from gateway.worker.protocol import WorkerSpec
 from gateway.worker.sandbox import Sandbox
@@ -75,19 +73,38 @@ _PACKAGE_FOLDERS = frozenset({NODE_PACKAGES, "site-packages"})  # code of others
 
 @dataclass(frozen=True)
 class FolderSource(Source):
-    """A folder with a folder for each hook. `is_ours`: they come with the gateway."""
+    """A folder with a folder for each hook. `is_ours`: they come with the gateway.
+
+    The first of its `dialects` speaks for the place, and has the folders that no other one claims.
+    """
 
     path: Path
     origin: str
     is_ours: bool = False
     conversations: frozenset[str] | None = None
+    dialects: tuple[Dialect, ...] = (OURS,)
 
     is_forked = True
-    MARKER_FILES: ClassVar = frozenset({MANIFEST_FILE, HANDLER_FILE})  # a folder with one of them is meant as a hook
+
+    @cached_property
+    def prefix(self) -> str:  # type: ignore[override]
+        return self.dialects[0].prefix
 
     @property
     def is_placed(self) -> bool:
         return not self.is_ours and self.conversations is None
+
+    @property
+    def switch_file(self) -> Path | None:
+        return self.dialects[0].switch_file
+
+    @property
+    def trouble(self) -> str:
+        own = self.dialects[0].trouble
+        return super().trouble or own
+
+    def is_place(self, folder: Path) -> bool:
+        return self.dialects[0].is_place(folder)
 
     def list(self) -> Iterator[HookVersion]:
         """In the order of their names."""
@@ -122,13 +139,15 @@ class FolderSource(Source):
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
         if not version.is_ready:
             return version
-        parsed = self.read_manifest(version.path)
+        known = self._list_dialects(version)
+        parsed = known[0].read_manifest(version.path, self.name_of(version.path))
         findings = (*version.findings, *parsed.findings)
         manifest = parsed.manifest
         if manifest and version.written_for:
             manifest = msgspec.structs.replace(manifest, written_for=version.written_for)
-        manifest = manifest and add_own_guards(manifest, {})
-        return replace(version, manifest=manifest, denied=parsed.guard, findings=findings)
+        dialect = known[0] if manifest is None or manifest.own_key or self.is_ours else known[-1]
+        manifest = add_own_guards(manifest, {}) if manifest and dialect.is_own else manifest
+        return replace(version, manifest=manifest, denied=parsed.guard, findings=findings, dialect=dialect)
 
     def inspect(self, version: HookVersion) -> HookVersion:
         if not version.is_ready:
@@ -136,46 +155,68 @@ class FolderSource(Source):
         version = self.inspect_manifest(version)
         code = read_code(version, version.manifest.command if version.manifest else ())
         if version.manifest is None:
-            return replace(version, digest=code.digest, denied=version.denied or self.infer_guard(version, code.files))
-        manifest = self.infer(msgspec.structs.replace(version.manifest, guards=()), code.files)
-        manifest = add_own_guards(manifest, _select_code(code.files))
-        manifest = msgspec.structs.replace(manifest, left_out=find_unused_fields(manifest, code.files))
+            denied = version.denied or version.dialect.find_guard(version.bare_name, code.files)
+            return replace(version, digest=code.digest, denied=denied)
+        manifest = msgspec.structs.replace(version.manifest, guards=(), files=find_kept_files(_join(code.files)))
+        dialect, reason, others = self._find_owner(version, manifest, code.files)
+        for other in others:
+            manifest = other.find_beside(manifest, code.files)
+        manifest = dialect.find(manifest, code.files)
+        left_out = find_unused_fields(manifest, code.files, is_own=dialect.is_own)
+        manifest = msgspec.structs.replace(manifest, left_out=left_out)
         if self.is_placed and (manifest.command or any(map(_PROGRAM_STARTS.search, code.files.values()))):
             manifest = msgspec.structs.replace(manifest, starts_programs=True)
-        findings = version.findings
-        if not self.is_ours:  # else it was looked at before it came with us, and need not be at each start
-            findings += (*check_code(version, manifest, code), *self.check_files(version, manifest, code.files))
-            findings += tuple(check_guard(manifest, _select_code(code.files)))
-        return replace(version, manifest=manifest, findings=findings, digest=code.digest)
+        version = replace(version, manifest=manifest, digest=code.digest, dialect=dialect, owner_reason=reason)
+        if self.is_ours:  # it was looked at before it came with us, and need not be at each start
+            return version
+        findings = (*version.findings, *check_code(version, manifest, code))
+        for other in others:
+            findings += tuple(other.check_beside(manifest, version.path, code.files))
+        return replace(version, findings=(*findings, *dialect.check(manifest, version.path, code.files)))
 
-    def read_manifest(self, folder: Path) -> ParsedManifest:
-        return read_manifest(folder)
+    def name_of(self, folder: Path) -> str:
+        """Return what the hook in this folder is called."""
+        return folder.name
 
-    def infer(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - for those who can
-        """The manifest with what the source of the hook shows besides."""
-        return manifest
+    @cached_property
+    def markers(self) -> frozenset[str]:
+        """The files by one of which a folder is known to be meant as a hook."""
+        return frozenset[str]().union(*(one.markers for one in self.dialects))
 
-    def infer_guard(self, version: HookVersion, files: Mapping[str, bytes]) -> Guard | None:  # noqa: ARG002 - likewise
-        """What a hook whose manifest cannot be read guards, as far as its source shows it."""
-        return None
+    def _list_dialects(self, version: HookVersion) -> tuple[Dialect, ...]:
+        """List those whose files are there."""
+        names = {file.name for file in version.files}
+        return tuple(one for one in self.dialects if not names.isdisjoint(one.markers)) or self.dialects[:1]
 
-    def check_files(self, version: HookVersion, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - likewise
-        """What else there is to say of its source."""
-        return ()
+    def _find_owner(
+        self, version: HookVersion, manifest: Manifest, files: Mapping[str, bytes]
+    ) -> tuple[Dialect, str, tuple[Dialect, ...]]:
+        """Find the dialect whose folder it is, the reason, and the others that have something to say of it."""
+        known = self._list_dialects(version)
+        if self.is_ours:
+            return known[0], "it comes with it", ()
+        for one in known:
+            claim = one.claim(manifest, files)
+            if claim.is_owner:
+                beside = known[1:] if one is known[0] else ()
+                return one, claim.reason, tuple(two for two in beside if two.speaks_of(manifest, files))
+        return known[0], claim.reason, known[1:]
 
     def why_disabled(self, version: HookVersion) -> str:
         manifest = version.manifest
         if self.is_ours and not (manifest and manifest.enabled):
             return f"comes with the gateway and is off; to switch it on: hermes-gateway hooks enable {version.name}"
-        return "" if manifest is None or manifest.enabled else SWITCHED_OFF
+        if manifest and not manifest.enabled:
+            return SWITCHED_OFF
+        return version.dialect.why_disabled(version.bare_name, version.called, self.path, manifest)
 
-    def show_fields_of(self, manifest: Manifest) -> ShowFields | None:  # noqa: ARG002 - for those of another make
-        """In what shape its handler is told of events, where that is not ours."""
-        return None
+    def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:
+        known = (one.explain_failure(said, version.called, version.path, packages) for one in self.dialects)
+        return next(filter(None, known), "")
 
-    def wants(self, manifest: Manifest, event: Event) -> bool:
-        """A URL is asked only for what it can be told; so its breaker counts what was sent."""
-        return not manifest.url or can_send(manifest.dialect, event.name, event)
+    def facts_of(self, version: HookVersion, manifest: Manifest) -> Mapping[str, Any]:
+        """Return what the worker has to know to load it."""
+        return version.dialect.facts_of(version.path, manifest, self.path)
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
         manifest = version.manifest
@@ -185,15 +226,16 @@ class FolderSource(Source):
         if manifest.command:
             spec = program_spec_of(version, manifest, version.path, services, log)
             if manifest.protocol == "oneshot":
-                return OneshotProgram(spec)
+                return OneshotProgram(spec, version.dialect.make_format(manifest))
             return await LastingProgram.start(spec, serve, services.tasks)
         configured = services.settings_of(version.name, version.short).isolation
         wants_none = configured == "none" or (configured is None and self.is_ours and manifest.isolation == "none")
         if wants_none and version.reach is None:
             data = services.environment.data_of(version.store_name)
-            file, show = version.path / HANDLER_FILE, self.show_fields_of(manifest)
+            file, show = version.path / HANDLER_FILE, version.dialect.show_fields
             return InProcessWire.open(manifest.folder, file, version.options, serve, data, show)
-        worker = worker_spec_of(version, manifest, services, places=self.places_of(version))
+        facts, places = self.facts_of(version, manifest), self.places_of(version)
+        worker = worker_spec_of(version, manifest, services, facts, places)
         return await services.fork_server.start(worker, serve, log, START_TIMEOUT)
 
     def _own_findings(self) -> tuple[Finding, ...]:
@@ -210,24 +252,24 @@ class FolderSource(Source):
             found = path.stat()
             if not stat.S_ISDIR(found.st_mode):
                 return None
-            files = tuple(_list_code_files(path, label, findings, self.MARKER_FILES))
+            files = tuple(_list_code_files(path, label, findings, self.markers))
         except (FileNotFoundError, NotADirectoryError):
             return None  # gone while we looked, or a link to nothing
         except OSError as error:
             return report_unreadable(self.prefix + name, path, self, error)
-        is_meant = any(file.name in self.MARKER_FILES for file in files) or bool(
-            MANIFEST_FILE in self.MARKER_FILES and find_misnamed_manifest(path)
-        )
-        if not is_meant and not findings:
+        marked = [file.name for file in files if file.name in self.markers]
+        is_meant = bool(marked or (MANIFEST_FILE in self.markers and find_misnamed_manifest(path)))
+        if not (is_meant or findings) or not self.dialects[0].is_hook(path, marked):
             return None
         findings += [*_check_permissions(label, path, found), *_check_name(name)]
         whole = (*own, *_merge_shared_findings(label, path, findings))
         reason = describe_first_error(whole)
-        return HookVersion(self.prefix + name, path, self, files, whole, "refused" if reason else "registered", reason)
+        state: HookState = "refused" if reason else "registered"
+        return HookVersion(self.prefix + name, path, self, files, whole, state, reason, dialect=self.dialects[0])
 
 
-def _select_code(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    return {name: data for name, data in files.items() if name != MANIFEST_FILE}
+def _join(files: Mapping[str, bytes]) -> bytes:
+    return b"\n".join(files.values())
 
 
 def report_unreadable(name: str, path: Path, source: Source, error: OSError) -> HookVersion:
@@ -244,10 +286,11 @@ def is_ignored_name(name: str) -> bool:
 
 def _pass_over(source: FolderSource, name: str) -> HookVersion | None:
     """A folder that only its name keeps from loading, where others load it; else None."""
-    path, wanted = source.path / name, source.told_files
-    if not (wanted and source.is_placed and all((path / one).exists() for one in wanted)):
+    path, others = source.path / name, [one for one in source.dialects if one.loads_any_name]
+    is_loaded = any(all((path / file).exists() for file in one.markers) for one in others)
+    if not (is_loaded and source.is_placed):
         return None
-    what = "it is not loaded because of its name, and Hermes loads it"
+    what = f"it is not loaded because of its name, and {others[0].label} loads it"
     remedy = "if it is to run, rename it: no . or _ before the name, and no .bak or ~ behind it"
     said = Finding(SourceLocation(label_of(name)), what, remedy, "warning")
     return HookVersion(source.prefix + name, path, source, (), (said,), "disabled", f"{what}; {remedy}")
@@ -366,7 +409,7 @@ def program_spec_of(
         folder=folder,
         log=log,
         redact=services.redact,
-        env={**environment_of(version, manifest, services), **_describe_data(version, manifest, services)},
+        env={**environment_of(version, manifest, services), **_describe_data(version, services)},
         options=version.options,
         is_guard=manifest.is_guard,
         memory=services.settings.memory,
@@ -390,10 +433,10 @@ def worker_spec_of(
     version: HookVersion,
     manifest: Manifest,
     services: HookServices,
-    plugin: Mapping[str, Any] | None = None,
-    places: tuple[str, ...] = (),
+    facts: Mapping[str, Any],
+    places: tuple[str, ...],
 ) -> WorkerSpec:
-    """The worker that runs its code. `plugin`: what a Hermes plugin finds as its manifest. `places`: more packages."""
+    """Describe the worker that runs its code. `facts`: what its dialect has to know. `places`: more packages."""
     packages = services.environment.packages_of(version.name)
     return WorkerSpec(
         name=manifest.folder,
@@ -403,10 +446,10 @@ def worker_spec_of(
         path=(*((str(packages),) if packages.is_dir() else ()), *places),
         modules=services.environment.modules,
         memory=services.settings.memory,
-        plugin=plugin,
+        facts=facts,
         is_offline=services.environment.is_offline,
         label="" if manifest.own_key else manifest.name,
-        hermes=manifest.hermes and plugin is None,
+        shapes=version.dialect.shapes,
         data=str(services.environment.data_of(version.store_name)),
         sandbox=sandbox_of(version, services, (str(packages), *places)),
         is_compared=find_idle_rule(version, services) == "compared",
@@ -415,7 +458,7 @@ def worker_spec_of(
 
 def environment_of(version: HookVersion, manifest: Manifest, services: HookServices) -> dict[str, str]:
     """All that it finds in its environment."""
-    found = services.environment.environ_of(manifest, version.source.is_placed)
+    found = {**version.dialect.environ, **services.environment.environ_of(manifest, version.source.is_placed)}
     data = services.environment.data_of(version.store_name)
     return restrict_environment(found, version.reach, data) if version.reach else found
 
@@ -429,9 +472,9 @@ def sandbox_of(version: HookVersion, services: HookServices, around: tuple[str, 
     return build_sandbox(version.reach, version.path, data, tuple(path for path in ready if path))
 
 
-def _describe_data(version: HookVersion, manifest: Manifest, services: HookServices) -> dict[str, str]:
-    """How a program is told where its files go; those that were written for Hermes do not ask."""
-    return {} if manifest.hermes else {"HOOK_DATA": str(prepare_data_folder(version, services))}
+def _describe_data(version: HookVersion, services: HookServices) -> dict[str, str]:
+    """Tell a program where its files go; those that were written for others do not ask."""
+    return {} if not version.dialect.is_own else {"HOOK_DATA": str(prepare_data_folder(version, services))}
 
 
 def prepare_data_folder(version: HookVersion, services: HookServices) -> Path:

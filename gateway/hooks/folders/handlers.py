@@ -4,7 +4,6 @@ A handler has `handle`, functions marked with `@on`, or both. `handle` hears of 
 marked function of those among them that it names itself. They are called in `order`, `handle` (0) before its equals.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -48,11 +47,10 @@ WHOLE_HOOK = (HandlerTarget(),)
 
 
 class HandlerTargets:
-    """The functions of one loaded handler."""
+    """The functions of one loaded handler; the manifest of a plugin names the guards among its functions."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, *, is_plugin: bool = False) -> None:
         loaded = wire.loaded if isinstance(wire, WorkerHandle | InProcessWire) else LoadedHandlers(True, ())
-        is_plugin = isinstance(wire, WorkerHandle) and wire.spec.plugin is not None  # its guards stand in its manifest
         self._handle = loaded.handle
         self._marked: Patterns[HandlerTarget] = Patterns()
         self.offers = loaded.offers
@@ -77,9 +75,10 @@ class HandlerTargets:
         return sorted(found, key=lambda target: target.order)
 
 
-def limit_decision(manifest: Manifest) -> float:
-    """How many seconds the hook has to decide about an event."""
-    return min(manifest.decide_timeout, INTERCEPT_LIMIT, manifest.decide_together or math.inf)
+def limit_decision(version: HookVersion) -> float:
+    """Return the seconds that the hook has to decide about an event."""
+    assert version.manifest
+    return min(version.manifest.decide_timeout, INTERCEPT_LIMIT, version.dialect.turn.seconds)
 
 
 def describe_unused_mark(name: str) -> str:
@@ -97,20 +96,20 @@ async def ask_version(
     remark: Remark,
     limit: float | None = None,
 ) -> Any:
-    """What this version of a hook answers, in our words, within the limit; `remark` is told of vain parts of it.
+    """Ask this version of a hook, and return its answer in our words; `remark` gets the parts that have no effect.
 
     Raises HookFailed where it could not answer, and TypeError or ValueError for an answer that means nothing.
     """
     assert version.manifest
-    terms = CallTerms(limit or limit_decision(version.manifest), remark, version.manifest.left_out)
+    terms = CallTerms(limit or limit_decision(version), remark, version.manifest.left_out)
     said = await ask_handlers(wire, targets, event, terms)
-    answer = version.source.read_answer(version.manifest, said)
+    answer = version.dialect.read_answer(said)
     outcome_from(answer)
     return answer
 
 
 async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Event, terms: CallTerms) -> Any:
-    """What the functions make of an event that they may change: the first decision, or None when all is in the event.
+    """Call the functions with an event that they may change, and return the first decision, or None.
 
     Raises:
         HookFailed: one of them could not answer.

@@ -18,20 +18,20 @@ _READS_NO_FIELD = frozenset({"ask", "name", "outcome", "own", "session", "turn"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def find_unused_fields(manifest: Manifest, files: Mapping[str, bytes]) -> frozenset[str]:
-    """The fields that a hook with this manifest and these files does not read."""
+def find_unused_fields(manifest: Manifest, files: Mapping[str, bytes], *, is_own: bool) -> frozenset[str]:
+    """Return the fields that a hook with these files does not read; `is_own`: it was written for this gateway."""
     selector = EventSelector(manifest.subscriptions)
     large = frozenset[str]().union(*(fields for name, fields in LARGE_FIELDS.items() if name in selector))
-    if not large or _reads_all(manifest, files):
+    if not large or _reads_all(manifest, files, is_own=is_own):
         return frozenset()
     named = {field for field in large if any(field.encode() in data for data in files.values())}
     return large - named - frozenset(manifest.when or ())
 
 
-def _reads_all(manifest: Manifest, files: Mapping[str, bytes]) -> bool:
+def _reads_all(manifest: Manifest, files: Mapping[str, bytes], *, is_own: bool) -> bool:
     if manifest.wire != "worker" or manifest.entry != HANDLER_FILE:
         return True
-    if manifest.hermes:  # Hermes has no such fields
+    if not is_own:  # no other program has such fields
         return False
     return any(_passes_event_on(name, data) for name, data in files.items() if name.endswith(".py"))
 

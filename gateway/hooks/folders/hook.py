@@ -44,8 +44,6 @@ LOOKS = Backoff(1.0, 30.0)  # seconds between two looks at what cannot be read
 
 # What runs goes on running when the version that was to follow it is one of these.
 _KEEPS_RUNNING = frozenset({"broken", "missing", "pending", "refused"})
-# What a hook of another program may refuse, though its failure does not. (At tool:before that denies, or it looks on.)
-_REFUSABLE = ("message:received", "command:")
 
 log = logging.getLogger("gateway.hooks")
 
@@ -116,7 +114,7 @@ class FolderSubscription:
         text = f"{self._name} {guards} and cannot answer: {reason}\n{describe_help(self._name)}"
 
         async def deny(event: Event) -> Deny | None:
-            is_meant = manifest is None or await version.source.guards(manifest, event, match)
+            is_meant = manifest is None or await version.dialect.guards(manifest, event, match)
             return Deny(text) if is_meant else None
 
         on = self._registry.on
@@ -144,10 +142,18 @@ def _describe_meanwhile(version: HookVersion) -> str:
         why = f", since {describe_unknown_guard(manifest.unread)}" if manifest and manifest.unread else ""
         guarded = ", ".join(version.denied.intercepts)
         return f"{guarded} is denied meanwhile{why}, unless config.yaml says {setting}: skip"
-    if manifest is None or not manifest.hermes or manifest.on_error == "deny":
+    if manifest is None or manifest.on_error == "deny":
         return ""
-    names = [name for name in manifest.intercepts if name.startswith(_REFUSABLE)]
+    names = [name for name in manifest.intercepts if name.startswith(version.dialect.refuses)]
     return f"{', '.join(names)} goes on without it; {setting}: deny in config.yaml would refuse it" if names else ""
+
+
+def _complete(version: HookVersion, wire: Wire) -> Manifest:
+    """Add what only a hook that runs can say."""
+    assert version.manifest
+    if not isinstance(wire, WorkerHandle):
+        return version.manifest
+    return version.dialect.complete(version.manifest, wire.loaded)
 
 
 def _describe_lacking(wire: Wire | None, version: HookVersion | None, services: HookServices) -> str:
@@ -244,7 +250,7 @@ class FolderHook:
 
     @property
     def needs_start(self) -> bool:
-        return self.current is not None and self.current.manifest is not None and self.current.source.needs_start
+        return self.current is not None and self.current.manifest is not None and self.current.dialect.starts_early
 
     @property
     def idle_reason(self) -> str:
@@ -267,12 +273,12 @@ class FolderHook:
         if self.current is None or manifest is None or targets is None:
             return []
         # what a plugin has, it has registered
-        unnamed = () if self.current.source.needs_start else targets.find_unused(manifest)
+        unnamed = () if self.current.dialect.starts_early else targets.find_unused(manifest)
         place = f"{self.called}/{manifest.entry}: warning:"
         late = "" if manifest.patches else self.idle_reason  # what its source did not show
         return [
             *(f"{self.called}: {remark}" for remark in targets.offers.remarks),
-            *(f"{self.called}: {remark}" for remark in self.current.source.check_contents(targets.offers)),
+            *(f"{self.called}: {remark}" for remark in self.current.dialect.check_contents(targets.offers)),
             *([f"{place} without effect: {late}"] if late else []),
             *(
                 [f"{place} {lacking}"]
@@ -411,7 +417,7 @@ class FolderHook:
             return
         if wire is None:
             return
-        manifest = version.source.complete(version.manifest, wire)
+        manifest = _complete(version, wire)
         self._use(replace(version, manifest=manifest))
         self._tell_lacking(wire)
         if version.manifest.unread:

@@ -6,6 +6,7 @@ hook. So tests, an editor and git may leave their things beside the code.
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -20,7 +21,14 @@ EDITORS = frozenset({".idea", ".vscode", ".DS_Store"})
 IGNORED = HISTORY | ENVIRONMENTS | CACHES | EDITORS
 IGNORED_BEGINNINGS, IGNORED_ENDINGS = (".#",), ("~", ".swp", ".swo", ".swx")  # what editors write while one types
 NODE_PACKAGES = "node_modules"
+# What of the gateway is written into files for hooks whose source has these names.
+KEPT_FILES = ("state.db", "sessions.json")
 MAX_PACKAGE_FILE = 1 << 20  # bytes of a package.json
+
+
+def find_kept_files(source: bytes) -> tuple[str, ...]:
+    """Return those of `KEPT_FILES` that this source names."""
+    return tuple(name for name in KEPT_FILES if re.search(rb"\b" + re.escape(name.encode()) + rb"\b", source))
 
 
 def is_ignored_file(name: str) -> bool:

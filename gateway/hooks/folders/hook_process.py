@@ -194,7 +194,7 @@ class HookProcess:
         old, self.wire = self.wire, wire
         if old:
             self._handover.enter(old)
-        self.targets = HandlerTargets(wire)
+        self.targets = HandlerTargets(wire, is_plugin=version.dialect.starts_early)
         self.loaded_at = time.time()
         self._killed_starts = 0
         self._is_orphaned = self.is_resting = False

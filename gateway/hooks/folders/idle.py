@@ -29,7 +29,7 @@ def find_idle_rule(version: HookVersion, services: HookServices) -> IdleRule:
     keep, manifest = services.settings_of(version.name, version.short).keep, version.manifest
     if manifest is None:
         return "kept"
-    if keep is None and not (version.source.needs_start or manifest.hermes or manifest.wire != "worker"):
+    if keep is None and version.dialect.is_own and manifest.wire == "worker":
         keep = manifest.keep
         if keep is None and STARTUP not in EventSelector(manifest.subscriptions):
             return "compared"

@@ -21,10 +21,11 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.files.folders import read_plain_file
+from gateway.hooks.folders.dialect import OURS
 from gateway.hooks.folders.handler_inspection import check_effects
 from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, label_of
 from gateway.hooks.folders.manifest_keys import WrittenFor
-from gateway.hooks.folders.sources import CodeFile, HookVersion
+from gateway.hooks.folders.sources import CodeFile, HookVersion, find_dialect
 from gateway.hooks.folders.switches import read_json, write_atomically
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
@@ -32,7 +33,7 @@ from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 MAX_CHECKED_BYTES = 64_000
 MAX_CODE_BYTES = 4_000_000
 INDEX_FILE = "index.json"
-INDEX_VERSION = 13
+INDEX_VERSION = 14
 SETTLE_TIME = 2_000_000_000  # ns
 HANDLE_ARGUMENTS = 2  # handle(event_type, context)
 # Who uses one of these may make a `handle` that no reader sees.
@@ -52,6 +53,8 @@ class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     written_for: WrittenFor | None = None  # as the configuration had it
     findings: tuple[Finding, ...] = ()
     digest: str
+    dialect: str = OURS.name
+    owner_reason: str = ""
 
 
 class InspectionIndex(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +88,15 @@ class InspectionCache:
             return None
         self._used[_key_of(version)] = entry
         findings = (*version.findings, *entry.findings)
-        return replace(version, manifest=entry.manifest, denied=entry.guard, findings=findings, digest=entry.digest)
+        return replace(
+            version,
+            manifest=entry.manifest,
+            denied=entry.guard,
+            findings=findings,
+            digest=entry.digest,
+            dialect=find_dialect(version, entry.dialect),
+            owner_reason=entry.owner_reason,
+        )
 
     def inspect(self, version: HookVersion) -> HookVersion:
         """The version with all that its contents say. OSError when a part of them goes meanwhile."""
@@ -106,6 +117,8 @@ class InspectionCache:
                 written_for=version.written_for,
                 findings=made.findings[len(version.findings) :],
                 digest=made.digest,
+                dialect=made.dialect.name,
+                owner_reason=made.owner_reason,
             )
             self._is_changed = True
         return made
@@ -185,7 +198,8 @@ def check_code(version: HookVersion, manifest: Manifest, code: HookCode) -> list
     ]
     entry = code.files[manifest.entry]
     if not wrong and manifest.entry == HANDLER_FILE and len(entry) <= MAX_CHECKED_BYTES:
-        wrong += check_handler(f"{label_of(version.path.name)}/{manifest.entry}", entry, manifest)
+        told = manifest if version.dialect.is_own else None
+        wrong += check_handler(f"{label_of(version.path.name)}/{manifest.entry}", entry, told)
     return wrong
 
 
@@ -249,7 +263,7 @@ def check_handler(place: str, source: bytes, manifest: Manifest | None = None) -
         yield Finding(
             SourceLocation(place), what, "write def handle(event_type, context), or mark functions with @on(...)"
         )
-    if manifest is not None and not manifest.hermes:
+    if manifest is not None:
         yield from check_effects(place, tree, manifest)
 
 

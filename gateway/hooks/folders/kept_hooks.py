@@ -41,12 +41,14 @@ log = logging.getLogger("gateway.hooks")
 class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
     """One hook at its last good load: `place` is the folder or file that named it, on this `device`, as this `inode`.
 
-    `key`: a hash of the circumstances in which it registered this. `held`: its change while a tool was at work.
+    `dialect` is what it was written for. `key`: a hash of the circumstances in which it registered this. `held`: its
+    change while a tool was at work.
     """
 
     key: str = ""
     registered: HookRegistrations = HookRegistrations()
     manifest: Manifest | None = None
+    dialect: str = ""
     path: str = ""
     place: str = ""
     device: int = 0
@@ -55,6 +57,18 @@ class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
     stored_as: str = ""
     held: str = ""
     missed: MissedDecisions = MissedDecisions()
+
+
+class FormerManifest(msgspec.Struct, frozen=True):
+    """A manifest of a home of 0.1.0, where it said if it was Hermes's."""
+
+    hermes: bool = False
+
+
+class FormerKeptHook(msgspec.Struct, frozen=True):
+    """A kept hook as 0.1.0 wrote it."""
+
+    manifest: FormerManifest | None = None
 
 
 class KeptHooks:
@@ -112,6 +126,7 @@ class KeptHooks:
             msgspec.structs.replace(
                 before,
                 manifest=msgspec.structs.replace(manifest, unread="") if counts else None,
+                dialect=version.dialect.name,
                 path=str(version.path),
                 place=str(place),
                 device=device,
@@ -242,7 +257,9 @@ def _read_entries(path: Path) -> tuple[dict[str, KeptHook], bool]:
     entries, found = read_json(path, dict[str, msgspec.Raw], {"": msgspec.Raw()}), dict[str, KeptHook]()
     for name, entry in entries.items():
         with suppress(msgspec.MsgspecError, ValueError):
-            found[name] = msgspec.json.decode(entry, type=KeptHook)
+            kept = msgspec.json.decode(entry, type=KeptHook)
+            former = None if kept.dialect else msgspec.json.decode(entry, type=FormerKeptHook).manifest
+            found[name] = msgspec.structs.replace(kept, dialect="hermes") if former and former.hermes else kept
     return found, len(found) == len(entries)
 
 

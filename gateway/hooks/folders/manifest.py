@@ -98,11 +98,8 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     says_reach: bool = False  # one of `reads`, `writes` and `net` stands in it
     says_on_error: bool = False  # `on_error` is in it
     own_key: str = ""  # the plainest key of its HOOK.yaml that only we have; without one its source shows what it needs
-    hermes: bool = False  # it is taken as written for Hermes: `written_for_reason` says why, or why not
-    written_for_reason: str = ""
     entry: str = HANDLER_FILE  # the file that its worker runs
     decide_limit: float = DECIDE_TIMEOUT  # seconds that it may take to decide, where `timeout` does not say
-    decide_together: float | None = None  # seconds that all hooks with this have together to decide about an event
     starts_programs: bool = False  # it lies where its owner put it, and its source starts other programs
     commands: tuple[str, ...] = ()  # that its source names; which ones it brings is known once it is up
     kind: str = ""  # of a plugin: what its manifest says that it is
@@ -279,7 +276,6 @@ def _build_manifest(folder: str, root: YamlMapping, keys: ManifestKeys, own_key:
         "says_reach": any(root.key(key) for key in REACH_KEYS),
         "says_on_error": root.key("on_error") is not None,
         "own_key": own_key,
-        "hermes": not own_key,
     }
     return Manifest(**{**msgspec.structs.asdict(keys), **made_whole})
 

@@ -23,19 +23,18 @@ DENIES = re.compile(rb"deny", re.IGNORECASE)
 def check_guard(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
     """Warn of a guard of tools whose code has none of the words by which it could decide."""
     selector = EventSelector(manifest.intercepts)
-    guarded = [name for name in BEFORE_TOOLS if name in selector and manifest.denies(name) and not manifest.hermes]
-    if guarded and manifest.wire != "url" and files and not any(map(DECIDES.search, files.values())):
+    guarded = [name for name in BEFORE_TOOLS if name in selector and manifest.denies(name)]
+    code = _select_code(files)
+    if guarded and manifest.wire != "url" and code and not any(map(DECIDES.search, code.values())):
         place = SourceLocation(f"{label_of(manifest.folder)}/{MANIFEST_FILE}")
         remedy = "raise Deny or End, or ask; if it only changes things, write `on_error: skip`"
         yield Finding(place, NEVER_DENIES, remedy, "warning")
 
 
 def describe_new_guards(hooks: Mapping[str, Manifest]) -> str:
-    """Say which of these hooks an earlier version took for none that deny; "" if there are none."""
+    """Say which of these hooks of ours an earlier version took for none that deny; "" if there are none."""
     names = ", ".join(
-        name
-        for name, one in hooks.items()
-        if one.guards and one.on_error == "skip" and not (one.says_on_error or one.hermes)
+        name for name, one in hooks.items() if one.guards and one.on_error == "skip" and not one.says_on_error
     )
     what = "a hook that fails before a tool, or where it can deny a message or a turn, now denies it"
     return f"{what}: {names}; to keep one as it was, write `on_error: skip` into its HOOK.yaml" if names else ""
@@ -43,9 +42,13 @@ def describe_new_guards(hooks: Mapping[str, Manifest]) -> str:
 
 def add_own_guards(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
     """Add the events at which its failures deny; `files`: its code, as far as it is read."""
-    if manifest.says_on_error or manifest.hermes or manifest.dialect != "gateway":
+    if manifest.says_on_error or manifest.dialect != "gateway":
         return manifest
-    can_deny = manifest.wire != "worker" or any(map(DENIES.search, files.values()))
+    can_deny = manifest.wire != "worker" or any(map(DENIES.search, _select_code(files).values()))
     intercepted = EventSelector(manifest.intercepts)
     names = (*BEFORE_TOOLS, *(BEFORE_WORK if can_deny else ()))
     return msgspec.structs.replace(manifest, guards=tuple(name for name in names if name in intercepted))
+
+
+def _select_code(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    return {name: data for name, data in files.items() if name != MANIFEST_FILE}

@@ -90,7 +90,7 @@ def _judge_trust(
             version = replace(version, pinned=find_trust_digest(version, installed.digest))
             if changed := _find_change(version, installed):
                 return replace(version, state="broken", reason=f"{changed}; install it again, or remove it")
-        elif services.settings.trust == "pinned" or version.source.needs_trust:
+        elif services.settings.trust == "pinned" or version.dialect.needs_trust:
             version = replace(version, pinned=find_trust_digest(version, switches.find_trusted(version.name)))
             if not switches.find_trusted(version.name) and version.is_approved:
                 switches.trust(version.name, version.pinned)
@@ -124,6 +124,7 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
     """
     audience: dict[str, Sequence[str]] = {}
     settings = services.settings_of(version.name, version.short)
+    theirs = version.dialect.options_of(version.bare_name, version.manifest)
     if agents := settings.agents:
         audience["agent"] = agents
     if version.source.conversations is not None:
@@ -131,9 +132,9 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
     if version.manifest is None:
         is_denied = version.denied and settings.on_error != "skip"
         denied = _restrict(version.denied, audience) if is_denied and version.denied else None
-        return replace(version, denied=denied, options={**version.source.options_of(version), **settings.options})
+        return replace(version, denied=denied, options={**theirs, **settings.options})
     manifest = _restrict(version.manifest, audience)
-    if services.settings.env == "strict" and (manifest.hermes or manifest.found):
+    if services.settings.env == "strict" and (manifest.found or not version.dialect.is_own):
         env, uses = (
             tuple(name for name in names if name not in manifest.found) for names in (manifest.env, manifest.uses)
         )
@@ -142,10 +143,9 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
         env, found = (*manifest.env, *settings.env), (name for name in manifest.found if name not in settings.env)
         manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys(env)), found=tuple(found))
     if on_error := settings.on_error:
-        keeps = on_error == "deny" or (manifest.hermes and on_error != "skip")
-        guards, shut = (manifest.guards, manifest.shut) if keeps else ((), ())
+        guards, shut = (manifest.guards, manifest.shut) if on_error == "deny" else ((), ())
         manifest = msgspec.structs.replace(manifest, on_error=on_error, guards=guards, shut=shut)
-    options = {**version.source.options_of(version), **manifest.options, **settings.options}
+    options = {**theirs, **manifest.options, **settings.options}
     return replace(version, manifest=manifest, denied=manifest.guard, options=options)
 
 

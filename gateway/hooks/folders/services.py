@@ -85,10 +85,6 @@ OF_A_TERMINAL = DESKTOP_VARIABLES | {
 }
 
 
-# What Hermes's gateway says of itself to all that runs in it.
-_HERMES_VARIABLES = {"_HERMES_GATEWAY": "1", "HERMES_QUIET": "1", "HERMES_EXEC_ASK": "1"}
-
-
 def is_public_variable(name: str) -> bool:
     return name in _ALWAYS_VISIBLE or name.startswith(_ALWAYS_VISIBLE_PREFIXES) or name.lower() in _PROXY_VARIABLES
 
@@ -153,7 +149,7 @@ class HookEnvironment(msgspec.Struct, frozen=True):
         private = {*manifest.env} - {*self.public, *_ALWAYS_VISIBLE, *CERTIFICATE_VARIABLES, *DESKTOP_VARIABLES}
         self.redactor.learn(seen[name] for name in private & seen.keys() if not is_public_value(seen[name]))
         given = {name: value for name, value in seen.items() if name not in unwanted}
-        return {**(_HERMES_VARIABLES if manifest.hermes else {}), **given, "HERMES_HOME": str(self.home)}
+        return {**given, "HERMES_HOME": str(self.home)}
 
     def log_of(self, name: str) -> Path:
         return self.logs / f"{name}.log"

@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError
-from gateway.events import Event
+from gateway.hooks.folders.dialect import OURS, Dialect
 from gateway.hooks.folders.manifest import Guard, HookRegistrations, Manifest
 from gateway.hooks.folders.manifest_keys import WrittenFor
 from gateway.hooks.folders.reach import HookReach
-from gateway.hooks.folders.services import HookServices, MatchPattern
+from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.wires.wire import Capability, Wire
-from gateway.worker.protocol import PluginContents
 from gateway.yaml_source.tree import Finding
 
 UNREAD_STATES = frozenset({"refused", "broken", "missing"})
@@ -49,7 +48,8 @@ class HookVersion(msgspec.Struct, frozen=True):
     source does not show that. `packages`: the folder of those that were installed with it, wherever a copy of it runs.
     `stored_as`: under which name lies what it keeps, where that is another one. `is_guarded_elsewhere`: `denied` is
     what other gateways say. `is_approved`: its owner has agreed to it, as it is, before it came here. `is_unknown`: no
-    person has ever let it run. If it cannot be read, the manifest is that of its last good load.
+    person has ever let it run. `dialect`: what it was written for; `owner_reason` says why. If it cannot be read, the
+    manifest is that of its last good load.
     """
 
     name: str
@@ -73,6 +73,8 @@ class HookVersion(msgspec.Struct, frozen=True):
     is_unknown: bool = False
     is_approved: bool = False
     registered: HookRegistrations | None = None
+    dialect: Dialect = OURS
+    owner_reason: str = ""
 
     @property
     def expected(self) -> "HookVersion":
@@ -135,6 +137,11 @@ class HookVersion(msgspec.Struct, frozen=True):
         return as_other.is_same_as(other) and with_when == other.manifest
 
 
+def find_dialect(version: HookVersion, name: str) -> Dialect:
+    """Return that dialect of its place; its own where the place has none of this name."""
+    return next((one for one in version.source.dialects if one.name == name), version.dialect)
+
+
 class HookPlace(Protocol):
     """A place of hooks. `origin` is its name for people, `path` the folder that holds them, or their file."""
 
@@ -177,14 +184,9 @@ class Source(HookPlace, Protocol):
 
     conversations: frozenset[str] | None = None  # its hooks get the events of these sessions alone
     is_ours: bool = False  # its hooks come with the gateway: off at first, and what they say of isolation counts
-    off_at_first: str = ""  # how `why_disabled` begins where nobody has said whether it is to be on
-    needs_trust: bool = False  # its hooks run only as they were trusted, whatever the settings say
     is_named: bool = False  # the owner's own configuration names each of its hooks
-    told_files: frozenset[str] = frozenset()  # a folder that its name keeps from loading is listed if it has these
-    decides_after: bool = False  # what its hooks decide comes after what all hooks made for Hermes were told of
-    together: frozenset[str] = frozenset()  # the events about which its hooks are asked side by side
+    dialects: tuple[Dialect, ...] = ()  # the first of these speaks for a hook that cannot be read
     is_forked: bool = False  # its hooks run in processes of the fork server, most of them
-    needs_start: bool = False  # what its hooks subscribe to is known only once they run
     is_elsewhere: bool = False  # its hooks are those that other gateways have, and that are missing here
 
     @property
@@ -201,10 +203,6 @@ class Source(HookPlace, Protocol):
     def why_disabled(self, version: HookVersion) -> str:
         """Why it is off where neither the configuration nor a command decides; nothing when it is on."""
 
-    def options_of(self, version: HookVersion) -> Mapping[str, Any]:  # noqa: ARG002 - for those that have some
-        """Options for it that stand neither in its manifest nor in our own configuration."""
-        return {}
-
     def places_of(self, version: HookVersion) -> tuple[str, ...]:
         """Folders of packages that come with it."""
         return (str(version.packages),) if version.packages else ()
@@ -215,26 +213,6 @@ class Source(HookPlace, Protocol):
     def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:  # noqa: ARG002 - likewise
         """What helps, where it said this of its failure; `packages` is where its interpreter looks. Often nothing."""
         return ""
-
-    def check_contents(self, contents: PluginContents) -> Iterator[str]:  # noqa: ARG002 - for those that offer something
-        """What of that which it offers is in vain here."""
-        return iter(())
-
-    def complete(self, manifest: Manifest, wire: Wire) -> Manifest:  # noqa: ARG002 - for those that need the wire
-        """The manifest with what is known only once the hook runs."""
-        return manifest
-
-    async def guards(self, manifest: Manifest, event: Event, match: MatchPattern | None) -> bool:  # noqa: ARG002 - likewise
-        """Tell if it may guard this, while it cannot answer."""
-        return True
-
-    def wants(self, manifest: Manifest, event: Event) -> bool:  # noqa: ARG002 - for those written for others
-        """Whether the hook is to be told of this event, which it has subscribed to."""
-        return True
-
-    def read_answer(self, manifest: Manifest, answer: Any) -> Any:  # noqa: ARG002 - for those written for others
-        """What an interceptor's answer means here."""
-        return answer
 
 
 class MissingSource(Source):

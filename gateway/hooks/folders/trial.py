@@ -116,7 +116,7 @@ async def _run_trial(
 
 async def try_event(version: HookVersion, wire: Wire, event: Event, redact: Callable[[str], str] = str) -> HookTrial:
     """What comes of this event when the hook at the other end of the wire is told of it."""
-    manifest, handlers = version.manifest, HandlerTargets(wire)
+    manifest, handlers = version.manifest, HandlerTargets(wire, is_plugin=version.dialect.starts_early)
     assert manifest
     limit, targets = manifest.observe_timeout, handlers.of(event.name)
 
@@ -126,7 +126,7 @@ async def try_event(version: HookVersion, wire: Wire, event: Event, redact: Call
         return await ask_version(version, wire, targets, event, remark)
 
     trial = await try_call(version, event, call, redact)
-    if version.source.needs_start:
+    if version.dialect.starts_early:
         return trial
     unnamed = tuple(describe_unused_mark(name) for name in handlers.find_unused(manifest))
     return msgspec.structs.replace(trial, remarks=(*trial.remarks, *unnamed))
@@ -171,7 +171,7 @@ def _list_obstacles(version: HookVersion, manifest: Manifest, event: Event) -> I
     applies = compile_filter(manifest.when)
     if applies and not applies(event):
         yield f"is not told of this {event.name}: its `when` wants {json.dumps(manifest.when, default=str)}"
-    elif not version.source.wants(manifest, event):
+    elif not version.dialect.wants(manifest, event):
         yield f"is not told of this {event.name}, which those that it was written for do not know"
 
 

@@ -49,7 +49,9 @@ class FolderWatcher:
     ) -> None:
         self._sources = tuple(sources)
         self._paths = tuple(dict.fromkeys(source.path for source in sources))
-        self._told_whole = frozenset(source.path for source in sources if source.told_files)
+        self._told_whole = frozenset(
+            source.path for source in sources if any(one.loads_any_name for one in source.dialects)
+        )
         self._notify = notify
         self.polls = polls
         self.trouble = ""

@@ -58,7 +58,7 @@ CLAUDE_TOOLS = ToolNames(
 )
 
 
-class ProgramDialect(Protocol):
+class ProgramFormat(Protocol):
     """The input of a program, and the meaning of its end."""
 
     async def build_input(
@@ -76,7 +76,7 @@ class ProgramDialect(Protocol):
         """
 
 
-class OwnDialect(ProgramDialect):
+class OwnFormat(ProgramFormat):
     """Our own events, with additional names for scripts written for Claude Code.
 
     `is_guard`: output without a meaning is a failure; for other hooks it is ignored.

@@ -18,7 +18,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from gateway.hooks.wires.codec import RpcMessage, make_bad_message
-from gateway.hooks.wires.oneshot_answer import OwnDialect, ProgramDialect
+from gateway.hooks.wires.oneshot_answer import OwnFormat, ProgramFormat
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import describe_exit
@@ -364,9 +364,9 @@ class ProgramRun(asyncio.SubprocessProtocol):
 class OneshotProgram:
     """The wire to a program that is started for every event."""
 
-    def __init__(self, spec: ProgramSpec, dialect: ProgramDialect | None = None) -> None:
+    def __init__(self, spec: ProgramSpec, speech: ProgramFormat | None = None) -> None:
         self._spec = spec
-        self._dialect: ProgramDialect = dialect or OwnDialect(spec.is_guard)
+        self._format: ProgramFormat = speech or OwnFormat(spec.is_guard)
         self._running: set[ProgramRun] = set()
         self._idle = anyio.Event()
         self._output = HookOutput(spec.log, spec.redact)
@@ -383,7 +383,7 @@ class OneshotProgram:
         plain = msgspec.json.decode(fields) if isinstance(fields, bytes) else fields
         try:
             with anyio.fail_after(timeout):
-                data = await self._dialect.build_input(name, plain, str(self._spec.folder), meta.answers or {})
+                data = await self._format.build_input(name, plain, str(self._spec.folder), meta.answers or {})
                 if data is None:
                     return HookAnswer()
                 code, stdout, stderr = await self._run(data)
@@ -392,7 +392,7 @@ class OneshotProgram:
         text = stderr.decode("utf-8", "replace")
         if text:
             self._output.note(text)
-        answer = self._dialect.read_answer(name, plain, meta, (code, stdout, text))
+        answer = self._format.read_answer(name, plain, meta, (code, stdout, text))
         if stdout.strip() and answer == HookAnswer():
             self._output.note(stdout.decode("utf-8", "replace"))
         return answer if meta.decides else unused_part_of(answer)

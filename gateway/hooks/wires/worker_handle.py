@@ -145,7 +145,7 @@ class WorkerHandle:
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         if self.gone:
             raise self.process.failure()
-        if self.spec.hermes or self.spec.plugin is not None:
+        if self.spec.shapes:
             meta = msgspec.structs.replace(meta, servers=tuple(TOOL_SERVERS.get()()))
         message = await self._calls.make(name, fields, meta, timeout)
         if message.error is not None:
@@ -163,7 +163,7 @@ class WorkerHandle:
         """
         if self.gone:
             raise self.process.failure()
-        if self.spec.hermes or self.spec.plugin is not None:
+        if self.spec.shapes:
             terms = msgspec.structs.replace(terms, servers=tuple(TOOL_SERVERS.get()()))
         await self._calls.make_batch(batch, terms, limit, lambda message, call: note(self._read_told(message, call)))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway.hermes.sources import HermesFolderSource
+from gateway.daemon.dialects import make_folder_source
 from gateway.hooks.folders.inspection import InspectionCache, check_handler, read_code
 from gateway.hooks.folders.sources import HookVersion
 
@@ -24,7 +24,7 @@ def plant(tmp_path: Path) -> Path:
 
 
 def seen(folder: Path) -> HookVersion:
-    found = HermesFolderSource(folder.parent, "home").find(folder.name)
+    found = make_folder_source(folder.parent, "home").find(folder.name)
     assert found
     return found
 
@@ -64,15 +64,15 @@ def test_our_own_hooks_are_in_order(folder: Path) -> None:
 
 def test_what_is_no_hook_is_not_found(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert HermesFolderSource(tmp_path, "home").find("empty") is None
-    assert HermesFolderSource(tmp_path, "home").find("none") is None
+    assert make_folder_source(tmp_path, "home").find("empty") is None
+    assert make_folder_source(tmp_path, "home").find("none") is None
 
 
 def plant_handler(at: Path, handler: str, manifest: str = "events: [agent:end]\n") -> HookVersion:
     at.mkdir(exist_ok=True)
     (at / "HOOK.yaml").write_text(manifest)
     (at / "handler.py").write_text(handler)
-    folder = HermesFolderSource(at.parent, "home").find(at.name)
+    folder = make_folder_source(at.parent, "home").find(at.name)
     assert folder
     return folder
 
@@ -118,7 +118,7 @@ def test_checking_runs_nothing(tmp_path: Path) -> None:
 def test_a_folder_without_a_handler_says_so(tmp_path: Path) -> None:
     folder = plant_handler(tmp_path / "a", "")
     (tmp_path / "a" / "handler.py").unlink()
-    folder = HermesFolderSource(tmp_path, "home").find("a") or folder
+    folder = make_folder_source(tmp_path, "home").find("a") or folder
     assert "has no handler.py" in findings(folder)[0]
 
 

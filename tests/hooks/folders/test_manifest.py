@@ -257,10 +257,10 @@ def test_a_folder_written_for_hermes_is_read_as_hermes_reads_it(tmp_path: Path) 
         "name: old\nversion: 1.0\nauthor: me\nlicense: MIT\nplatforms: [telegram]\npriority: 3\nevents: [agent:end]\n",
     )
     assert reading.manifest
-    assert reading.manifest.hermes
+    assert not reading.manifest.own_key
     assert [finding.place.line for finding in warnings_in(reading)] == [5, 6]
     assert "write `order: <number>`" in warnings_in(reading)[1].remedy
-    assert not good(tmp_path, "events: [agent:end]\norder: 1\n").hermes
+    assert good(tmp_path, "events: [agent:end]\norder: 1\n").own_key
     shared = read(tmp_path, "events: [agent:end]\ntimeout: 5\nenabled: true\nplatforms: [telegram]\npriority: 3\n")
     assert shared.manifest
     assert shared.manifest.timeout == 5

@@ -12,16 +12,17 @@ from gateway.cluster.other_guards import OtherGuardSource
 from gateway.cluster.other_hooks import KEPT_FOR
 from gateway.config.home import Home as GatewayHome
 from gateway.config.settings import HookOverrides, HooksSettings
+from gateway.daemon.dialects import DIALECTS, make_folder_source
 from gateway.engine.interface import NewRecord
 from gateway.engine.journal_clock import Clock
 from gateway.errors import EngineError
 from gateway.events import Deny, Event
 from gateway.hermes.config import HermesConfig
-from gateway.hermes.installed_hooks import make_installed_source
-from gateway.hermes.sources import HermesFolderSource, PluginSource
+from gateway.hermes.sources import make_plugin_source
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.installed import LOCK_VERSION
+from gateway.hooks.folders.installed_source import make_installed_source
 from gateway.hooks.folders.own_changes import MOST_WHILE_LOADED
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
@@ -99,7 +100,7 @@ async def serving(
         service = FolderHooks(registry, fork_server, engine, settings or HooksSettings(), home.environment(), "here")
         assert service.others
         await service.others.load()
-        sources = (OtherGuardSource(home.hooks, service.others), *more, HermesFolderSource(home.hooks, "home"))
+        sources = (OtherGuardSource(home.hooks, service.others), *more, make_folder_source(home.hooks, "home"))
         async with service.running(sources, home.grant):
             yield Here(home, engine, registry, service)
 
@@ -241,7 +242,7 @@ async def test_one_that_was_installed_here_and_is_gone_is_missing_too(home: Home
     place.own_folder.mkdir()
     entry = {"path": "installed/guard@00ff", "grants": {}}
     place.hooks_lock.write_text(json.dumps({"version": LOCK_VERSION, "hooks": {"guard": entry}}))
-    async with serving(home, None, None, make_installed_source(place)) as here:
+    async with serving(home, None, None, make_installed_source(place, DIALECTS)) as here:
         assert (await here.service.info("guard")).state == "refused"
         await here.hear("there", guard=SHELL)
         await here.until_denied()
@@ -297,7 +298,7 @@ async def test_switching_it_off_elsewhere_again_and_again_counts_each_time(home:
 async def test_a_plugin_that_is_brought_is_denied_until_somebody_switches_it_on_or_off(home: Home) -> None:
     guard, name = HookGuard(("tool:before",)), "plugin:guard"
     config = HermesConfig(home.root / "config.yaml")
-    plugins = PluginSource(home.root / "plugins", "plugins", config=config)
+    plugins = make_plugin_source(home.root / "plugins", "plugins", config)
     async with serving(home, None, None, plugins) as here:
         await here.hear("there", **{name: guard})
         await here.until_denied()

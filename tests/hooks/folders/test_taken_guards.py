@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gateway.hermes.config import HermesConfig
-from gateway.hermes.installed_hooks import InstalledSource
-from gateway.hermes.sources import PluginSource
+from gateway.hermes.sources import make_plugin_source
 from gateway.hooks.folders.installed import HooksLock
+from gateway.hooks.folders.installed_source import InstalledSource
 from gateway.hooks.folders.kept_hooks import REGISTRATIONS_FILE
 from gateway.turn_marks import ToolTimes, TurnMarks
 from tests.hooks.folders.test_reach import lock
@@ -152,7 +152,7 @@ def serve_plugin(guarded: Guarded) -> Path:
     (folder / "__init__.py").write_text(PLUGIN % "guard")
     config.write_text("plugins: {enabled: [guard]}")
     guarded.names = ["guard"]
-    guarded.list_sources = lambda: [PluginSource(root / "plugins", "plugins", config=HermesConfig(config))]
+    guarded.list_sources = lambda: [make_plugin_source(root / "plugins", "plugins", HermesConfig(config))]
     return config
 
 

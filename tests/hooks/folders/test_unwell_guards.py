@@ -16,9 +16,10 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.config.settings import HooksSettings
+from gateway.daemon.dialects import make_folder_source
 from gateway.events import Deny
 from gateway.hermes.config import HermesConfig
-from gateway.hermes.sources import HermesFolderSource, PluginSource, ShellHookSource
+from gateway.hermes.sources import ShellHookSource, make_plugin_source
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.services import HookPorts
@@ -153,7 +154,7 @@ class Guarded:
     def __init__(self, home: Home) -> None:
         self.home, self.engine, self.tools = home, MemoryEngine(), ToolTimes()
         self.settings = HooksSettings(eager=100)
-        self.list_sources: Callable[[], list[Source]] = lambda: [HermesFolderSource(home.hooks, "home")]
+        self.list_sources: Callable[[], list[Source]] = lambda: [make_folder_source(home.hooks, "home")]
         self.sent = 0
         self.names: list[str] = []
 
@@ -302,7 +303,7 @@ async def test_in_each_state_of_a_plugin_nothing_gets_past_it(guarded: Guarded) 
         (place / name / "plugin.yaml").write_text(f"name: {name}\n")
         (place / name / "__init__.py").write_text(PLUGIN % name)
         guarded.names.append(name)
-    guarded.list_sources = lambda: [PluginSource(place, "plugins", config=HermesConfig(config))]
+    guarded.list_sources = lambda: [make_plugin_source(place, "plugins", HermesConfig(config))]
     async with guarded.serving():
         assert not await guarded.list_open()
         for state, spoil in PLUGINS.items():

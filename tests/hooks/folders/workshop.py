@@ -13,10 +13,11 @@ import anyio
 import anyio.lowlevel
 
 from gateway.config.settings import HooksSettings
+from gateway.daemon.dialects import make_folder_source
 from gateway.engine.interface import Engine
-from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.folder_source import FolderSource
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.stats import HookStatus
@@ -106,8 +107,8 @@ class Home:
         **environ: str,
     ) -> AsyncIterator[FolderHooks]:
         sources = [
-            HermesFolderSource(self.root / "builtin", "built in", is_ours=True),
-            HermesFolderSource(self.hooks, "home"),
+            FolderSource(self.root / "builtin", "built in", is_ours=True),
+            make_folder_source(self.hooks, "home"),
         ]
         async with ForkServerClient(SETTINGS) as fork_server, registry:
             service = FolderHooks(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.hooks.wires.oneshot_answer import CLAUDE_TOOLS, OwnDialect
+from gateway.hooks.wires.oneshot_answer import CLAUDE_TOOLS, OwnFormat
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta
 from gateway.worker.tool_names import ToolName
@@ -45,7 +45,7 @@ VERDICTS = [
 
 
 def answer_to(name: str, code: int, stdout: bytes, stderr: str, guard: bool) -> HookAnswer:
-    return OwnDialect(guard).read_answer(name, {}, CallMeta(), (code, stdout, stderr))
+    return OwnFormat(guard).read_answer(name, {}, CallMeta(), (code, stdout, stderr))
 
 
 @pytest.mark.parametrize(("name", "code", "stdout", "guard", "result"), VERDICTS)
@@ -96,7 +96,7 @@ def told_about(tool: str, args: Any) -> Any:
 
 
 def read_input(name: str, fields: dict[str, Any], answers: dict[str, Any]) -> Any:
-    return json.loads(anyio.run(OwnDialect(False).build_input, name, fields, "/f", answers) or "")
+    return json.loads(anyio.run(OwnFormat(False).build_input, name, fields, "/f", answers) or "")
 
 
 @pytest.mark.parametrize("row", CLAUDE_TOOLS.rows, ids=[row.ours for row in CLAUDE_TOOLS.rows])
@@ -107,7 +107,7 @@ def test_a_tool_has_claude_codes_names_and_what_is_changed_under_them_is_changed
     assert told["tool_input"] == {row.args.get(name, name): value for name, value in ours.items()}
     said = json.dumps({"hookSpecificOutput": {"updatedInput": told["tool_input"]}}).encode()
     fields = {"tool": row.ours, "args": ours}
-    assert OwnDialect(False).read_answer("tool:before", fields, CallMeta(), (0, said, "")).result == {"args": ours}
+    assert OwnFormat(False).read_answer("tool:before", fields, CallMeta(), (0, said, "")).result == {"args": ours}
 
 
 def test_a_guard_of_files_finds_what_claude_code_would_tell_it() -> None:

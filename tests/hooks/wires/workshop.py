@@ -18,7 +18,7 @@ SETTINGS = ForkServerSettings(processes=256)
 
 def worker_spec(handler: Path, **more: Any) -> WorkerSpec:
     """A hook with nothing around it but what is given."""
-    nothing = {"env": {}, "options": {}, "path": (), "modules": {}, "memory": MEMORY, "plugin": None, "label": ""}
+    nothing = {"env": {}, "options": {}, "path": (), "modules": {}, "memory": MEMORY, "label": ""}
     return WorkerSpec(**{"name": "x", "handler": str(handler), **nothing, **more})
 
 

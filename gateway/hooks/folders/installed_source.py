@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 import hooks_builtin
 from gateway.config.home import Home
-from gateway.hermes.sources import HermesFolderSource
+from gateway.hooks.folders.dialect import Dialect
+from gateway.hooks.folders.folder_source import FolderSource
 from gateway.hooks.folders.installed import HooksLock, InstalledHook
-from gateway.hooks.folders.manifest import ParsedManifest, read_manifest
 from gateway.hooks.folders.services import LOCK_FILE
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.trusted_copy import PREFIX
@@ -27,7 +27,7 @@ GONE = "it was installed, and its folder is gone"
 
 
 @dataclass(frozen=True)
-class InstalledSource(HermesFolderSource):
+class InstalledSource(FolderSource):
     """`placed`: where a folder of the same name stands in for an installed one."""
 
     lock: HooksLock = field(kw_only=True, compare=False)
@@ -61,8 +61,8 @@ class InstalledSource(HermesFolderSource):
             elif folder.parent in self.placed and (own := known.get(folder.name)):
                 yield own.name
 
-    def read_manifest(self, folder: Path) -> ParsedManifest:
-        return read_manifest(folder, _name_of(folder))
+    def name_of(self, folder: Path) -> str:
+        return _name_of(folder)
 
     def _find_folders(self) -> Mapping[str, Path]:
         """Those that the lock names; all that lie there, where it cannot be read, or not what it says of them."""
@@ -108,7 +108,7 @@ def _name_of(folder: Path) -> str:
     return folder.name.rpartition("@")[0] or folder.name
 
 
-def make_installed_source(home: Home, dirs: Iterable[str] = ()) -> InstalledSource:
-    """Those of this home; `dirs`: where hooks are placed besides."""
-    placed = (home.hooks, *map(home.path, dirs), BUILT_IN_FOLDER)
-    return InstalledSource(home.installed_hooks, "installed", lock=HooksLock(home.hooks_lock), placed=placed)
+def make_installed_source(home: Home, dialects: tuple[Dialect, ...], dirs: Iterable[str] = ()) -> InstalledSource:
+    """Return those of this home; `dirs`: where hooks are placed besides."""
+    placed, lock = (home.hooks, *map(home.path, dirs), BUILT_IN_FOLDER), HooksLock(home.hooks_lock)
+    return InstalledSource(home.installed_hooks, "installed", dialects=dialects, lock=lock, placed=placed)

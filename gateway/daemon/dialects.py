@@ -1,0 +1,54 @@
+"""The table of dialects: which programs' hooks there are, and which of them each place of hooks has.
+
+The first dialect of a place owns each folder that no other one claims. To add a dialect, add it here alone.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from gateway.config.home import Home
+from gateway.hermes.config import HermesConfig
+from gateway.hermes.dialects import HERMES
+from gateway.hermes.missing_plugins import make_missing_source
+from gateway.hermes.plugin_packages import make_package_source
+from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
+from gateway.hermes.sources import add_hermes_variables, list_hermes_sources, make_plugin_source
+from gateway.hooks.folders.dialect import OURS, Dialect
+from gateway.hooks.folders.folder_source import FolderSource
+from gateway.hooks.folders.installed_source import BUILT_IN_FOLDER, make_installed_source
+from gateway.hooks.folders.sources import Source
+
+DIALECTS: tuple[Dialect, ...] = (OURS, HERMES)
+TOOLS = (*OUR_TOOLS_ALONE, *(row.ours for row in HERMES_TOOLS.rows))  # our tools for which a dialect has names
+add_variables = add_hermes_variables  # the environment of hooks, with the names that other programs have in it
+
+
+def make_folder_source(path: Path, origin: str, conversations: frozenset[str] | None = None) -> FolderSource:
+    """Return a place of hooks of all dialects."""
+    return FolderSource(path, origin, conversations=conversations, dialects=DIALECTS)
+
+
+def list_places(
+    home: Home, environ: Mapping[str, str], dirs: Iterable[str] = (), others: Sequence[Source] = ()
+) -> tuple[Source, ...]:
+    """List the places of hooks, where a folder of a later one replaces one of the same name in an earlier one.
+
+    `dirs`: further folders of hooks; `others`: the hooks of other gateways.
+    """
+    placed = [*dirs]
+    return (
+        make_missing_source(home, environ),
+        *others,
+        FolderSource(BUILT_IN_FOLDER, "built-in", is_ours=True),
+        make_package_source(home, environ),
+        *list_hermes_sources(home, environ),
+        make_installed_source(home, DIALECTS, placed),
+        make_folder_source(home.hooks, "home"),
+        *(make_folder_source(home.path(written), written) for written in placed),
+    )
+
+
+def list_places_of(folder: Path, home: Home) -> tuple[Source, ...]:
+    """List the places that a folder anywhere may be a hook of."""
+    plugins = make_plugin_source(folder.parent, "path", HermesConfig(home.hermes_config))
+    return (plugins, make_folder_source(folder.parent, "path"))
