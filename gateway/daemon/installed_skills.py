@@ -70,7 +70,7 @@ def list_unused_hooks(skills: Iterable[Skill], sources: Sequence[Source]) -> Ite
 
 
 def list_skill_hooks(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Those of the skill in this folder: how each is called, and where it lies."""
+    """List the names and folders of the hooks in the folder of a skill."""
     for version in make_folder_source(folder / HOOKS_FOLDER, "").list():
         yield version.name, version.path
 
