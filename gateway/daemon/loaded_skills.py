@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
 from gateway.records import records, subjects
+from gateway.records.stores import make_value_put, read_store
 
 LOADED_OWNER = "skills/loaded"  # the name of its store in the journal; hooks have other names
 RETENTION = 365 * records.DAY
@@ -69,14 +70,12 @@ class LoadedSkills:
         root = self._root
         name = str(folder.relative_to(root) if folder.is_relative_to(root) else folder)
         value = {"session": session, "folder": name} | ({} if is_loaded else {"loaded": False})
-        kept = records.StoredValue(hook=owner, key=f"{session}/{name}", value=value)
         ttl = RETENTION if is_loaded else UNLOADED_RETENTION
-        return NewRecord(subjects.hook_store_subject_of(owner, kept.key), records.encode(kept), ttl=ttl)
+        return make_value_put(owner, f"{session}/{name}", value, ttl=ttl)
 
     async def read(self, owner: str) -> AsyncIterator[LoadedSkill]:
         """Yield the records under this name."""
-        found = records.read_all(self._engine, subjects.hook_store_subject_of(owner), records.StoredValue)
-        async for record, kept in found:
+        async for record, kept in read_store(self._engine, owner):
             yield self._read_value(record.seq, kept)
 
     def _read_value(self, seq: int, kept: records.StoredValue) -> LoadedSkill:

@@ -13,9 +13,10 @@ from gateway.daemon.groups.process import Base, Run
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.work import Work
 from gateway.daemon.tool_servers import list_tool_notices
-from gateway.engine.interface import Engine, NewRecord
+from gateway.engine.interface import Engine
 from gateway.errors import EngineError, RecordDamage
 from gateway.records import records, subjects
+from gateway.records.stores import make_value_put
 
 log = logging.getLogger(__name__)
 
@@ -72,13 +73,11 @@ def needs_word_of_voice(configuration: Configuration, has_network: bool) -> bool
 
 async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
     """Return the answer of an earlier start. If no start kept one, keep this one and return None."""
-    where = subjects.hook_store_subject_of(OWNER, key)
-    _, kept = await records.read_last(engine, where, records.StoredValue)
+    _, kept = await records.read_last(engine, subjects.hook_store_subject_of(OWNER, key), records.StoredValue)
     if kept is not None:
         return bool(kept.value)
-    found = records.StoredValue(hook=OWNER, key=key, value=is_empty)
     try:
-        await engine.append(NewRecord(where, records.encode(found)))
+        await engine.append(make_value_put(OWNER, key, is_empty))
     except EngineError as error:
         log.info("whether this home is new is found out again at the next start: %s", error)
     return None

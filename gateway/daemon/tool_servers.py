@@ -12,9 +12,9 @@ import msgspec
 from gateway.agent.mcp.client import McpSpec
 from gateway.agent.mcp.servers import McpServers
 from gateway.agent.mcp.trust import ToolSnapshot
-from gateway.engine.interface import Engine, NewRecord, append_in_parts
+from gateway.engine.interface import Engine, append_in_parts
 from gateway.errors import EngineError
-from gateway.records import records, subjects
+from gateway.records.stores import make_value_put, read_store
 
 log = logging.getLogger(__name__)
 
@@ -60,17 +60,10 @@ class ToolServerJournal:
         await self._write(f"{KEPT_UNDER}/{server}", tools)
 
     async def _read(self, where: str) -> dict[str, object]:
-        pattern = subjects.hook_store_subject_of(where)
-        return {kept.key: kept.value async for _, kept in records.read_all(self._engine, pattern, records.StoredValue)}
+        return {kept.key: kept.value async for _, kept in read_store(self._engine, where)}
 
     async def _write(self, where: str, values: Mapping[str, object]) -> None:
-        puts = [
-            NewRecord(
-                subjects.hook_store_subject_of(where, key),
-                records.encode(records.StoredValue(hook=where, key=key, value=msgspec.to_builtins(value))),
-            )
-            for key, value in values.items()
-        ]
+        puts = [make_value_put(where, key, msgspec.to_builtins(value)) for key, value in values.items()]
         try:
             await append_in_parts(self._engine, puts)
         except EngineError as error:

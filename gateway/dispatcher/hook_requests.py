@@ -9,7 +9,6 @@ import msgspec
 from gateway.access.access_control import INTERNAL
 from gateway.dispatcher.awaited_turns import AWAITED, AwaitedTurns
 from gateway.dispatcher.context import DispatcherContext
-from gateway.engine.interface import NewRecord
 from gateway.errors import AdapterError, HookError
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.cause import RIGHTS, find_person
@@ -18,6 +17,7 @@ from gateway.messages.authors import HOOK
 from gateway.messages.message import Address, Message, Reply
 from gateway.messages.parts import Location, Poll, add_words, check_part
 from gateway.records import records, subjects
+from gateway.records.stores import make_value_put, read_store
 from gateway.roles import pick_low_role
 
 TEXT_LIMIT = 100_000
@@ -160,19 +160,17 @@ class HookRequests:
         return kept.value if kept else asked.default
 
     async def _set(self, hook: str, asked: StoreRequest) -> Any:
-        data = records.encode(records.StoredValue(hook=hook, key=asked.key, value=asked.value))
-        if len(data) > VALUE_LIMIT:
-            raise HookError(f"store: {asked.key!r} takes {len(data)} bytes; {VALUE_LIMIT} are the most")
-        subject = subjects.hook_store_subject_of(hook, asked.key)
-        (seq,) = await self._context.engine.append(NewRecord(subject, data))
-        await self._context.engine.purge(subject, seq - 1)
+        put = make_value_put(hook, asked.key, asked.value)
+        if len(put.data) > VALUE_LIMIT:
+            raise HookError(f"store: {asked.key!r} takes {len(put.data)} bytes; {VALUE_LIMIT} are the most")
+        (seq,) = await self._context.engine.append(put)
+        await self._context.engine.purge(put.subject, seq - 1)
 
     async def _delete(self, hook: str, asked: StoreRequest) -> Any:
         return bool(await self._context.engine.purge(subjects.hook_store_subject_of(hook, asked.key)))
 
     async def _keys(self, hook: str, _asked: dict[str, Any]) -> list[str]:
-        found = records.read_all(self._context.engine, subjects.hook_store_subject_of(hook), records.StoredValue)
-        return sorted([kept.key async for _, kept in found])
+        return sorted([kept.key async for _, kept in read_store(self._context.engine, hook)])
 
     async def _find_place(self, to: str) -> tuple[Address, str]:
         try:

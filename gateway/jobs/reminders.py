@@ -16,10 +16,11 @@ import anyio.abc
 import msgspec
 from msgspec.structs import replace
 
-from gateway.engine.interface import Engine, NewRecord
+from gateway.engine.interface import Engine
 from gateway.errors import AgentError
 from gateway.messages.message import Address, Message, MessageKind
-from gateway.records import records, subjects
+from gateway.records import subjects
+from gateway.records.stores import make_value_put, read_store
 from gateway.roles import Role
 
 MOST_OF_ONE = 50
@@ -60,10 +61,7 @@ class Reminders(msgspec.Struct, eq=False):
         if len(await self.of(reminder.session_key)) >= MOST_OF_ONE:
             raise AgentError(f"there are {MOST_OF_ONE} reminders here already; take some back first")
         reminder = replace(reminder, ahead=self.ahead())
-        kept = records.StoredValue(hook=subjects.REMINDERS, key=reminder.id, value=msgspec.to_builtins(reminder))
-        await self.engine.append(
-            NewRecord(subjects.hook_store_subject_of(subjects.REMINDERS, reminder.id), records.encode(kept))
-        )
+        await self.engine.append(make_value_put(subjects.REMINDERS, reminder.id, msgspec.to_builtins(reminder)))
 
     async def of(self, session_key: str) -> list[Reminder]:
         """Return the reminders of one session, next one first."""
@@ -100,6 +98,6 @@ class Reminders(msgspec.Struct, eq=False):
         return LOOK_PAUSE
 
     async def _all(self) -> list[Reminder]:
-        found = records.read_all(self.engine, subjects.hook_store_subject_of(subjects.REMINDERS), records.StoredValue)
+        found = read_store(self.engine, subjects.REMINDERS)
         kept = {one.key: msgspec.convert(one.value, Reminder) async for _, one in found}
         return sorted(kept.values(), key=lambda one: one.at - one.ahead)

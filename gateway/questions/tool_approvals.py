@@ -10,10 +10,11 @@ from collections.abc import Mapping
 import msgspec
 
 from gateway.access.access_control import AccessControl
-from gateway.engine.interface import Engine, NewRecord
+from gateway.engine.interface import Engine
 from gateway.messages.message import Message
 from gateway.questions.text import to_code_line
 from gateway.records import records, subjects
+from gateway.records.stores import make_value_put, read_store
 from gateway.sessions.session import Session
 
 SESSION_TTL = 30 * records.DAY  # for as long as unused sessions can be resumed
@@ -40,12 +41,8 @@ class ToolApprovals(msgspec.Struct, frozen=True):
         """Store the approvals of a turn."""
         for key, how in after.items():
             if before.get(key) != how and how in (SESSION, ALWAYS):
-                owner = self._owner(how)
-                kept = records.encode(records.StoredValue(hook=owner, key=key, value=how))
-                put = NewRecord(
-                    subjects.hook_store_subject_of(owner, key), kept, ttl=SESSION_TTL if how == SESSION else None
-                )
-                await self.engine.append(put)
+                ttl = SESSION_TTL if how == SESSION else None
+                await self.engine.append(make_value_put(self._owner(how), key, how, ttl=ttl))
 
     async def revoke(self, key: str) -> None:
         """Revoke an approval: the tool asks again from now on."""
@@ -53,13 +50,8 @@ class ToolApprovals(msgspec.Struct, frozen=True):
             await self.engine.purge(subjects.hook_store_subject_of(owner, key))
 
     async def _keys(self, how: str) -> list[str]:
-        return [
-            kept.key
-            for owner in self._owners(how)
-            async for _, kept in records.read_all(
-                self.engine, subjects.hook_store_subject_of(owner), records.StoredValue, fresh=False
-            )
-        ]
+        owners = self._owners(how)
+        return [kept.key for one in owners async for _, kept in read_store(self.engine, one, fresh=False)]
 
     def _owners(self, how: str) -> tuple[str, ...]:
         """Return the owners of stored approvals.

@@ -14,6 +14,7 @@ from gateway.engine.interface import Engine, NewRecord, append_in_parts
 from gateway.errors import Conflict, EngineError
 from gateway.hooks.folders.dead_letters import list_durable
 from gateway.records import records, subjects
+from gateway.records.stores import make_value_put, read_store
 
 OWNER = "gateway/durable hooks"  # no hook has such a name: a folder's name contains no slash
 FORGET_AFTER = records.EVENT_TTL  # seconds; no event of such a hook is left by then
@@ -66,7 +67,7 @@ class HookExpiry:
         await append_in_parts(self._engine, (_make_put(token, now) for token in tokens))
 
     async def _read(self) -> dict[str, tuple[int, float]]:
-        found = records.read_all(self._engine, subjects.hook_store_subject_of(OWNER), records.StoredValue)
+        found = read_store(self._engine, OWNER)
         return {kept.key: (record.seq, float(kept.value)) async for record, kept in found}
 
     async def _claim(self, token: str, seq: int, at: float) -> bool:
@@ -79,6 +80,4 @@ class HookExpiry:
 
 
 def _make_put(token: str, at: float, expect: int | None = None) -> NewRecord:
-    where = subjects.hook_store_subject_of(OWNER, token)
-    data = records.encode(records.StoredValue(hook=OWNER, key=token, value=at))
-    return NewRecord(where, data, expect=expect, ttl=KEPT_FOR)
+    return make_value_put(OWNER, token, at, expect=expect, ttl=KEPT_FOR)
