@@ -20,6 +20,13 @@ def check_value(value: str, pattern: str) -> str:
     return "has characters that no such value has" if FORBIDDEN_CHARACTERS.search(value.replace(" ", "")) else ""
 
 
+def find_fault(text: str, pattern: str, *, is_needed: bool) -> str:
+    """Say what is wrong with an answer for such a value; empty: nothing."""
+    if not text:
+        return "it is needed" if is_needed else ""
+    return f"what was given {wrong}" if (wrong := check_value(text, pattern)) else ""
+
+
 def add_variables(path: Path, values: Mapping[str, str]) -> None:
     """Write the values into the file.
 

@@ -7,11 +7,12 @@ servers on this machine.
 import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.model_probe import MAX_NAMES_SHOWN, ask_model, fetch_model_names, probe_models, show_loading
 from gateway.cli.output import apply_style, print_note, print_text
-from gateway.cli.setup.env_file import check_value
+from gateway.cli.setup.env_file import check_value, find_fault
 from gateway.cli.setup.network import write_variables
 from gateway.cli.setup.question import ask_choice, ask_line, can_ask
 from gateway.config.fields import HTTP_PATTERN, Secret
@@ -28,7 +29,7 @@ from gateway.yaml_source.units import format_count
 LOCAL_PATIENCE = 2.0  # seconds
 OTHER = "any other endpoint that speaks OpenAI's language, by its address"
 DEMO_MODEL = "the demo model for now: built in, no key, no network"
-NAME_PATTERN = r"\S+"
+FIND_ADDRESS_FAULT = partial(find_fault, pattern=HTTP_PATTERN, is_needed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +158,7 @@ def pick_choice(choices: list[ModelChoice], kept: str) -> ModelChoice | None:
         return choices[number]
     if number > len(choices):
         return None
-    url = ask_line(
-        "its address, such as http://127.0.0.1:8000/v1",
-        lambda text: check_value(text, HTTP_PATTERN) if text else "it is needed",
-    )
+    url = ask_line("its address, such as http://127.0.0.1:8000/v1", FIND_ADDRESS_FAULT)
     return ModelChoice("openai", OTHER, "", url)
 
 
@@ -184,9 +182,7 @@ def settle_choice(choice: ModelChoice) -> ModelChoice:
         print_note(f"{fault.what}; {fault.remedy}")
         key, given = "", "" if fault.is_of_key else key
         if is_optional or not choice.key_variable:
-            address = ask_line(
-                "its address", lambda text: check_value(text, HTTP_PATTERN) if text else "it is needed", default=address
-            )
+            address = ask_line("its address", FIND_ADDRESS_FAULT, default=address)
 
 
 def print_answer() -> None:
@@ -212,13 +208,8 @@ def ask_key(choice: ModelChoice, given: str) -> str:
     is_optional = bool(choice.base_url or given)
     ends = "; Enter: the one of before" if given else "; Enter: it needs none" if is_optional else ""
     what = f"the key ({choice.key_variable}{ends})"
-    return ask_line(what, lambda text: find_key_fault(text, is_optional), is_secret=True) or given
-
-
-def find_key_fault(text: str, is_optional: bool) -> str:
-    if not text:
-        return "" if is_optional else "it is needed"
-    return f"what was given {wrong}" if (wrong := check_value(text, r"\S+")) else ""
+    find = partial(find_fault, pattern=r"\S+", is_needed=not is_optional)
+    return ask_line(what, find, is_secret=True) or given
 
 
 def settings_of(choice: ModelChoice) -> ModelSettings:

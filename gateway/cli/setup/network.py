@@ -20,7 +20,7 @@ from gateway.adapters.shared.network_routes import network_url_of
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
 from gateway.cli import CommandParser
 from gateway.cli.output import apply_style, print_lines, print_note, print_text
-from gateway.cli.setup.env_file import add_variables, check_value
+from gateway.cli.setup.env_file import add_variables, check_value, find_fault
 from gateway.cli.setup.question import ask_line, ask_yes, can_ask
 from gateway.config.environment import read_environment
 from gateway.config.hermes_model import find_hermes_model
@@ -100,26 +100,28 @@ def connect(args: argparse.Namespace, home: Home) -> Configuration | None:
     before = read(environ)
     if why := getattr(before.settings.platforms, args.network).why_unusable:
         raise AdapterError(f"{args.network} cannot be used: {why}")
-    setup, schema = load_setup(place), before.schema
+    setup = load_setup(place)
     url = find_network_url(before, args)
     if setup.manifest and args.manifest:
         print(json.dumps(setup.manifest(CommandTable(BUILT_IN), url), indent=2))
         return None
     questions = [one for one in setup.questions if one.is_called in (None, bool(url))]
-    questions = make_account_questions(questions, args, schema)
+    questions = make_account_questions(questions, args, before.schema)
     values = add_account(before, args)
     if can_ask():
         print_lines(setup.before, "")
     check: PlatformCheck = load_part(place, "check")
     # What stands before a token, such as the address of a server, is needed to try it.
     last = max((number for number, one in enumerate(questions, 1) if one.is_token), default=0)
-    values |= collect_tokens(
-        questions[:last], args, before, lambda given: probe_tokens(check, {**environ, **values, **given}, load, args)
-    )
+
+    def try_tokens(given: Mapping[str, str]) -> None:
+        check_tokens(check, find_settings(load({**environ, **values, **given}), args))
+
+    values |= collect_tokens(questions[:last], args, before, try_tokens)
     values |= collect_answers(questions[last:], args, before.environ)
-    values |= ask_owner(args, read({**environ, **values}), schema)
-    values |= ask_admins(args, read({**environ, **values}), schema)
-    values |= ask_shell(args, read(environ), schema)
+    values |= ask_owner(args, read({**environ, **values}))
+    values |= ask_admins(args, read({**environ, **values}))
+    values |= ask_shell(args, read(environ))
     values |= ask_model(read(environ), home)
     values |= switched_on
     configuration = load({**environ, **values})
@@ -198,13 +200,6 @@ def collect_tokens(
     return values
 
 
-def probe_tokens(
-    check: PlatformCheck, environ: Mapping[str, str], load: Callable[..., Configuration], args: argparse.Namespace
-) -> None:
-    """AdapterError: the network does not take these tokens."""
-    check_tokens(check, find_settings(load(environ), args))
-
-
 def collect_answers(
     questions: Sequence[SetupQuestion], args: argparse.Namespace, known: Mapping[str, str]
 ) -> dict[str, str]:
@@ -229,14 +224,14 @@ def collect_answers(
     return values
 
 
-def ask_owner(args: argparse.Namespace, configuration: Configuration, schema: SettingsSchema) -> dict[str, str]:
+def ask_owner(args: argparse.Namespace, configuration: Configuration) -> dict[str, str]:
     """Which of those who may speak there is the person at this terminal: `access.owners` says it from then on.
 
     Raises:
         ConfigError: what was given is no id.
     """
     network, access = args.network, configuration.settings.access
-    pattern = schema.platforms[network].user_id
+    pattern = configuration.schema.platforms[network].user_id
     owner, users = args.owner.strip(), getattr(access.users, network)
     if not owner and users and can_ask() and not getattr(access.owners, network):
         owner = choose_user(users)
@@ -244,17 +239,17 @@ def ask_owner(args: argparse.Namespace, configuration: Configuration, schema: Se
         raise ConfigError(
             f"your own id on {network}: what was given {wrong}\nit is the number or word that never changes"
         )
-    return {find_variable(schema, "access", "owners", network): owner} if owner else {}
+    return {find_variable(configuration, "access", "owners", network): owner} if owner else {}
 
 
-def ask_admins(args: argparse.Namespace, configuration: Configuration, schema: SettingsSchema) -> dict[str, str]:
+def ask_admins(args: argparse.Namespace, configuration: Configuration) -> dict[str, str]:
     """Who besides the owner says yes to what the agent wants to do for others: `access.admins` names them.
 
     Raises:
         ConfigError: what was given are no ids.
     """
     network, access = args.network, configuration.settings.access
-    one = schema.platforms[network].user_id
+    one = configuration.schema.platforms[network].user_id
     pattern = rf"{one}(,\s*{one})*"
     admins = args.admins.strip()
     others = [user for user in getattr(access.users, network) if user not in getattr(access.owners, network)]
@@ -262,12 +257,12 @@ def ask_admins(args: argparse.Namespace, configuration: Configuration, schema: S
         admins = choose_admins(others, pattern)
     if admins and (wrong := check_value(admins, pattern)):
         raise ConfigError(f"who approves on {network}, as ids: what was given {wrong}")
-    return {find_variable(schema, "access", "admins", network): admins} if admins else {}
+    return {find_variable(configuration, "access", "admins", network): admins} if admins else {}
 
 
-def find_variable(schema: SettingsSchema, *path: str) -> str:
-    """The one that sets this."""
-    return next(name.variable for name in schema.own_variables if name.path == path)
+def find_variable(configuration: Configuration, *path: str) -> str:
+    """Find the variable that sets this."""
+    return next(name.variable for name in configuration.schema.own_variables if name.path == path)
 
 
 def ask_model(configuration: Configuration, home: Home) -> dict[str, str]:
@@ -296,19 +291,16 @@ def choose_admins(users: Sequence[str], pattern: str) -> str:
     if len(users) == 1:
         return users[0] if ask_yes(f"{users[0]}: may they approve too?", default=False) else ""
 
-    def find_fault(text: str) -> str:
-        if not text:
-            return ""
-        if wrong := check_value(text, pattern):
-            return f"what was given {wrong}"
-        strangers = [one for one in re.split(r",\s*", text) if one not in users]
-        return f"{', '.join(strangers)} may not speak" if strangers else ""
+    def find_stranger(text: str) -> str:
+        strangers = [one for one in re.split(r",\s*", text) if one not in users] if text else []
+        wrong = f"{', '.join(strangers)} may not speak" if strangers else ""
+        return find_fault(text, pattern, is_needed=False) or wrong
 
     what = f"who of {', '.join(users)} approves too, several with commas? (Enter: nobody)"
-    return ask_line(what, find_fault, choices=users)
+    return ask_line(what, find_stranger, choices=users)
 
 
-def ask_shell(args: argparse.Namespace, configuration: Configuration, schema: SettingsSchema) -> dict[str, str]:
+def ask_shell(args: argparse.Namespace, configuration: Configuration) -> dict[str, str]:
     """Whether commands of the agent's shell may run unasked in the sandbox, where there is one that holds."""
     choice = args.shell
     is_free = "tools.shell" not in configuration.origins and ShellSandbox(SandboxSettings(), find_support()).is_held
@@ -316,19 +308,15 @@ def ask_shell(args: argparse.Namespace, configuration: Configuration, schema: Se
         what = "The agent's shell can ask you before each command, or run yours in a sandbox without network"
         print_lines(f"{what}, and ask for the rest alone.", "")
         choice = "sandboxed" if ask_yes("In the sandbox?", default=False) else ""
-    return {find_variable(schema, "tools", "shell"): choice} if choice else {}
+    return {find_variable(configuration, "tools", "shell"): choice} if choice else {}
 
 
 def prompt_for(ask: SetupQuestion, now: str) -> str:
     """What the person types; Enter keeps what is there."""
     keeps = " (Enter keeps the present one)" if now else "" if ask.is_token else " (Enter: none)"
 
-    def find_fault(text: str) -> str:
-        if not text:
-            return "it is needed" if ask.is_token and not now else ""
-        return f"what was given {wrong}" if (wrong := check_value(text, ask.pattern)) else ""
-
-    return ask_line(f"{ask.what}, {ask.where}{keeps}", find_fault, is_secret=ask.is_token)
+    find = partial(find_fault, pattern=ask.pattern, is_needed=ask.is_token and not now)
+    return ask_line(f"{ask.what}, {ask.where}{keeps}", find, is_secret=ask.is_token)
 
 
 def check_tokens(check: PlatformCheck, settings: Any) -> None:
