@@ -25,7 +25,7 @@ from gateway.events.catalogue import EVENT_SPECS, context_name_of
 from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, EventField, EventSpec
 from gateway.hooks.folders.manifest_schema import build_manifest_schema
 from gateway.installer.fetched_hook import fetch_hook
-from gateway.installer.index_file import HookIndex, encode_index, make_listed
+from gateway.installer.index_file import HookIndex, ListedHook, encode_index
 from gateway.installer.source import parse_source
 from gateway.verbs import Verb
 from tests import completions
@@ -320,7 +320,8 @@ def samples() -> Iterator[str]:
     for folder in sorted(path.parent for path in (ROOT / "sample_hooks").glob("*/HOOK.yaml")):
         with tempfile.TemporaryDirectory() as work:
             hook = fetch_hook(parse_source(str(folder)), Path(work), {})
-            hooks[hook.name] = make_listed(hook, f"./{folder.name}")
+            about = {"description": hook.manifest.description, "version": hook.own_version, "digest": hook.digest}
+            hooks[hook.name] = ListedHook(source=f"./{folder.name}", asks=hook.grants, **about)
     yield encode_index(HookIndex(hooks=hooks)).decode()
 
 

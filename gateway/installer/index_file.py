@@ -22,23 +22,24 @@ Kind: TypeAlias = Literal["hook", "skill"]
 Line = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
-class ListedHook(msgspec.Struct, frozen=True, kw_only=True):
-    """One hook as it is offered. A source that begins with `./` is meant from where the index lies."""
+class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook or a skill in an index. A source that begins with `./` starts at the folder of the index."""
 
     description: Line = ""
     version: Line = ""
     source: Line
     digest: Line
+
+
+class ListedHook(IndexEntry, frozen=True, kw_only=True):
+    """A hook, with its request."""
+
     asks: HookGrants = HookGrants()
 
 
-class ListedSkill(msgspec.Struct, frozen=True, kw_only=True):
-    """One skill as it is offered; `hooks`: what those ask for that it brings."""
+class ListedSkill(IndexEntry, frozen=True, kw_only=True):
+    """A skill, with the requests of its hooks."""
 
-    description: Line = ""
-    version: Line = ""
-    source: Line
-    digest: Line
     hooks: dict[Line, HookGrants] = {}
 
 
@@ -68,22 +69,6 @@ def encode_index(index: HookIndex) -> bytes:
     return msgspec.json.format(msgspec.json.encode(index, order="deterministic"), indent=2) + b"\n"
 
 
-def make_listed(hook: FetchedHook, source: str) -> ListedHook:
-    """How an index names it."""
-    said = hook.manifest
-    return ListedHook(
-        description=said.description, version=said.version, source=source, digest=hook.digest, asks=hook.grants
-    )
-
-
-def make_listed_skill(skill: FetchedSkill, source: str) -> ListedSkill:
-    """Likewise."""
-    said, hooks = skill.skill, {hook.name: hook.grants for hook in skill.hooks}
-    return ListedSkill(
-        description=said.description, version=said.version, source=source, digest=skill.digest, hooks=hooks
-    )
-
-
 def add_listed(file: Path, found: FetchedHook | FetchedSkill, source: str, mode: int) -> HookIndex:
     """The index with it: one number more, an end as far away as it may be, and not signed yet.
 
@@ -93,10 +78,12 @@ def add_listed(file: Path, found: FetchedHook | FetchedSkill, source: str, mode:
     before = HookIndex() if is_new else read_index(file.read_bytes(), str(file))
     end = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=VALID_DAYS)
     hooks, skills = dict(before.hooks), dict(before.skills)
+    about = {"version": found.own_version, "source": source, "digest": found.digest}
     if isinstance(found, FetchedHook):
-        hooks[found.name] = make_listed(found, source)
+        hooks[found.name] = ListedHook(description=found.manifest.description, asks=found.grants, **about)
     else:
-        skills[found.name] = make_listed_skill(found, source)
+        asks = {hook.name: hook.grants for hook in found.hooks}
+        skills[found.name] = ListedSkill(description=found.skill.description, hooks=asks, **about)
     index = HookIndex(number=before.number + 1, expires=end.isoformat(), hooks=hooks, skills=skills)
     file.write_bytes(encode_index(index))
     if is_new:

@@ -10,12 +10,11 @@ from typing import Generic, TypeVar
 import msgspec
 
 from gateway.agent.skills import NAME as SKILL_NAME
-from gateway.cli.hooks.install import HookInstaller, notify_gateway, report_other_data, show_new_hook
+from gateway.cli.hooks.install import HookInstaller, notify_gateway, report_other_data
 from gateway.cli.hooks.installer import SHORT_COMMIT, Installer, show_changed_rights, show_faults
-from gateway.cli.hooks.skills import SkillInstaller, reload_skills, show_new_skill
+from gateway.cli.hooks.skills import SkillInstaller, reload_skills
 from gateway.cli.output import ask_person, print_data, print_lines, print_note, show_json, show_progress
 from gateway.config.home import Home, get_process_environment
-from gateway.daemon.installed_skills import list_skills
 from gateway.errors import ExitCode, HookError
 from gateway.hooks.folders.installed import (
     INSTALLED_FOLDER,
@@ -97,7 +96,9 @@ def sync(args: argparse.Namespace, home: Home) -> int:
         missing: list[MissingEntry[InstalledHook] | MissingEntry[InstalledSkill]] = [*new, *new_skills]
         installed = [one.name for one in missing]
         if not args.json:
-            show_changes(home, hooks, skills, removed)
+            show_changes(hook_installer, hooks, skill_installer, skills)
+            if removed:
+                print_lines(to_one_line(f"to be removed: {', '.join(removed)}"), "")
         weaker = [
             *show_weaker(hook_installer, there, hooks),
             *show_weaker(skill_installer, there_skills, skills),
@@ -112,7 +113,7 @@ def sync(args: argparse.Namespace, home: Home) -> int:
             what = f"{', '.join(weaker)} would guard less, and nobody is asked; nothing was changed"
             raise HookError(f"{what}\nhermes-gateway hooks sync {args.file}")
         elif not ask_person(f"Install {len(installed)} and remove {len(removed)}?", args.yes):
-            return int(ExitCode.FAILED)
+            return ExitCode.FAILED
         for hook in hooks:
             report_other_data(home, hook)
         change = InstalledChange(hooks, skills, gone, gone_skills)
@@ -122,7 +123,7 @@ def sync(args: argparse.Namespace, home: Home) -> int:
         show_json({"installed": installed, "removed": removed})
     elif installed or removed:
         print_note(f"installed: {', '.join(installed) or 'none'}; removed: {', '.join(removed) or 'none'}")
-    return int(ExitCode.OK)
+    return ExitCode.OK
 
 
 def report_change(home: Home, change: InstalledChange) -> None:
@@ -134,16 +135,19 @@ def report_change(home: Home, change: InstalledChange) -> None:
     remove_unused(home)
 
 
-def show_changes(home: Home, hooks: Sequence[FetchedHook], skills: Sequence[FetchedSkill], gone: Sequence[str]) -> None:
-    there, names = list_skills(home), {hook.name for hook in hooks}
+def show_changes(
+    hook_installer: HookInstaller,
+    hooks: Sequence[FetchedHook],
+    skill_installer: SkillInstaller,
+    skills: Sequence[FetchedSkill],
+) -> None:
     for hook in hooks:
-        show_new_hook(hook, there, home)
+        hook_installer.show(hook)
+    names = {hook.name for hook in hooks}
     for skill in skills:
-        show_new_skill(skill, home)
+        skill_installer.show(skill)
         if hidden := sorted(names & {hook.name for hook in skill.hooks}):
             print_data(f"! of its hooks those above stand in for {', '.join(hidden)}", "", "yellow")
-    if gone:
-        print_lines(to_one_line(f"to be removed: {', '.join(gone)}"), "")
 
 
 def show_weaker(
@@ -292,33 +296,30 @@ def find_source(name: str, frozen: InstalledHook | InstalledSkill) -> HookSource
         raise HookError(f"{what}; nothing was changed\n{remedy}") from None
 
 
-def describe_other(name: str, frozen: InstalledHook | InstalledSkill) -> str:
-    """That something else lies where it came from."""
-    what = f"{name}: what lies at {frozen.source} is not what was frozen; nothing was changed"
-    remedy = "put that back, or, if what lies there now is meant, install it where the hooks are and freeze again"
-    return f"{what}\n{remedy}"
+def check_frozen(found: Fetched, missing: MissingEntry[Entry]) -> Fetched:
+    """Return it with its index. HookError: something else lies where it came from."""
+    if (found.name, found.digest) != (missing.name, missing.entry.digest):
+        what = f"{missing.name}: what lies at {missing.entry.source} is not what was frozen; nothing was changed"
+        remedy = "put that back, or, if what lies there now is meant, install it where the hooks are and freeze again"
+        raise HookError(f"{what}\n{remedy}")
+    return replace(found, index=missing.entry.index)
 
 
 def fetch_frozen(missing: MissingEntry[InstalledHook], work: Path) -> FetchedHook:
     """HookError: what lies there now is not what was frozen, or asks for more than was agreed to."""
     name, frozen = missing.name, missing.entry
     own, source = find_place(work, "hook", name), find_source(name, frozen)
-    hook = fetch_hook(source, own, get_process_environment(), frozen.source, frozen.packages)
-    if (hook.name, hook.digest) != (name, frozen.digest):
-        raise HookError(describe_other(name, frozen))
+    found = fetch_hook(source, own, get_process_environment(), frozen.source, frozen.packages)
+    hook = check_frozen(found, missing)
     if more := "; ".join(list_missing_grants(hook.manifest, frozen.grants)):
         raise HookError(f"{name} asks for more than was agreed to when it was frozen: {more}; nothing was changed")
-    return replace(hook, index=frozen.index)
+    return hook
 
 
 def fetch_frozen_skill(missing: MissingEntry[InstalledSkill], work: Path) -> FetchedSkill:
     """HookError: what lies there now is not what was frozen."""
-    name, frozen = missing.name, missing.entry
-    own, source = find_place(work, "skill", name), find_source(name, frozen)
-    skill = fetch_skill(source, own, get_process_environment(), frozen.source)
-    if (skill.name, skill.digest) != (name, frozen.digest):
-        raise HookError(describe_other(name, frozen))
-    return replace(skill, index=frozen.index)
+    own, source = find_place(work, "skill", missing.name), find_source(missing.name, missing.entry)
+    return check_frozen(fetch_skill(source, own, get_process_environment(), missing.entry.source), missing)
 
 
 def check_commit(found: FetchedHook | FetchedSkill, work: Path) -> str:

@@ -1,14 +1,13 @@
 """`hooks install`, `update` and `remove`: hooks of others, agreed to before anything of them runs."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.agent import Skill
 from gateway.cli.hooks.differences import list_unreadable_code, read_contents
 from gateway.cli.hooks.installer import (
     SHORT_COMMIT,
@@ -84,7 +83,15 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         return InstalledUpdate(before, now, folder, is_new, is_intact, more, less)
 
     def show(self, found: FetchedHook) -> None:
-        show_new_hook(found, list_skills(self.home), self.home)
+        """Show its request, the skills' hooks that it stands in for, and its settings in the configuration."""
+        show_request(found)
+        show_settings(found.name, self.home)
+        for skill in list_skills(self.home):
+            for name, folder in list_skill_hooks(skill.folder):
+                if name == found.name:
+                    what = f"the hook of this name that the skill {skill.name} brings"
+                    print_data(to_one_line(f"! it stands in for {what}: {folder}"), "", "yellow")
+        show_unreadable_code(found.folder)
 
     def show_update(self, update: HookUpdate) -> None:
         now = update.now
@@ -95,11 +102,8 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         show_changed_rights(update)
         show_differences(update.folder, now.folder, f"hermes-gateway hooks update {now.name}")
 
-    def make_addition(self, found: FetchedHook) -> InstalledChange:
-        return InstalledChange(hooks=[found])
-
-    def make_removal(self, name: str) -> InstalledChange:
-        return InstalledChange(gone_hooks=[name])
+    def make_change(self, added: Sequence[FetchedHook], gone: Sequence[str] = ()) -> InstalledChange:
+        return InstalledChange(hooks=added, gone_hooks=gone)
 
     def notify(self, name: str) -> bool:
         return notify_gateway(self.home, name)
@@ -150,18 +154,6 @@ def report_other_data(home: Home, found: FetchedHook) -> None:
 def describe_other_data(home: Home, name: str, left: UnusedStore) -> str:
     what = f"{name} from {left.source or 'elsewhere'} has kept {home.hook_data / left.stored_as}"
     return to_one_line(what, len(what))
-
-
-def show_new_hook(hook: FetchedHook, skills: Iterable[Skill], home: Home) -> None:
-    """Likewise, what of these skills it stands in for, and what the configuration says of it."""
-    show_request(hook)
-    show_settings(hook.name, home)
-    for skill in skills:
-        for name, folder in list_skill_hooks(skill.folder):
-            if name == hook.name:
-                what = f"the hook of this name that the skill {skill.name} brings"
-                print_data(to_one_line(f"! it stands in for {what}: {folder}"), "", "yellow")
-    show_unreadable_code(hook.folder)
 
 
 def show_settings(name: str, home: Home) -> None:

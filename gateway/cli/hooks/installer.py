@@ -102,13 +102,10 @@ class Installer(ABC, Generic[Entry, Fetched]):
         """What it asks for that it did not, what it guards no more, and how its files differ."""
 
     @abstractmethod
-    def make_addition(self, found: Fetched) -> InstalledChange: ...
-
-    @abstractmethod
-    def make_removal(self, name: str) -> InstalledChange: ...
+    def make_change(self, added: Sequence[Fetched], gone: Sequence[str] = ()) -> InstalledChange: ...
 
     def add(self, found: Fetched, work: Path) -> None:
-        change_installed(self.home, self.make_addition(found), work)
+        change_installed(self.home, self.make_change([found]), work)
 
     @abstractmethod
     def notify(self, name: str) -> bool:
@@ -158,7 +155,7 @@ def run_install(installer: Installer[Entry, Fetched]) -> int | None:
         else:
             is_taken = take_new(installer, found, work)
     if not is_taken:
-        return int(ExitCode.FAILED)
+        return ExitCode.FAILED
     is_running = installer.notify(found.name)
     if installer.args.json:
         said = {"installed": found.name, "source": found.source, "commit": found.commit, "digest": found.digest}
@@ -198,7 +195,7 @@ def run_update(installer: Installer[Entry, Fetched]) -> int:
             print_note(f"! {name}: {error}")
     if installer.args.json:
         show_json({"updated": [] if installer.args.check else taken, "left": left, "failed": failed})
-    return int(ExitCode.FAILED if left or failed else ExitCode.OK)
+    return ExitCode.FAILED if left or failed else ExitCode.OK
 
 
 def try_update(installer: Installer[Entry, Fetched], name: str) -> bool:
@@ -250,7 +247,7 @@ def run_remove(installer: Installer[Entry, Fetched]) -> None:
         list_names(installer, [name])
     left = installer.describe_left(name)
     with open_workspace(installer.home) as work:
-        change_installed(installer.home, installer.make_removal(name), work)
+        change_installed(installer.home, installer.make_change((), [name]), work)
         is_running = installer.notify("")
         remove_unused(installer.home)
     print_note(f"{name} is removed{left}")

@@ -33,7 +33,7 @@ from gateway.cli.hooks.options import (
     add_update_options,
     add_yes_option,
 )
-from gateway.cli.output import print_data, print_note, show_fields, show_json
+from gateway.cli.output import add_json_option, print_data, print_note, show_fields, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import read_configuration
 from gateway.control.client import call_gateway
@@ -66,8 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_search_options(search)
     publish = verbs.add_parser("publish", help="write a skill of yours into an index")
     add_publish_options(publish)
-    for verb in (listed, install, update, remove, search, publish):
-        verb.add_argument("--json", action="store_true", help="print one object")
+    add_json_option(listed, install, update, remove, search, publish)
 
 
 def run(args: argparse.Namespace, home: Home) -> int | None:
@@ -108,7 +107,12 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
         return InstalledUpdate(before, now, folder, is_new, is_intact, more, less)
 
     def show(self, found: FetchedSkill) -> None:
-        show_new_skill(found, self.home)
+        """Show its request, which of its hooks do not run, and their settings in the configuration."""
+        show_skill(found)
+        for hook in found.hooks:
+            show_other_hook(hook.name, self.home)
+            show_settings(hook.name, self.home)
+        show_unreadable_code(found.folder)
 
     def show_update(self, update: SkillUpdate) -> None:
         now = update.now
@@ -123,11 +127,8 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
             print_data(to_one_line(f"brings no more: {name}"), "  ", "yellow")
         show_differences(update.folder, now.folder, f"hermes-gateway skills update {now.name}")
 
-    def make_addition(self, found: FetchedSkill) -> InstalledChange:
-        return InstalledChange(skills=[found])
-
-    def make_removal(self, name: str) -> InstalledChange:
-        return InstalledChange(gone_skills=[name])
+    def make_change(self, added: Sequence[FetchedSkill], gone: Sequence[str] = ()) -> InstalledChange:
+        return InstalledChange(skills=added, gone_skills=gone)
 
     def notify(self, name: str) -> bool:  # noqa: ARG002 - all are read again
         return reload_skills(self.home)
@@ -193,15 +194,6 @@ def show_skills(args: argparse.Namespace, home: Home) -> None:
         print_note("there are no skills; look for some: hermes-gateway skills search")
     for finding in findings:
         print_note(f"! {finding}")
-
-
-def show_new_skill(skill: FetchedSkill, home: Home) -> None:
-    """Likewise, which of the hooks do not run, and what the configuration says of them."""
-    show_skill(skill)
-    for hook in skill.hooks:
-        show_other_hook(hook.name, home)
-        show_settings(hook.name, home)
-    show_unreadable_code(skill.folder)
 
 
 def show_other_hook(name: str, home: Home) -> None:
