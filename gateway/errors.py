@@ -24,7 +24,7 @@ class GatewayError(Exception):
 
 
 class ConfigError(GatewayError):
-    """The configuration, the environment or the home is not what it must be."""
+    """The configuration, the environment or the home has a fault."""
 
     exit = ExitCode.CONFIG
 
@@ -44,11 +44,11 @@ class NotRunning(GatewayError):
 
 
 class HookError(GatewayError):
-    """A hook could not be read, loaded, called, or answered what it must not."""
+    """A hook could not be read, loaded or called, or gave a forbidden answer."""
 
 
 class ModelError(GatewayError):
-    """A language model failed; `kind` says how, in one taxonomy for all providers, and `remedy` what to write."""
+    """A language model failed; `kind` is the same word for all providers, and `remedy` the setting to write."""
 
     def __init__(
         self, message: str, *, kind: str = "other", retry_after: float | None = None, remedy: str = ""

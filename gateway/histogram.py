@@ -12,7 +12,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 class Histogram:
-    """`counts` are those up to each bound and above the one before it, at last those above all."""
+    """Counts of durations. `counts` are those up to each bound and above the one before, and last those above all."""
 
     __slots__ = ("counts", "total")
 

@@ -1,7 +1,7 @@
-"""The word to the supervisor: sd_notify, one datagram a message. It never raises and never waits.
+"""Messages to the supervisor: sd_notify, one datagram each. They never raise and never wait.
 
-Nothing here reads the environment: `config` does, and hands down what it found in NOTIFY_SOCKET, WATCHDOG_USEC and
-WATCHDOG_PID. Without a socket every word goes nowhere, so that the daemon says the same things under any supervisor.
+This module does not read the environment: `config` does, and passes on NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
+Without a socket a message is dropped, so that the daemon does the same under any supervisor.
 """
 
 import contextlib

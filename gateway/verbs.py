@@ -1,4 +1,4 @@
-"""A verb of the running gateway, as one row: what the control socket, the page and the record of activity know of it.
+"""A verb of the running gateway, as one row: its columns for the control socket, the page and the record of activity.
 
 Each room has its rows in `verbs.py`; they are plain values. The function that answers bears the verb's name, with `_`
 for the dot, in the room's `answers.py` or in `gateway/daemon/answers`. A column that is left out has its strictest

@@ -17,7 +17,7 @@ MOST_PEOPLE = 10_000  # people whose rates are remembered before silent ones are
 
 
 class Pace(msgspec.Struct):
-    """When a person's messages of the last minute were or will be due, and when they were last warned."""
+    """The times of a person's messages in the last minute, sent or planned, and of their last warning."""
 
     due: list[float] = msgspec.field(default_factory=list)
     warned: float = -math.inf

@@ -66,7 +66,7 @@ class RunningCommand(msgspec.Struct):
 
 
 class ContextFiles:
-    """All context files. `kept` is the folder for what is kept of them; `read` reads files, so call it in a thread.
+    """All context files. `kept` is the folder of the copies; `read` reads files, so call it in a thread.
 
     `settled`: seconds after a change of a file in which the next change might not show.
     """

@@ -1,7 +1,7 @@
-"""Checks values against the part of JSON schema that tools use: types, required, enum, const, nested, limits.
+"""The check of values against the part of JSON schema that tools use: types, required, enum, const, nested, limits.
 
-Schemas come from tool servers that others wrote: what is not understood is let through, and left to the tool itself;
-patterns in particular, since a regular expression from outside could hold the loop.
+Schemas come from foreign tool servers: unknown keywords are ignored, and left to the tool itself; patterns in
+particular, since a regular expression from outside could block the loop.
 """
 
 from collections.abc import Callable, Mapping

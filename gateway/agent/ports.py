@@ -17,13 +17,13 @@ KeepPicture: TypeAlias = Callable[[bytes], Awaitable[tuple[str, Picture | None]]
 
 
 class EventRunner(Protocol):
-    """Fires an event at its interceptors and observers; raises what a hook with `on_error: raise` raised, or Pause."""
+    """Fires an event at its interceptors and observers; raises the error of a hook with `on_error: raise`, or Pause."""
 
     def __call__(self, name: str, /, **fields: Any) -> Awaitable[Event]: ...
 
 
 class EventEmitter(Protocol):
-    """Tells the observers of an event, and waits for none of them."""
+    """Notifies the observers of an event, without waiting for them."""
 
     def __call__(self, name: str, /, **fields: Any) -> None: ...
 

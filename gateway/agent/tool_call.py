@@ -49,7 +49,7 @@ WITHHELD_TEXT = "This call was made; what it gave is withheld. "
 
 @dataclass(slots=True)
 class ToolCallRun(Operation[Entry]):
-    """One call of a tool: what the model asked for, and what became of it in the present try."""
+    """One call of a tool: the model's request, and its state in the present try."""
 
     asked: ToolCall
     tools: tuple[Tool, ...]

@@ -1,4 +1,4 @@
-"""The state of one run of an agent, and what an interrupted run of the same turn has done already."""
+"""The state of one run of an agent, and the results of an interrupted run of the same turn."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -100,9 +100,9 @@ class RequestState:
 
 @dataclass(slots=True)
 class ToolResults:
-    """By call id: whether a hook or a person denied it, and results as they were recorded.
+    """The results of tools, by call id: the recorded ones, and denials by a hook or a person.
 
-    `withheld` are the names of tools that the person does not have.
+    `withheld` are the names of tools that the person may not use.
     """
 
     denials: dict[str, str] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class ToolResults:
 
 @dataclass(slots=True)
 class ExitState:
-    """How the run ends. `transferred` is the result of the agent to which the conversation was handed."""
+    """The ending of the run. `transferred` is the result of the agent to which the conversation was handed."""
 
     transferred: TurnResult | None = None
     finish: TurnEnding | None = None

@@ -131,7 +131,7 @@ class Home:
 
     @property
     def turn_marks(self) -> Path:
-        """The file that names the hooks whose code is running, read by the next start after a crash.
+        """The file that names the turn whose code is running, read by the next start after a crash.
 
         It is in memory if there is a runtime directory. A disk that does not answer would hold up the whole gateway
         with each mark.

@@ -43,11 +43,13 @@ _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The settings, and what else the sources said.
+    """The settings, and the other content of the sources.
 
-    schema: which settings there are. environ: all variables that hooks may ask for, from the process, the credentials
-    and `.env`. secrets: every value that must never be shown; redactor: takes them, and all that looks like one of a
-    network's, out of a text. origins: by a setting's whole name, where it was set.
+    schema: the existing settings.
+    environ: all variables that hooks may ask for, from the process, the credentials and `.env`.
+    secrets: every value that must never be shown; redactor: removes them, and all that has the shape of a network's
+        secret, from a text.
+    origins: the place of each setting, by its whole name.
     """
 
     schema: SettingsSchema = field(repr=False)

@@ -130,7 +130,7 @@ def list_accounts(platforms: Struct) -> Iterator[PlatformAccount]:
 
 
 class UnknownSettings(PlatformSettings, frozen=True, kw_only=True):
-    """A network whose code was not asked what can be set for it."""
+    """A network whose code, and so its settings, were not loaded."""
 
     enabled: Annotated[bool | None, describe("whether it is used, and its code loaded")] = False
 

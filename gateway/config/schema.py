@@ -1,7 +1,7 @@
-"""The whole shape of a configuration: the settings of the gateway, and of the chat networks that there are.
+"""The whole shape of a configuration: the settings of the gateway, and of the existing chat networks.
 
-The networks are handed in from above; from them come their sections, the lists of their ids, and the names by which
-the environment knows all settings: those that Hermes's users have, and ours, `GATEWAY_...`.
+The caller passes the networks; they bring their sections, the lists of their ids, and the environment variables of all
+settings: those of Hermes's users, and ours, `GATEWAY_...`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,10 +48,9 @@ class SettingVariable(NamedTuple):
 
 
 class SettingsSchema:
-    """The settings that there are with these networks, and the variables that mean them.
+    """The settings that exist with these networks, and their variables.
 
-    places: where the code of each network is. findings: what is wrong with those that a home brings; `find_more` finds
-    them.
+    places: the code of each network. findings: the faults of networks in a home; `find_more` finds these.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
 
 
 class RouteSettings(Struct, frozen=True, kw_only=True):
-    """Which agent answers whom; the first route that fits counts, else the agent `main` answers."""
+    """The agent that answers these people and chats; the first matching route counts, else the agent `main` answers."""
 
     agent: Annotated[str, describe("a name under `agents`")]
     platform: Annotated[str, describe("only on this platform")] = ""

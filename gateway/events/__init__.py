@@ -1,4 +1,4 @@
-"""Events: what one is and what may be decided about it, and the catalogue of all that the gateway tells.
+"""Events, the decisions about them, and the catalogue of all events of the gateway.
 
 This face is loaded in the process of every hook: it brings `event.py` and nothing else.
 """

@@ -99,7 +99,7 @@ class Question:
 
     @property
     def is_approval(self) -> bool:
-        """Is it asked whether a tool may run?"""
+        """True if the question is about a tool's run."""
         return bool(self.calls)
 
 
@@ -141,10 +141,10 @@ class Bags:
 
 
 class Event(dict[str, Any]):
-    """One thing that happens: a dict of plain fields with a name, an outcome and the bags beside it.
+    """An event: a dict of plain fields with a name, an outcome and the bags beside it.
 
-    `writable` says which fields a hook may change (None: all); writing another is a KeyError that names it. `hook` is
-    who runs now, and so whose bag `own` is; `gateway` holds that hook's capabilities, None where it has none.
+    `writable` lists the fields that a hook may change (None: all); writing another is a KeyError that names it. `hook`
+    is the hook that runs now, whose bag is `own`; `gateway` holds that hook's capabilities, None if it has none.
     """
 
     __slots__ = ("asked", "gateway", "hook", "kept", "name", "outcome", "writable")

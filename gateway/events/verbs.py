@@ -27,7 +27,7 @@ class TailParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def patterns(self) -> str:
-        """As the record of activity has them."""
+        """The patterns as the record of activity has them."""
         return " ".join(self.names or ())
 
 

@@ -1,4 +1,4 @@
-"""Text of strangers, made fit for a terminal, a log line and a message: nothing in it acts, and it has an end.
+"""Foreign text, made fit for a terminal, a log line and a message: no sign in it acts, and it is bounded.
 
 Escaped are control characters (so also escape sequences and line breaks), characters that turn the direction of
 writing around or take no room, and halves of surrogate pairs. Letters of every script and emoji stay as they are, with

@@ -21,7 +21,7 @@ LOG = "media.log"
 
 
 class MediaProcess:
-    """Fills `MediaReader`."""
+    """The reader of pictures and PDFs in its process; it implements `MediaReader`."""
 
     def __init__(self, fork_server: ForkServerClient, logs: Path, idle: float = IDLE_LIMIT) -> None:
         self._worker = ParserWorker(fork_server, HANDLER, logs / LOG, LIMITS, idle)

@@ -20,7 +20,7 @@ MOST_MATCHES = 10_000  # results that are remembered
 
 
 class ParserProcess:
-    """`read_page`, `match` and `compact`; each raises AgentError, in words for who asked, when it cannot be done."""
+    """The parser of pages, long messages and patterns; its methods raise AgentError, in words for the caller."""
 
     def __init__(self, fork_server: ForkServerClient, log: Path, idle: float = IDLE_LIMIT) -> None:
         limits = ParserLimits(MEMORY_LIMIT, TIME_LIMIT, WAIT_LIMIT)

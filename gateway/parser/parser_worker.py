@@ -47,7 +47,7 @@ class ParserLimits(msgspec.Struct, frozen=True):
 
 
 class ParserWorker:
-    """Asks a handler, in a process that is made for it."""
+    """A process for one handler, and the requests to it."""
 
     def __init__(
         self, fork_server: ForkServerClient, handler: Path, log: Path, limits: ParserLimits, idle: float = IDLE_LIMIT

@@ -1,4 +1,4 @@
-"""The verbs of people: who there is, and what is held of one."""
+"""The verbs of people: list them, and count, export or remove their data."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""The answer about who did what."""
+"""The answer with the record of activity."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase

@@ -49,7 +49,7 @@ class SessionSearchParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 class SessionExportParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session, and as what it is wanted."""
+    """A session, and the format of its export."""
 
     session: str
     format: Literal["markdown", "json"] = "markdown"

@@ -1,1 +1,1 @@
-"""Traces of turns for a collector of OpenTelemetry's: what took how long, stage by stage, hook by hook."""
+"""Traces of turns for a collector of OpenTelemetry's: the duration of each stage and of each hook."""

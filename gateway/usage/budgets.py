@@ -39,7 +39,7 @@ class Budget(NamedTuple):
 
 
 class BudgetState(NamedTuple):
-    """How much of one limit of a budget is used in the present day or month; `held` is what calls that run may add."""
+    """The used part of one limit of a budget in the present day or month; `held` is the expected use of open calls."""
 
     budget: str
     window: str
@@ -51,7 +51,7 @@ class BudgetState(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """Tells this limit in this day or month from all others."""
+        """The name that distinguishes this limit in this day or month from all others."""
         return f"{self.window} {self.budget} {self.unit}"
 
     @property
@@ -60,7 +60,7 @@ class BudgetState(NamedTuple):
 
     @property
     def is_used_up(self) -> bool:
-        """Whatever becomes of the calls that run."""
+        """True if the limit is reached even without the running calls."""
         return self.used >= self.limit
 
     @property

@@ -1,1 +1,1 @@
-"""Words of what people say, and answers spoken: a program of this machine, or an endpoint, does either."""
+"""Transcription of voice messages, and spoken answers: by a program of this machine, or an endpoint."""

@@ -1,10 +1,10 @@
-"""Programs of this machine that are run once for a file, or for an answer, and print what comes of it.
+"""Programs of this machine that run once for a file, or for an answer, and print the result.
 
-Each leads a process group of its own, finds the usual variables around it and none of our secrets, and ends with the
-gateway, however that ends: its process is one of the fork server's, where that forks. They read bytes of strangers, so
-there they are in a sandbox: they read themselves, the libraries of this machine, the files that their arguments name
-and what the settings say, and write into a folder that goes with them. They bear the mark of the home:
-what outlives the gateway (what it has detached from itself; all of it where nothing forks) is ended by the next one.
+Each leads a process group of its own, sees the usual variables and none of our secrets, and ends with the gateway,
+however that ends: if the fork server forks it, its process belongs to that. They read bytes of strangers, so there they
+are in a sandbox: they read themselves, the libraries of this machine, the files that their arguments name and the paths
+of the settings, and write into a temporary folder. They bear the mark of the home: processes that outlive the gateway
+(detached ones; all of them without a fork server) are ended by the next one.
 """
 
 import errno

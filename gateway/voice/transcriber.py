@@ -28,7 +28,7 @@ GONE = "its file is not there any more"
 
 
 class AudioText(msgspec.Struct, frozen=True):
-    """The words, and what the model used for them."""
+    """The words, and the usage of the model for them."""
 
     text: str
     usage: Usage | None = None

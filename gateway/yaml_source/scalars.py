@@ -1,6 +1,6 @@
-"""One value as it was written, read as the type that is wanted.
+"""One value of a file, read as the wanted type.
 
-Every function here raises `ValueError(what, remedy)` where that cannot be; `what` goes on after the value's name.
+Every function here raises `ValueError(what, remedy)` if that is impossible; `what` continues the value's name.
 """
 
 import difflib

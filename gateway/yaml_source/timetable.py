@@ -1,4 +1,4 @@
-"""When something is due, as people write it: a cron line (`0 9 * * 1-5`), `@daily`, or an interval (`every 15m`).
+"""Timetables as people write them: a cron line (`0 9 * * 1-5`), `@daily`, or an interval (`every 15m`).
 
 A cron line has minute, hour, day, month and weekday (0 or 7 is Sunday), as numbers, names, lists, ranges and steps;
 where both day and weekday are restricted, either will do. It goes by the clock on the wall. When that is put forward,

@@ -51,11 +51,10 @@ MOST_PICTURES = 5  # of a result
 
 
 class McpSpec(msgspec.Struct, frozen=True):
-    """A server and what it may do here.
+    """A server and its rights here.
 
-    A program sees PATH, HOME and the like, and of all else only its `env`; it runs in `folder`. `output_limit` is how
-    much of a call's result the model gets to see. `is_inherited`: see `ToolTrust`. By its `mark` it is found after a
-    crash.
+    A program sees PATH, HOME and the like, and otherwise only its `env`; it runs in `folder`. `output_limit` is the
+    longest result that the model sees. `is_inherited`: see `ToolTrust`. Its `mark` identifies it after a crash.
     """
 
     name: str
@@ -283,7 +282,7 @@ async def _connect_url(spec: McpSpec, limiter: MessageLimiter, http: Any, httpx2
 
 
 class MessageDecoder:
-    """`decode` makes of a line what the library's client expects."""
+    """The decoder of lines for the library's client."""
 
     def __init__(self, server: str, wrap: Callable[[Any], Any], validate: Callable[..., Any]) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""The configured servers of tools: each started when a turn first wants it, and again, with back-off, when it ends.
+"""The configured servers of tools: each starts when a turn first wants it, and again, with back-off, when it ends.
 
 A server belongs to a task of its own for as long as it is configured. A turn that wants its tools waits a while for its
 start, and learns why when there are none.

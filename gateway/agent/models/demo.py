@@ -1,7 +1,7 @@
 """The demo model: no language model at all, but one that shows every part of the gateway without a key or a network.
 
-It is deterministic: the same words give the same answer. It reads the person's last message, wants the tools that
-fit, and reports what they gave back; where nothing fits it says so, and how a real model is connected.
+It is deterministic: the same words give the same answer. It reads the person's last message, wants the matching tools,
+and reports their results; without a match it says so, and how to connect a real model.
 """
 
 import random

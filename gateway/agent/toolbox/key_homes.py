@@ -1,4 +1,4 @@
-"""Places of people's keys, passwords and tokens, and of what runs or counts by itself: a shell's start files, units.
+"""The places of people's keys, passwords and tokens, and of files that run by themselves: start files, units.
 
 No command of the agent's shell reads the first unasked, and no tool of files reaches any of them.
 """

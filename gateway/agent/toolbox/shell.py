@@ -133,7 +133,7 @@ async def run_command(
 
 
 class _OutputBuffer:
-    """The beginning and the end of what comes, in bounded memory."""
+    """The beginning and the end of a command's output, in bounded memory."""
 
     def __init__(self, limit: int) -> None:
         self._half = limit // 2

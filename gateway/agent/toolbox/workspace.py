@@ -38,7 +38,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class GuardedFile(AgentError):
-    """A place of keys, or of what runs by itself. `place` is the path without links."""
+    """A place of keys, or of files that run by themselves. `place` is the path without links."""
 
     def __init__(self, path: str, place: Path) -> None:
         super().__init__(f"{path} is not open to the agent: a place of keys, or of what runs by itself")

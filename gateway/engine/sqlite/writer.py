@@ -71,7 +71,7 @@ class WriterFacts:
 
 @dataclass(slots=True)
 class WriterTimes:
-    """When the next record expires, when to sweep and to probe; and when the journal's clock was last written."""
+    """The times of the next expiry, sweep and probe, and of the last write of the journal's clock."""
 
     expiry: float = math.inf
     sweep: float = 0.0
