@@ -66,6 +66,7 @@ CROWDED = {
 }
 # Files (or folders of files) that are short, and why they stand by themselves.
 SHORT = {
+    "gateway/daemon/cluster_table.py": "the one module that names `cluster/`",
     "gateway/adapters/slack/emoji.py": "a table",
     "gateway/*/answers.py": "a room's answers to verbs are found by this name",
     "gateway/*/verbs.py": "a room's verbs are found by this name",
@@ -100,6 +101,7 @@ IMPORTED_LATE = {
     ("gateway/cli/status.py", "gateway"): "a gateway that runs is asked how it is without what is known of upgrades",
     ("gateway/adapters/shared/adapter_finder.py", "importlib"): "the metadata of packages costs each start 10 ms",
     ("gateway/backup/shared_journal.py", "gateway"): "the library of NATS is an extra",
+    ("gateway/daemon/cluster_table.py", "gateway"): "a gateway whose journal is in its home has no other beside it",
     ("gateway/config/checks.py", "zoneinfo"): "six modules, and few name a time zone",
     ("gateway/usage/totals.py", "zoneinfo"): "likewise",
     ("gateway/web/http_request.py", "email"): "nine modules for one date, which an idle gateway does without",

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from gateway.roles import Role
 
 from gateway.access.invitations import LONGEST, MOST_OPEN
 from gateway.access.pairing import Pairings
@@ -11,7 +12,6 @@ from gateway.engine.journal_clock import Clock
 from gateway.errors import AccessError
 from gateway.messages.message import Address, Message
 from gateway.records import subjects
-from gateway.roles import Role
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import SetClock
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from gateway.roles import Role
 
 from gateway.access.access_control import AccessControl
 from gateway.access.pairing import CODE_PAUSE, MOST_ASKING, Pairings
@@ -11,7 +12,6 @@ from gateway.access.rules import AccessRules
 from gateway.errors import AccessError
 from gateway.messages.message import Address, ChatType, Message, MessageKind
 from gateway.records import subjects
-from gateway.roles import Role
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import SetClock
 

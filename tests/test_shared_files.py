@@ -16,24 +16,16 @@ import pytest
 
 from gateway.access.pairing import Pairings
 from gateway.agent.toolbox.memory import FileMemory
-from gateway.cluster.files import (
-    RemovalFollower,
-    SharedFiles,
-    digest_of,
-    find_event_files,
-    find_message_files,
-    key_of,
-    make_path_pattern,
-    remove_files,
-)
-from gateway.cluster.folders import SharedFolders, make_chat_folder
+from gateway.cluster.files import SharedFiles
+from gateway.cluster.folders import SharedFolders
 from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.cluster.nats.file_names import FileNames
 from gateway.cluster.nats.stored_messages import LIFETIME
 from gateway.config.home import Home as GatewayHome
-from gateway.daemon.startup import put_received_files
 from gateway.engine.interface import Engine
-from gateway.engine.sqlite.engine import open_sqlite
+from gateway.files.agent_folders import make_chat_folder
+from gateway.files.folders import key_of
+from gateway.messages.files import HomeFiles, find_event_files, find_message_files, make_path_pattern
 from gateway.messages.message import Address, Attachment, Message, Reply
 from gateway.messages.steps import LlmStep, ToolFinished, ToolStarted
 from gateway.messages.transcript import Entry, Picture, ToolCall
@@ -41,6 +33,7 @@ from gateway.people.person import Person
 from gateway.people.removal import PersonRemoval
 from gateway.people.traces import PersonTraces
 from gateway.records.activity import Activity
+from gateway.records.file_removal import RemovalFollower, digest_of, remove_files
 from gateway.records.follower import JournalFollower
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import SessionSearch
@@ -122,7 +115,7 @@ async def test_a_bound_counts_what_came_in_at_any_gateway(homes: tuple[Home, Hom
     await one.files.put(one.write(b"a photo"))
     await other.files.put(other.write(b"of another chat", "net/8/00112233445566778899aabb"))
     other.write(b"the agent's own", "net/7/notes.md")
-    assert [(found.key, found.size) for found in await other.files.list_received(other.folder / "net/7")] == [(KEY, 7)]
+    assert await other.files.list_received(other.folder / "net/7") == {NAME: 7}
 
 
 async def test_what_is_damaged_at_the_servers_is_nobody_s(homes: tuple[Home, Home]) -> None:
@@ -210,16 +203,16 @@ async def test_no_link_is_followed_to_what_goes_out(homes: tuple[Home, Home]) ->
     assert await one.engine.files.list() == []
 
 
-async def test_where_nobody_else_works_nothing_is_copied(tmp_path: Path) -> None:
-    async with await open_sqlite(tmp_path / "hermes-gateway" / "journal.db") as engine:
-        home = Home(engine, tmp_path)
-        path = home.write(b"a photo")
-        before = path.stat()
-        await home.files.put(path)
-        reply = Reply("r", Address("net", "7"), "", (home.make(b"a chart"),))
-        assert await home.files.share(reply, "k") is reply
-        assert [path] == [one for one in home.folder.rglob("*") if one.is_file()]
-        assert (path.stat().st_ino, path.stat().st_mtime) == (before.st_ino, before.st_mtime)
+async def test_where_nobody_else_works_a_home_that_was_moved_finds_its_files(tmp_path: Path) -> None:
+    files = HomeFiles(tmp_path / "files")
+    path = tmp_path / "files" / KEY
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"a photo")
+    (path.parent / "notes.md").write_text("the agent's own")
+    assert await files.find(f"/before/files/{KEY}") == str(path)
+    for elsewhere in (f"/before/files/net/8/{NAME}", "/before/workspace/chart.png"):
+        assert await files.find(elsewhere) == elsewhere
+    assert await files.list_received(path.parent) == {NAME: 7}
 
 
 async def test_what_a_home_has_from_before_comes_to_the_servers_once(homes: tuple[Home, Home], tmp_path: Path) -> None:
@@ -232,10 +225,10 @@ async def test_what_a_home_has_from_before_comes_to_the_servers_once(homes: tupl
         os.utime(path, (now - age, now - age))
     home.journal.touch()
     os.utime(home.journal, (now - 3 * 86_400,) * 2)
-    await put_received_files(one.files, home)
+    await one.files.put_earlier(home.journal, home.shared_files)
     assert [found.key for found in await one.engine.files.list()] == [str(key_of(path)) for path in (there, mine[0])]
     os.utime(late, (now, now))
-    await put_received_files(one.files, home)
+    await one.files.put_earlier(home.journal, home.shared_files)
     assert await other.files.find(str(late)) == str(late), "whoever takes it in puts it there now"
     assert (await other.files.find(str(mine[0]))).startswith(str(other.folder))
 
@@ -278,7 +271,7 @@ async def test_somebody_s_files_are_shown_and_forgotten_wherever_they_came_in(
         FileMemory(tmp_path / "memory"),
         SharedFolders(engine, other.folder),
     )
-    traces = PersonTraces(engine, sessions, search, memory, other.folder, folders)
+    traces = PersonTraces(engine, sessions, search, memory, other.folder, other.files, folders)
     found = await traces.fetch_files(person)
     assert [path.read_bytes().decode() for path in found] == [theirs[0], "net/7/notes.md", theirs[1]]
     usage = UsageJournal(engine, RunningTotals(time.time))

@@ -17,12 +17,12 @@ from nats.aio.msg import Msg
 from gateway.cluster.files import SharedFiles
 from gateway.cluster.folder_contents import LARGEST_FILE, MOST_FILES, open_until_end
 from gateway.cluster.folder_journal import STORED, FolderJournal
-from gateway.cluster.folders import BASES, SharedFolder, SharedFolders, is_steering, list_chat_folders, make_chat_folder
+from gateway.cluster.folders import SharedFolders, list_chat_folders
 from gateway.cluster.nats.connection import PATIENCE
 from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.cluster.nats.file_names import FileNames, make_file_id
 from gateway.engine.interface import Engine
-from gateway.engine.sqlite.engine import open_sqlite
+from gateway.files.agent_folders import BASES, SharedFolder, is_steering, make_chat_folder
 from gateway.records import records
 from tests.engine.conftest import nats_server
 from tests.waits import Stopwatch
@@ -475,12 +475,3 @@ async def test_of_a_conversation_goes_what_the_agent_wrote(homes: tuple[Home, Ho
     await one.shared.forget("files/net/7")
     assert await count_stored(one) == 0
     assert await one.shared.list_names() == []
-
-
-async def test_on_one_machine_nothing_happens(tmp_path: Path) -> None:
-    async with await open_sqlite(tmp_path / "journal.db") as engine:
-        home = Home(engine, tmp_path / "one")
-        home.write("The barn is red.")
-        await home.shared.sync(home.folder)
-        assert not home.kept.exists()
-        assert await home.shared.list_names() == []

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from gateway.access.access_control import TERMINAL
 from gateway.adapters.shared.adapter import ReceiveMessage
 from gateway.adapters.verbs import SayRequest, ShowRequest
-from gateway.cluster.files import SharedFiles, find_reply_files
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher.attachments import display_name_of
 from gateway.dispatcher.commands import parse_command
@@ -24,6 +23,7 @@ from gateway.engine.failure_watch import FailureWatch
 from gateway.engine.interface import Engine, Record
 from gateway.errors import GatewayError
 from gateway.lanes.turn import reply_id_of
+from gateway.messages.files import HomeFiles, find_reply_files
 from gateway.messages.message import Address, Message, Receipt, Reply
 from gateway.questions.terminal import TerminalQuestions
 from gateway.records import records, subjects
@@ -74,7 +74,7 @@ class Terminal:
         engine: Engine,
         receive: ReceiveMessage,
         questions: TerminalQuestions,
-        files: SharedFiles,
+        files: HomeFiles,
         is_command: Callable[[Message], bool],
     ) -> None:
         self._engine = engine
@@ -164,7 +164,7 @@ class TerminalWatcher(msgspec.Struct, eq=False):
     _message: Message
     _notify: Notify
     _note_shown: Callable[[Reply], None]
-    _files: SharedFiles
+    _files: HomeFiles
     _after: int = 0  # the question that was answered last: what is shown came behind it, and behind the message
     _shown: dict[str, records.OwedReply] = {}
 

@@ -12,13 +12,14 @@ import shutil
 import stat
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 import msgspec
 
+from gateway.files.agent_folders import IsLeftOut
 from gateway.files.folders import OPEN_FOLDER, OPEN_NEW, open_plain_file
 
 MOST_FILES = 1_000
@@ -30,9 +31,6 @@ PIECE_BYTES = 1_000_000
 
 FileMark: TypeAlias = tuple[int, ...]
 """Facts that show if a file is unchanged."""
-
-IsLeftOut: TypeAlias = Callable[[Path], bool]
-"""Return True if a file with this whole path is skipped."""
 
 
 class FolderContents(msgspec.Struct):

@@ -40,11 +40,6 @@ class FolderJournal:
         self._store = engine.files
         self._own = token_of(node)
 
-    @property
-    def is_shared(self) -> bool:
-        """True if other gateways can fetch from us."""
-        return self._store.is_shared
-
     async def list_names(self) -> list[str]:
         """List the folders that have, or recently had, files on any gateway."""
         found = records.read_all(self._engine, FOLDER_SUBJECTS, records.FolderFile)

@@ -7,8 +7,6 @@ taken. A gateway that is killed before loses no more than the files of that turn
 Unchanged files are never shared, so they overwrite nothing. If a file changed on both sides, the later share counts; if
 that is seen before a turn, the later change counts, and the local file stays beside it under another name. The base
 belongs to one directory: if the directory was emptied before a turn, or replaced, no file counts as removed.
-
-None of this happens if other gateways have no access (the journal is in the home).
 """
 
 import logging
@@ -23,12 +21,11 @@ from pathlib import Path, PurePosixPath
 import anyio
 import msgspec
 
-from gateway.cluster.files import FETCHED, FOLDER
+from gateway.cluster.files import FETCHED
 from gateway.cluster.folder_contents import (
     EXECUTABLE,
     FileMark,
     FolderContents,
-    IsLeftOut,
     can_run,
     check_free,
     check_place,
@@ -41,29 +38,27 @@ from gateway.cluster.folder_contents import (
     remove_from,
 )
 from gateway.cluster.folder_journal import FolderJournal, run_for_all
-from gateway.engine.folder_files import is_key
+from gateway.cluster.roots import find_turn_folders
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError
-from gateway.files.folders import INSTRUCTIONS, RECEIVED_NAME, STEERING_FOLDERS, read_plain_file, write_file
+from gateway.files.agent_folders import (
+    BASES,
+    HomeFolders,
+    SharedFolder,
+    find_known_place,
+    is_received,
+    make_chat_folder,
+)
+from gateway.files.folders import FOLDER, is_key, read_plain_file, write_file
 from gateway.records import records
-from gateway.records.subjects import token_of
 from gateway.threads import run_in_thread
 
-BASES = "folders"  # beside the folder of all files
 SHOWN_LEFT_OUT = 3
 LONGEST_BESIDE = 240  # bytes of the name of a file that is kept beside another one
 LEFT_OUT = "other gateways do not have all that lies in {folder}: {words}"
 ABSENT = "other gateways have more than what lies in {folder}, and each turn tries to write it: {words}"
 
 log = logging.getLogger(__name__)
-
-
-class SharedFolder(msgspec.Struct, frozen=True):
-    """A shared folder; `name` is the same on each gateway, `root` is its local place, without links."""
-
-    name: str
-    root: Path
-    is_left_out: IsLeftOut = lambda _path: False
 
 
 class KnownFile(msgspec.Struct, frozen=True):
@@ -81,15 +76,17 @@ class KnownFolder(msgspec.Struct):
     files: dict[str, KnownFile] = {}
 
 
-class SharedFolders:
+class SharedFolders(HomeFolders):
     """The shared folders of this gateway: `files` holds the folders of conversations, with the bases beside it.
 
-    `node` marks contents that were stored from here.
+    `node` marks contents that were stored from here. `list_roots` lists the shared roots in force.
     """
 
-    def __init__(self, engine: Engine, files: Path, node: str = "") -> None:
-        self.left_out: dict[str, str] = {}  # by folder: the files that others lack, and why
-        self.absent: dict[str, str] = {}  # by folder: the files that only others have, and why
+    def __init__(
+        self, engine: Engine, files: Path, node: str = "", list_roots: Callable[[], list[SharedFolder]] = list
+    ) -> None:
+        super().__init__(lambda facts: find_turn_folders(list_roots(), facts))
+        self._list_roots = list_roots
         self._journal = FolderJournal(engine, node)
         self._files = files
         self._kept = files.with_name(BASES)
@@ -98,18 +95,8 @@ class SharedFolders:
         self._met: dict[str, int] = {}
         self._locks = defaultdict[str, anyio.Lock](anyio.Lock)
 
-    @property
-    def is_shared(self) -> bool:
-        """True if other gateways can fetch from us."""
-        return self._journal.is_shared
-
     async def take(self, *folders: SharedFolder) -> None:
-        """Take the changes by other gateways.
-
-        Raises:
-            EngineError: the journal does not answer.
-        """
-        for folder in folders if self.is_shared else ():
+        for folder in folders:
             async with self._locks[folder.name]:
                 try:
                     await self._take(folder)
@@ -117,13 +104,16 @@ class SharedFolders:
                     _tell(self.absent, folder, ABSENT, [str(error)])
 
     async def put(self, *folders: SharedFolder) -> None:
-        """Share the local changes; those that fail are shared the next time, and reported."""
-        for folder in folders if self.is_shared else ():
+        for folder in folders:
             async with self._locks[folder.name]:
                 try:
                     await self._put(folder)
                 except (EngineError, OSError) as error:
                     _tell(self.left_out, folder, LEFT_OUT, [str(error)])
+
+    async def sync_all(self) -> None:
+        found = await run_in_thread(list_chat_folders, self._files)
+        await self.sync(*self._list_roots(), *found)
 
     async def sync(self, *folders: SharedFolder) -> None:
         """Take and share at the start, and remove the remains of interrupted writes.
@@ -131,7 +121,7 @@ class SharedFolders:
         Raises:
             EngineError: the journal does not answer.
         """
-        for folder in folders if self.is_shared else ():
+        for folder in folders:
             await self.take(folder)
             async with self._locks[folder.name]:
                 with suppress(OSError):  # sharing reports it
@@ -149,14 +139,11 @@ class SharedFolders:
                 await self.take(folder)
 
     async def list_names(self) -> list[str]:
-        """List all folders with files, on any gateway."""
-        return await self._journal.list_names() if self.is_shared else []
+        return await self._journal.list_names()
 
     async def forget(self, folder: str) -> None:
-        """Forget a folder in the journal; the caller removes its files."""
-        if self.is_shared:
-            await self._journal.forget(folder)
-            await run_in_thread(lambda: find_known_place(self._kept, folder).unlink(missing_ok=True))
+        await self._journal.forget(folder)
+        await run_in_thread(lambda: find_known_place(self._kept, folder).unlink(missing_ok=True))
 
     async def _forget_lost(self, folder: SharedFolder) -> None:
         """Remove files that no gateway has from the base, so that they are shared again."""
@@ -294,10 +281,6 @@ def _tell(told: dict[str, str], folder: SharedFolder, about: str, items: Sequenc
         told[folder.name] = said
 
 
-def find_known_place(kept: Path, folder: str) -> Path:
-    return kept / f"{token_of(folder)}.json"
-
-
 def _is_left_out(folder: SharedFolder, path: str) -> bool:
     """Return True if the file, or a folder above it, is skipped."""
     below = PurePosixPath(path)
@@ -384,11 +367,6 @@ def _shorten(name: str) -> str:
     return os.fsencode(name)[:LONGEST_BESIDE].decode(errors="ignore")
 
 
-def make_chat_folder(path: Path) -> SharedFolder:
-    """Return the shared folder for an agent's files in a conversation; received files take another way."""
-    return SharedFolder("/".join((FOLDER, *path.parts[-2:])), path.parent.resolve() / path.name, is_received)
-
-
 def find_chat_folder(files: Path, name: str) -> SharedFolder | None:
     """Return the conversation folder of this name; None if it belongs to no conversation."""
     begin, _, key = name.partition("/")
@@ -410,16 +388,6 @@ def _is_written(path: Path) -> bool:
     with suppress(OSError), os.scandir(path) as entries:
         return any(not is_received(Path(one.path)) for one in entries)
     return False
-
-
-def is_received(path: Path) -> bool:
-    """Return True if the file was received, or is being received."""
-    return bool(RECEIVED_NAME.fullmatch(path.name.removeprefix(".").removesuffix(".new"))) or is_steering(path)
-
-
-def is_steering(path: Path) -> bool:
-    """Return True if agents take instructions from it: each gateway's owner provides such files."""
-    return path.name.lower() in INSTRUCTIONS or path.name.lower() in STEERING_FOLDERS
 
 
 def _find_place(root: Path) -> tuple[int, int]:

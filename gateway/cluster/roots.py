@@ -6,18 +6,30 @@ The operator brings other folders to each host, and also every file that steers 
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from gateway.agent.toolbox.file_reach import FOLDER
-from gateway.cluster.folders import SharedFolder, is_steering, make_chat_folder
 from gateway.config.home import Home
 from gateway.config.settings import Settings
+from gateway.files.agent_folders import SharedFolder, is_steering, make_chat_folder
 from gateway.roles import is_admin
 
 BEGIN = "root/"  # starts their names, before the path from the home
 
-FindFolders: TypeAlias = Callable[[Mapping[str, Any]], list[SharedFolder]]
-"""Return the shared folders of a turn, by its facts."""
+
+class SharedRoots:
+    """The shared roots by the settings in force."""
+
+    def __init__(self, home: Home, get_settings: Callable[[], Settings]) -> None:
+        self._home, self._get_settings = home, get_settings
+        self._settings: Settings | None = None
+        self._roots: list[SharedFolder] = []
+
+    def list(self) -> list[SharedFolder]:
+        settings = self._get_settings()
+        if settings is not self._settings:
+            self._settings, self._roots = settings, list_shared_roots(self._home, settings)
+        return self._roots
 
 
 def list_shared_roots(home: Home, settings: Settings) -> list[SharedFolder]:

@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,6 @@ from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import ToolSource, choose_sources, find_tool
 from gateway.agent.turn_tools import TURN_TOOLS
 from gateway.chats.rules import ChatRule, RuleName
-from gateway.cluster.folders import SharedFolder
-from gateway.cluster.roots import list_shared_roots
 from gateway.config.home import Home
 from gateway.config.providers import DEMO, PROVIDERS
 from gateway.config.settings import MAIN, ModelSettings, Settings
@@ -119,11 +117,6 @@ class Agents:
         self._tools = self._make_tools()
         self._named = {MAIN: settings.main} | dict(settings.agents)
         self._agents = {name: self._agent(name, ()) for name in self._named}
-
-    @cached_property
-    def shared_roots(self) -> list[SharedFolder]:
-        """The roots that all gateways on a journal share."""
-        return list_shared_roots(self._home, self._settings)
 
     @property
     def models(self) -> list[str]:

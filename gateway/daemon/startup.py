@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeAlias
 
@@ -12,8 +12,6 @@ import anyio.abc
 from gateway.access.access_control import INTERNAL
 from gateway.adapters.page.transport import PageTransport
 from gateway.adapters.terminal import PLATFORM
-from gateway.cluster.files import RemovalFollower, SharedFiles
-from gateway.cluster.folders import list_chat_folders
 from gateway.cluster.journal_lock import ReportWaiting
 from gateway.cluster.lease_part import LeasePart
 from gateway.cluster.node_files import find_files
@@ -62,14 +60,13 @@ from gateway.jobs.schedule import Scheduler
 from gateway.lanes.lanes import open_turns_consumer
 from gateway.logs.lines import bind_context
 from gateway.outbox.interface import JournalTransport
+from gateway.records.file_removal import RemovalFollower
 from gateway.records.follower import JournalFollower, RecordCopy
 from gateway.sessions.retention import FileRetention
-from gateway.threads import run_in_thread
 from gateway.web.openai.calls import CallTransport
 from gateway.worker.process_marks import mark_of
 from gateway.worker.protocol import ForkServerSettings
 from gateway.worker.tool_names import TOOL_SERVERS
-from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)
 
@@ -247,34 +244,13 @@ async def wait_for_parts(base: Base, run: Run) -> None:
             await part.wait_until_ended()
 
 
-async def keep_files(base: Base, storage: Storage, work: Work, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+async def keep_files(base: Base, storage: Storage, *, task_status: anyio.abc.TaskStatus[None]) -> None:
     """Until cancelled, share files that other gateways lack, and remove old files."""
     task_status.started()
     home = base.home
-    await put_received_files(storage.files, home)
-    if storage.folders.is_shared:
-        found = await run_in_thread(list_chat_folders, home.files)
-        await storage.folders.sync(*work.agents.now.shared_roots, *found)
+    await storage.files.put_earlier(home.journal, home.shared_files)
+    await storage.folders.sync_all()
     await FileRetention(base.engine, (home.files, home.unreadable)).run()
-
-
-async def put_received_files(files: SharedFiles, home: Home) -> None:
-    """Share the files of this home with other gateways, once, if gateways share files.
-
-    It passes over files that others have, so the next start goes on with one that was cut off. If the journal of a home
-    was not taken along, its files stay here alone.
-
-    Raises:
-        EngineError: the files are not all stored.
-    """
-    if not files.is_shared or await run_in_thread(home.shared_files.exists):
-        return
-    since = 0.0
-    with suppress(OSError):
-        since = home.journal.stat().st_mtime
-    if count := await files.put_all(since):
-        log.info("other gateways can have what people had sent here before: %s", format_count(count, "file"))
-    await run_in_thread(home.shared_files.touch)
 
 
 def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:

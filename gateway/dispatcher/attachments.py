@@ -21,11 +21,11 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from gateway.agent.toolbox.workspace import Workspace
-from gateway.cluster.files import SharedFiles
 from gateway.errors import AgentError
 from gateway.events import Event, Pause
 from gateway.events.outcomes import find_refusal, find_reply
 from gateway.hooks.field_watcher import FieldChange
+from gateway.messages.files import HomeFiles
 from gateway.messages.message import Attachment, Reply, attachment_from, kind_of
 from gateway.records.records import OwedReply
 from gateway.threads import run_in_thread
@@ -70,7 +70,7 @@ FindPlace: TypeAlias = Callable[[str], Path]
 class ReplyFiles(msgspec.Struct, frozen=True):
     """The local files of replies, and those that hooks may attach."""
 
-    shared: SharedFiles
+    shared: HomeFiles
     find_files: FindHookFiles
 
 

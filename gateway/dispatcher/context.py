@@ -12,15 +12,14 @@ from gateway.agent import Agent, Skill
 from gateway.agent.media import MediaReader
 from gateway.agent.toolbox.file_reach import FindWorkspace
 from gateway.chats.rules import ChatRules
-from gateway.cluster.files import SharedFiles
-from gateway.cluster.folders import SharedFolders
-from gateway.cluster.roots import FindFolders
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher.commands import CommandTable
 from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
+from gateway.files.agent_folders import HomeFolders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
+from gateway.messages.files import HomeFiles
 from gateway.messages.message import Address, Message, address_of
 from gateway.outbox.outbox import Outbox
 from gateway.questions.places import Approvers
@@ -166,15 +165,14 @@ class TurnFiles(msgspec.Struct, frozen=True):
     """The files of conversations.
 
     Each conversation has a folder in `folder`; `shared` are the files in these, and `folders` those in which agents
-    work, for all gateways. `find_workspace` and `find_folders` know a turn by its facts. Plugins have pictures and
-    sounds of their own in `plugins`.
+    work, for all gateways. `find_workspace` knows a turn by its facts. Plugins have pictures and sounds of their own in
+    `plugins`.
     """
 
     folder: Path
-    shared: SharedFiles
-    folders: SharedFolders
+    shared: HomeFiles
+    folders: HomeFolders
     find_workspace: FindWorkspace
-    find_folders: FindFolders
     plugins: Path
     media: MediaReader
 

@@ -21,7 +21,6 @@ from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.agent.toolbox.file_reach import FOLDER, READABLE
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.chats.heard_messages import HeardMessages
-from gateway.cluster.files import find_message_files
 from gateway.dispatcher import message_events
 from gateway.dispatcher.answer_parts import AnswerParts
 from gateway.dispatcher.attachments import HookFiles, ask_guards, attach_files
@@ -64,6 +63,7 @@ from gateway.lanes.turn import (
     reply_id_of,
 )
 from gateway.messages.authors import find_hook
+from gateway.messages.files import find_message_files
 from gateway.messages.message import Message, Reply, cause_of
 from gateway.messages.pieces import MessagePiece, find_pieces, put_pieces
 from gateway.messages.steps import Step
@@ -368,7 +368,7 @@ async def run_in_folders(
     context: DispatcherContext, facts: Mapping[str, Any], is_resumed: bool, run: Callable[[], Awaitable[TurnResult]]
 ) -> TurnResult:
     """Run a turn with the files of other gateways, which get its own files before its end is written."""
-    folders = context.files.find_folders(facts)
+    folders = context.files.folders.find(facts)
     if not folders:
         return await run()
     await context.files.folders.take(*folders)

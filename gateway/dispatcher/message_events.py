@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gateway.agent.operation import error_as_fields
-from gateway.cluster.files import find_reply_files
 from gateway.dispatcher.attachments import ReplyFiles, attach_allowed, find_hooks_by_file
 from gateway.engine.interface import NewRecord
 from gateway.errors import AgentError
@@ -24,6 +23,7 @@ from gateway.hooks.scope import HookScope
 from gateway.hooks.withheld_codes import cut_codes, restore_codes
 from gateway.lanes.turn import LaneResult, LaneTurn, TurnStart
 from gateway.messages.authors import find_hook
+from gateway.messages.files import find_reply_files
 from gateway.messages.message import Attachment, HeardWords, Message, Reply
 from gateway.messages.pieces import list_heard
 from gateway.messages.steps import TurnStatus

@@ -21,9 +21,9 @@ from gateway.agent.media import (
     show_picture,
 )
 from gateway.agent.pictures import NOT_READABLE, is_picture
-from gateway.cluster.files import SharedFiles
 from gateway.errors import AgentError
 from gateway.files.folders import find_shown_path, open_received_file
+from gateway.messages.files import HomeFiles
 from gateway.messages.message import Attachment, Message
 from gateway.messages.pieces import quote_heard
 from gateway.messages.transcript import Entry, Picture
@@ -50,7 +50,7 @@ class MessageSurroundings(Protocol):
     def media(self) -> MediaReader: ...
 
     @property
-    def shared(self) -> SharedFiles: ...
+    def shared(self) -> HomeFiles: ...
 
 
 async def make_entry(message: Message, around: MessageSurroundings) -> Entry:

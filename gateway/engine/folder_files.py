@@ -1,19 +1,15 @@
 """A file store in a local folder. A file that is already at its place is not stored a second time."""
 
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from gateway.engine.interface import KeyedFile
-from gateway.files.folders import open_new_file, open_received_file, put_in_place
+from gateway.files.folders import is_key, open_new_file, open_received_file, put_in_place
 from gateway.threads import run_in_thread
-
-MOST_SEGMENTS = 3
-SEGMENT: Final = re.compile(r"[A-Za-z0-9%_.-]{1,200}")
 
 
 class FolderFiles:
@@ -64,15 +60,6 @@ def check_key(key: str) -> str:
     if not is_key(key):
         raise ValueError(f"{key!r} is no key of a file")
     return key
-
-
-def is_key(key: str) -> bool:
-    segments = key.split("/")
-    return len(segments) <= MOST_SEGMENTS and all(map(is_segment, segments))
-
-
-def is_segment(text: str) -> bool:
-    return text not in (".", "..") and SEGMENT.fullmatch(text) is not None
 
 
 def describe_file(key: str, about: os.stat_result) -> KeyedFile:

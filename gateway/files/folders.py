@@ -22,6 +22,10 @@ from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import quote
 
+FOLDER = "files"
+SENT = ".sent"  # the folder of outgoing files; no network has this name
+MOST_SEGMENTS = 3  # of a key, a path below the folder of all files: a file has the same on every gateway
+SEGMENT: Final = re.compile(r"[A-Za-z0-9%_.-]{1,200}")
 LONGEST_NAME = 100
 EMPTY_ID = "%"  # no other id is written so
 UNCLAIMED = ".unclaimed"  # files from before such folders existed, whose senders are unknown
@@ -57,6 +61,27 @@ def escape_id(written: str) -> str:
     if len(name) > LONGEST_NAME:
         return f"{name[:LONGEST_NAME]}.{hashlib.sha256(name.encode()).hexdigest()}"
     return name or EMPTY_ID
+
+
+def key_of(path: Path) -> str:
+    """Return the key of a path, perhaps by another gateway, by its end; "" if it is no file of a conversation."""
+    *_, folder, network, conversation, name = ("", "", "", "", *path.parts)
+    key = f"{network}/{conversation}/{name}"
+    return key if folder == FOLDER and RECEIVED_NAME.fullmatch(name) and is_key(key) else ""
+
+
+def is_key(key: str) -> bool:
+    segments = key.split("/")
+    return len(segments) <= MOST_SEGMENTS and all(map(is_segment, segments))
+
+
+def is_segment(text: str) -> bool:
+    return text not in (".", "..") and SEGMENT.fullmatch(text) is not None
+
+
+def is_sent(path: Path) -> bool:
+    """Return True if the file is in the folder of outgoing files."""
+    return path.parts[-3:-2] == (SENT,)
 
 
 def find_shown_path(received: Path, number: int) -> Path:

@@ -11,12 +11,12 @@ import msgspec
 
 from gateway.chats.heard_messages import HeardMessages
 from gateway.chats.journal import ChatJournal
-from gateway.cluster.files import CLOCKS_APART
-from gateway.cluster.folders import BASES, find_known_place, make_chat_folder
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import AccessError
+from gateway.files.agent_folders import BASES, find_known_place, make_chat_folder
 from gateway.people.person import find_salt, make_pseudonym, parse_person
 from gateway.records import records, subjects
+from gateway.records.file_removal import CLOCKS_APART
 from gateway.threads import run_in_thread
 from gateway.usage.totals import RunningTotals
 

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from gateway.access.access_control import API, INTERNAL
 from gateway.agent.toolbox.memory import Memory
-from gateway.cluster.files import FOLDER, SharedFiles
-from gateway.cluster.folders import SharedFolders, make_chat_folder
 from gateway.config.settings import MAIN
 from gateway.engine.interface import Engine, Record
 from gateway.errors import EngineTooNew
-from gateway.files.folders import escape_id
+from gateway.files.agent_folders import HomeFolders, make_chat_folder
+from gateway.files.folders import FOLDER, escape_id
+from gateway.messages.files import HomeFiles
 from gateway.messages.message import ChatType
 from gateway.messages.pieces import OF_OTHERS, MessagePiece, delete_pieces
 from gateway.messages.transcript import Entry
@@ -73,7 +73,8 @@ class PersonTraces(msgspec.Struct, eq=False):
     search: SessionSearch
     memory: Memory
     files: Path
-    folders: SharedFolders
+    shared: HomeFiles
+    folders: HomeFolders
 
     async def list_speakers(self) -> Mapping[Person, Speaker]:
         """Return the people who started conversations, latest first."""
@@ -147,10 +148,10 @@ class PersonTraces(msgspec.Struct, eq=False):
         Raises:
             EngineError: the store does not answer.
         """
-        store, files = self.engine.files, SharedFiles(self.engine.files, self.files)
+        store = self.engine.files
         for one in await store.list() if store.is_shared else ():
             if self.is_folder_of(person, *one.key.split("/")[:2]):
-                await files.find(str(self.files / one.key))
+                await self.shared.find(str(self.files / one.key))
         await self.folders.take(*[make_chat_folder(self.files / key) for key in await self.list_shared(person)])
         return await run_in_thread(self.list_files, person)
 

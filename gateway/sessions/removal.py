@@ -12,13 +12,13 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from gateway.cluster.files import is_sent, remove_files
 from gateway.engine.interface import Engine, Record
 from gateway.errors import AppendSizeError, Conflict, EngineTooNew, RecordDamage, SessionError
-from gateway.files.folders import list_shown_files
+from gateway.files.folders import is_sent, list_shown_files
 from gateway.messages.message import Message
 from gateway.messages.steps import ToolFinished
 from gateway.records import records, subjects
+from gateway.records.file_removal import remove_files
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
 from gateway.sessions.transitions import begin_session, open_from

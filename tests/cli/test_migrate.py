@@ -17,13 +17,14 @@ import anyio.to_thread
 import pytest
 
 from gateway.cluster.files import SharedFiles
-from gateway.cluster.folders import SharedFolder, SharedFolders, make_chat_folder
+from gateway.cluster.folders import SharedFolders
 from gateway.cluster.nats.engine import open_nats
 from gateway.engine.interface import ConsumerSpec, NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.sqlite.whole_journal import open_journal_file
 from gateway.engine.stored_journal import JournalDigest
 from gateway.errors import GatewayError
+from gateway.files.agent_folders import SharedFolder, make_chat_folder
 from gateway.testing import GatewayProcess
 from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers
 

@@ -12,6 +12,7 @@ import anyio
 import msgspec
 import pytest
 from anyio import to_thread
+from gateway.roles import ROLES, Role
 
 from gateway.control.server import AnswerVerb, VerbAnswer
 from gateway.daemon.control_verbs import build_verbs, restrict_verb
@@ -22,7 +23,6 @@ from gateway.events.verbs import TailParams
 from gateway.hooks.folders.dead_letters import make_dead_letter_put, subject_token_of
 from gateway.records import records, subjects
 from gateway.records.activity import CALLER, Activity, Caller
-from gateway.roles import ROLES, Role
 from gateway.testing.live_gateway import LiveGateway, gateway_in
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.verbs import LONGEST_SHOWN, NoParams, Verb, cut_answer

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from gateway.roles import Role
 from msgspec.structs import replace
 
 from gateway.access.access_control import AccessControl
@@ -21,8 +22,6 @@ from gateway.agent.toolbox.workspace import Workspace
 from gateway.chats.heard_messages import HeardMessages
 from gateway.chats.journal import ChatJournal
 from gateway.chats.rules import ChatRules
-from gateway.cluster.files import SharedFiles
-from gateway.cluster.folders import SharedFolders
 from gateway.config.settings import SessionSettings, Settings
 from gateway.dispatcher.attachments import HookFiles, ReplyFiles
 from gateway.dispatcher.chat_commands import BUILT_IN
@@ -40,18 +39,19 @@ from gateway.dispatcher.context import (
 from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.dispatcher.message_events import ReplyHooks
 from gateway.dispatcher.turn_signs import TurnSigns
+from gateway.files.agent_folders import HomeFolders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.lanes.context import LaneSettings
 from gateway.lanes.lanes import Lanes
 from gateway.lanes.turn import NoteClaim, RunTurn
 from gateway.lanes.turn_claim import write_decisions
+from gateway.messages.files import HomeFiles
 from gateway.messages.message import Address, Message, Receipt, Reply
 from gateway.outbox.interface import LiveTransport
 from gateway.outbox.outbox import Outbox
 from gateway.records.activity import Activity
 from gateway.records.records import OwedReply
-from gateway.roles import Role
 from gateway.sessions.repository import SessionRepository
 from gateway.testing.memory_engine import MemoryEngine
 from gateway.usage.totals import RunningTotals
@@ -241,7 +241,7 @@ async def chat(
     sessions = SessionRepository(engine)
 
     agent = Agent("main", script(*turns), tools=tools)
-    shared_files = SharedFiles(engine.files, files := Path("/nowhere/files"))
+    shared_files = HomeFiles(files := Path("/nowhere/files"))
     outbox, chats = Outbox(engine), ChatRules(ChatJournal(engine), Settings())
     given: dict[str, Any] = {
         "engine": engine,
@@ -255,10 +255,10 @@ async def chat(
     given |= {"choose": lambda message, session: agent, "on_skill": no_tools, "media": WithoutMedia(), "folder": files}
     given |= {
         "shared": shared_files,
-        "folders": SharedFolders(engine, files),
+        "folders": HomeFolders(),
         "find_workspace": lambda _facts: workspace,
     }
-    given |= {"find_folders": lambda _facts: [], "plugins": Path("/nowhere/plugins"), "keys": SessionSettings()}
+    given |= {"plugins": Path("/nowhere/plugins"), "keys": SessionSettings()}
     given |= {"run_id": "this run", "unattended": lambda: 600.0, "too_old": math.inf}
     given |= {"commands": commands or CommandTable(BUILT_IN), "reports": make_reports(restart), "about": about}
     house, heard = build_context(given | house_facts), HeardMessages(engine, chats.is_heard)

@@ -7,10 +7,9 @@ import pytest
 
 from gateway.agent import libraries
 from gateway.agent.libraries import describe_install
-from gateway.cluster.files import SharedFiles
 from gateway.dispatcher.message_parts import MOST_TEXT, make_entry, text_of
+from gateway.messages.files import HomeFiles
 from gateway.messages.message import Address, Attachment, Message, attachment_from
-from gateway.testing.memory_engine import MemoryFiles
 from tests.dispatcher.room import WithoutMedia
 from tests.parser.media_files import noisy_jpeg, picture, text_pdf
 
@@ -20,7 +19,7 @@ class Around:
 
     def __init__(self) -> None:
         self.media = WithoutMedia()
-        self.shared = SharedFiles(MemoryFiles(), Path("/nowhere/files"))
+        self.shared = HomeFiles(Path("/nowhere/files"))
 
 
 def message_with(*files: Path) -> Message:

@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from gateway.agent.toolbox.memory import FileMemory
-from gateway.cluster.folders import SharedFolders
 from gateway.engine.interface import Engine
 from gateway.errors import AccessError
+from gateway.files.agent_folders import HomeFolders
+from gateway.messages.files import HomeFiles
 from gateway.messages.message import Address, HeardWords, Message
 from gateway.messages.pieces import OF_OTHERS, find_pieces, quote_heard
 from gateway.messages.transcript import Entry
@@ -72,7 +73,7 @@ async def test_a_conversation_is_that_of_whom_it_was_with(
     session = await sessions.append(session, begin_session(session, 1.0, message=said))
     people = (spoke,) if spoke else ()
     await sessions.append(session, records.TurnEnded(upto=0, entries=(Entry("user", "hi"),), people=people, at=1.0))
-    traces = PersonTraces(engine, sessions, search, FileMemory(tmp_path), tmp_path, SharedFolders(engine, tmp_path))
+    traces = PersonTraces(engine, sessions, search, FileMemory(tmp_path), tmp_path, HomeFiles(tmp_path), HomeFolders())
     conversations = await traces.find_conversations(person)
     assert (conversations.own, conversations.shared) == ((key,) * (found == "own"), (key,) * (found == "shared"))
     await search.close()

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
+from gateway.roles import ROLES, Role, rank_of
 
 from gateway.daemon.answers.questions import find_persons
 from gateway.daemon.verb_table import VERBS
@@ -18,7 +19,6 @@ from gateway.engine.sqlite.engine import open_sqlite
 from gateway.hooks.folders.dead_letters import dead_letter_subject_of
 from gateway.records import records
 from gateway.records.activity import CALLER, Caller
-from gateway.roles import ROLES, Role, rank_of
 from gateway.testing import GatewayProcess
 from gateway.testing.live_gateway import gateway_in
 from gateway.testing.networks.wire import STRANGER

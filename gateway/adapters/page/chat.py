@@ -153,7 +153,7 @@ class PageChat:
 
     async def _check_room(self, person: str, path: Path) -> None:
         """What comes in now counts as the largest that there may be. Raises FileRefused."""
-        kept = [one.size for one in await self.files.list_received(path.parent) if not one.key.endswith(path.name)]
+        kept = [size for name, size in (await self.files.list_received(path.parent)).items() if name != path.name]
         count, size, arriving = len(kept), sum(kept), self._arriving[person]
         if count + arriving > MOST_KEPT_FILES or size + arriving * LARGEST_FILE > MOST_KEPT:
             raise FileRefused(TOO_MUCH.format(size=size / 1e6, count=count), permanent=True)

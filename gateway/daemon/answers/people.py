@@ -29,8 +29,8 @@ PIECE = 200_000  # characters of an archive in one notification
 
 
 def _traces_of(base: Base, storage: Storage) -> PersonTraces:
-    files, folders = base.home.files, storage.folders
-    return PersonTraces(base.engine, storage.sessions, storage.search, storage.memory, files, folders)
+    found, kept = (storage.sessions, storage.search, storage.memory), (storage.files, storage.folders)
+    return PersonTraces(base.engine, *found, base.home.files, *kept)
 
 
 async def people_list(base: Base, storage: Storage, people: People, params: PeopleListParams) -> Any:

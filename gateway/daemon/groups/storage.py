@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 
 from gateway.backup.shared_journal import find_servers
-from gateway.cluster.files import SharedFiles, find_event_files
-from gateway.cluster.folders import SharedFolders
+from gateway.daemon.cluster_table import build_files
 from gateway.daemon.groups.process import Base, NodePresence
 from gateway.daemon.scheduled_backups import ScheduledBackups
 from gateway.daemon.shared_memory import SharedMemory
+from gateway.files.agent_folders import HomeFolders
+from gateway.messages.files import HomeFiles, find_event_files
 from gateway.records.activity import Activity
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.retention import Retention
@@ -25,8 +26,8 @@ class Storage(msgspec.Struct, frozen=True):
     search: SessionSearch
     retention: Retention
     activity: Activity
-    files: SharedFiles
-    folders: SharedFolders
+    files: HomeFiles
+    folders: HomeFolders
     memory: SharedMemory
     backups: ScheduledBackups
     marks: TurnMarks
@@ -45,8 +46,7 @@ def build_storage(base: Base, presence: NodePresence) -> Storage:
         search,
         Retention(engine, sessions, search, lambda: base.settings.journal),
         Activity(engine),
-        SharedFiles(engine.files, home.files),
-        SharedFolders(engine, home.files, presence.nodes.name),
+        *build_files(engine, home, presence.nodes.name, lambda: base.settings),
         SharedMemory(engine, home.memory),
         ScheduledBackups(home, lambda: base.settings.backup, find_servers(base.current.configuration)),
         TurnMarks(home.turn_marks),

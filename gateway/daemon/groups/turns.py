@@ -12,7 +12,6 @@ from gateway.adapters.terminal import Terminal
 from gateway.agent.agent import Agent
 from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.agent.toolbox.workspace import Workspace
-from gateway.cluster.roots import find_turn_folders
 from gateway.daemon.groups.hooks import Hooks
 from gateway.daemon.groups.people import People
 from gateway.daemon.groups.process import Base, NodePresence, Run
@@ -111,14 +110,12 @@ def build_turns(
 
 
 def build_turn_files(base: Base, storage: Storage, work: Work) -> TurnFiles:
-    """Build the files of a turn. A gateway that is alone shares no folders."""
-    is_shared = storage.folders.is_shared
+    """Build the files of a turn."""
     return TurnFiles(
         base.home.files,
         storage.files,
         storage.folders,
         lambda facts: work.agents.now.reach.find_workspace(facts),  # noqa: PLW0108 - others come
-        lambda facts: find_turn_folders(work.agents.now.shared_roots, facts) if is_shared else [],
         base.home.plugins,
         work.media,
     )

@@ -9,8 +9,8 @@ import pytest
 
 from gateway.adapters.shared.inbox import KeyedLock, add_files
 from gateway.adapters.shared.incoming import IncomingMessage
-from gateway.cluster.files import SharedFiles
 from gateway.engine.sqlite.engine import open_sqlite
+from gateway.messages.files import HomeFiles
 from gateway.messages.message import Attachment
 from tests.engine.conftest import JUMPS
 from tests.engine.test_journal_clock import BEGUN, Machine
@@ -61,9 +61,7 @@ async def test_a_file_is_as_old_as_its_message_whatever_the_wall_clock_says(tmp_
     async with await open_sqlite(tmp_path / "journal.db", clock=machine.clock) as engine:
         machine.wall += jump
         told = IncomingMessage(message("look"), ("a",))
-        parts = SimpleNamespace(
-            engine=engine, files=SimpleNamespace(shared=SharedFiles(engine.files, tmp_path / "files"))
-        )
+        parts = SimpleNamespace(engine=engine, files=SimpleNamespace(shared=HomeFiles(tmp_path / "files")))
         context: Any = SimpleNamespace(files=tmp_path / "files", parts=parts)
         (file,) = (await add_files(told.message, told, fetch, context)).attachments
         assert (await anyio.Path(file.path).stat()).st_mtime == BEGUN
