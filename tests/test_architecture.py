@@ -66,7 +66,6 @@ CROWDED = {
 }
 # Files (or folders of files) that are short, and why they stand by themselves.
 SHORT = {
-    "gateway/daemon/cluster_table.py": "the one module that names `cluster/`",
     "gateway/adapters/slack/emoji.py": "a table",
     "gateway/*/answers.py": "a room's answers to verbs are found by this name",
     "gateway/*/verbs.py": "a room's verbs are found by this name",

@@ -27,7 +27,6 @@ from gateway.agent.toolbox.memory import FileMemory
 from gateway.chats.heard_messages import HeardMessages
 from gateway.chats.journal import ChatJournal
 from gateway.cluster.nats.engine import open_nats
-from gateway.cluster.switches import SharedSwitches
 from gateway.config.home import Home
 from gateway.daemon.shared_memory import SharedMemory
 from gateway.daemon.skill_hooks import SkillHooks
@@ -35,6 +34,7 @@ from gateway.engine.interface import Engine, NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import AccessError, SessionError
 from gateway.hooks import HookRegistry
+from gateway.hooks.folders.shared_switches import SharedSwitches
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.messages.message import Address, Message
 from gateway.messages.pieces import MessageName

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 import msgspec
 
+from gateway.daemon.journal import ReportWaiting
 from gateway.daemon.shutdown import exit_now
 from gateway.engine.interface import Engine, Lease
 from gateway.engine.stored_journal import parse_mark
@@ -31,7 +32,6 @@ RENEWAL_PAUSE = 2.0
 GLANCE = 1.0  # between two checks if the way is free
 RETURN_SECONDS = 15.0  # for which started work waits for absent servers
 
-ReportWaiting: TypeAlias = Callable[[str], None]
 FindObstacle: TypeAlias = Callable[[], Awaitable[str]]
 
 log = logging.getLogger(__name__)

@@ -20,11 +20,11 @@ from gateway.backup.shared_journal import JournalServers, fetch_files, find_serv
 from gateway.cli.backup import remove_search_index
 from gateway.cli.output import show_progress, show_result
 from gateway.cluster.files import SharedFiles
+from gateway.cluster.journal import find_home
 from gateway.cluster.journal_lock import JournalLease, NodeHome, describe_place, reserve_journal
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.daemon.home_lock import reserve_home
-from gateway.daemon.journal import find_home
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.engine.sqlite.journal_file import set_aside, sync
 from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file

@@ -77,7 +77,7 @@ def list_missing_skills(own: NodeFacts, others: list[NodeFacts]) -> Iterator[str
 
 def list_other_folders(hooks: FolderHooks, node: str) -> list[str]:
     """List the differing hooks by name, with the version of both sides; of many, the number of the rest."""
-    known = hooks.others.find(node) if hooks.others else None
+    known = hooks.others.find(node)
     if known is None:
         return []
     here, there = hooks.folders, known.folders

@@ -8,8 +8,8 @@ any more, or when the facts of the last one that had it expire (`other_hooks`).
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from gateway.cluster.other_hooks import OtherHooks
 from gateway.hooks.folders.manifest import Guard
 from gateway.hooks.folders.sources import HookVersion, MissingSource
 from gateway.records.records import HookGuard
@@ -20,12 +20,19 @@ REMEDY = "bring its folder here, or remove it there"
 MOST_NAMED = 3  # gateways
 
 
+class GuardsOfOthers(Protocol):
+    """The guards of other gateways, by hook and gateway."""
+
+    @property
+    def guards(self) -> Mapping[str, Mapping[str, HookGuard]]: ...
+
+
 @dataclass(frozen=True)
 class OtherGuardSource(MissingSource):
     """The source of these guards. It comes before folders, so that a folder that is added here replaces the report."""
 
     path: Path  # where they would be
-    others: OtherHooks
+    others: GuardsOfOthers
     origin: str = "other gateways"
 
     is_elsewhere = True

@@ -7,44 +7,25 @@ events from then on; if no gateway was running, from the next start of the one t
 just as long on gateways that lack its folder (`other_guards`).
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import anyio
 import msgspec
 
+from gateway.cluster.other_guards import OtherGuardSource
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
-from gateway.hooks.filters import compile_filter
-from gateway.hooks.patterns import EventSelector
+from gateway.hooks.folders.other_hooks import ListHooks, OtherHooks, OwedFilter
+from gateway.hooks.folders.sources import Source
 from gateway.records import records, subjects
-from gateway.records.records import HookFolder, HookGuard, NodeHooks, OwedHook
+from gateway.records.records import HookGuard, NodeHooks
 
 KEPT_FOR = records.EVENT_TTL
 WRITE_EVERY = records.DAY
 LOOK_EVERY = 1.0  # seconds between two checks for changed hooks here
-
-ListHooks: TypeAlias = Callable[[], tuple[dict[str, HookFolder], tuple[OwedHook, ...], dict[str, HookGuard]]]
-
-
-class OwedFilter:
-    """Decides if an event is for a durable hook, and knows the fields that the hook does not read."""
-
-    def __init__(self, owed: OwedHook, left_out: frozenset[str] = frozenset()) -> None:
-        self.owed = owed
-        self.left_out = left_out
-        self._observes = EventSelector(owed.events)
-        self._intercepts = EventSelector(owed.intercepts)
-        self._matches = compile_filter(owed.when)
-
-    def takes(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """Return True if the hook wants the event; not one about itself, or one that it intercepts."""
-        if name.startswith("hook:") and fields.get("hook") == self.owed.hook:
-            return False
-        if name not in self._observes or name in self._intercepts:
-            return False
-        return self._matches is None or self._matches(fields)
 
 
 class KnownNode(msgspec.Struct, frozen=True):
@@ -58,24 +39,28 @@ class KnownNode(msgspec.Struct, frozen=True):
     filters: Mapping[bytes, OwedFilter]
 
 
-class OtherHooks:
+ForgetFormer: TypeAlias = Callable[["SharedHooks"], Coroutine[Any, Any, None]]
+"""Forget the hooks of this gateway under its former name, if it had one."""
+
+
+class SharedHooks(OtherHooks):
     """The hooks of other gateways; `node` is this one. The journal is loaded before hooks are called.
 
-    `guards` lists what others guard, by hook and gateway; `on_guards` gets the changed hooks.
+    `guards` lists what others guard, by hook and gateway.
     """
 
     patterns: Sequence[str] = (subjects.NODE_HOOKS_SUBJECTS,)
 
-    def __init__(self, engine: Engine, node: str) -> None:
+    def __init__(self, engine: Engine, node: str, forget_former: ForgetFormer | None = None) -> None:
+        super().__init__()
+        self._forget_former = forget_former
+        self.copies = (self,)
         self._engine, self._node = engine, node
         self._known: dict[str, KnownNode] = {}  # by its name
         self._filters: dict[OwedFilter, float] = {}  # of the others, and until when each counts
         self._written: NodeHooks | None = None
         self._due = 0.0
         self.guards: Mapping[str, Mapping[str, HookGuard]] = {}
-        self.on_change: Callable[[], None] = lambda: None
-        self.on_guards: Callable[[Collection[str]], None] = lambda _names: None
-        self.telling = anyio.CancelScope()
         self.told = anyio.Event()  # the hooks here were written
 
     async def load(self) -> None:
@@ -91,27 +76,33 @@ class OtherHooks:
             self._use({**self._known, kept.node: _read_node(record, kept, self._known)})
 
     def find(self, node: str) -> NodeHooks | None:
-        """Return a gateway's hooks, if it has written them."""
         return self._known[node].hooks if node in self._known else None
 
     def list_filters(self, here: Collection[str]) -> Iterator[OwedFilter]:
-        """Yield the filters of others' durable hooks, without those that are `here`, by their consumers."""
         now = self._engine.clock.latest()
         return (one for one, until in self._filters.items() if until > now and one.owed.token not in here)
 
+    def list_sources(self, path: Path) -> tuple[Source, ...]:
+        return (OtherGuardSource(path, self),)
+
     async def tell(self, settled: Callable[[], Awaitable[None]], list_here: ListHooks) -> None:
-        """Write the hooks here, from when they are `settled`, until cancelled."""
         with self.telling:
-            await self._add_guards(list_here()[2])
-            await settled()
-            while True:
-                folders, owed, guards = list_here()
-                have = NodeHooks(node=self._node, folders=folders, owed=owed, guards=guards)
-                await self._write(have)
-                if have == self._written:
-                    self.told.set()
-                await anyio.sleep(LOOK_EVERY)
-                self._forget_expired()
+            async with anyio.create_task_group() as tasks:
+                if self._forget_former:
+                    tasks.start_soon(self._forget_former, self)
+                await self._tell(settled, list_here)
+
+    async def _tell(self, settled: Callable[[], Awaitable[None]], list_here: ListHooks) -> None:
+        await self._add_guards(list_here()[2])
+        await settled()
+        while True:
+            folders, owed, guards = list_here()
+            have = NodeHooks(node=self._node, folders=folders, owed=owed, guards=guards)
+            await self._write(have)
+            if have == self._written:
+                self.told.set()
+            await anyio.sleep(LOOK_EVERY)
+            self._forget_expired()
 
     async def _add_guards(self, guards: Mapping[str, HookGuard]) -> None:
         """Write new guards at once, for other gateways, even while a slow hook still starts."""

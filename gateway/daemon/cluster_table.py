@@ -4,14 +4,36 @@ Only this module names `cluster/`, and it loads no more than it uses.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 
+from gateway.backup.shared_journal import find_servers
 from gateway.config.home import Home
+from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
+from gateway.daemon.journal import ReportWaiting, open_home_journal
 from gateway.engine.interface import Engine
 from gateway.files.agent_folders import HomeFolders
+from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.messages.files import HomeFiles
 
 # ruff: noqa: PLC0415 - a gateway with a journal of its own loads nothing of `cluster/`
+
+
+def open_journal(
+    home: Home, configuration: Configuration, report_waiting: ReportWaiting | None
+) -> AbstractAsyncContextManager[Engine]:
+    """Open the journal for this gateway; `report_waiting` gets repeatedly what it waits for.
+
+    Raises:
+        ConfigError: the client of NATS is not installed, or another home has a node of this name.
+        EngineError: it cannot be opened.
+    """
+    if (servers := find_servers(configuration)) is None:
+        return open_home_journal(home, configuration)
+    from gateway.cluster.journal import open_shared_journal
+
+    return open_shared_journal(servers, home, configuration, report_waiting)
 
 
 def build_files(
@@ -26,3 +48,13 @@ def build_files(
 
     roots = SharedRoots(home, get_settings)
     return SharedFiles(engine.files, home.files), SharedFolders(engine, home.files, node, roots.list)
+
+
+def build_other_hooks(engine: Engine, home: Home, configuration: Configuration, node: str) -> OtherHooks:
+    """Build the hooks of other gateways."""
+    if not engine.files.is_shared:
+        return OtherHooks()
+    from gateway.cluster.journal import forget_last_name
+    from gateway.cluster.other_hooks import SharedHooks
+
+    return SharedHooks(engine, node, partial(forget_last_name, home, configuration, engine))

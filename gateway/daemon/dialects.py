@@ -3,7 +3,7 @@
 The first dialect of a place owns each folder that no other one claims. To add a dialect, add it here alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gateway.config.home import Home
@@ -29,7 +29,7 @@ def make_folder_source(path: Path, origin: str, conversations: frozenset[str] | 
 
 
 def list_places(
-    home: Home, environ: Mapping[str, str], dirs: Iterable[str] = (), others: Sequence[Source] = ()
+    home: Home, environ: Mapping[str, str], dirs: Iterable[str] = (), others: Iterable[Source] = ()
 ) -> tuple[Source, ...]:
     """List the places of hooks, where a folder of a later one replaces one of the same name in an earlier one.
 

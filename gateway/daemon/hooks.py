@@ -9,8 +9,6 @@ import anyio
 
 from gateway.adapters.page.places import PLATFORM as PAGE
 from gateway.adapters.terminal import PLATFORM as TERMINAL
-from gateway.cluster.other_guards import OtherGuardSource
-from gateway.cluster.other_hooks import OtherHooks
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
@@ -35,10 +33,9 @@ START_PATIENCE = 60.0  # seconds
 UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing", "pending", "refused"})
 
 
-def list_sources(home: Home, configuration: Configuration, others: OtherHooks | None = None) -> tuple[Source, ...]:
-    """List the places of hooks. `others`: what other gateways have, where the journal is shared and loaded."""
-    elsewhere = [OtherGuardSource(home.hooks, others)] if others else []
-    return list_places(home, configuration.environ, configuration.settings.hooks.dirs, elsewhere)
+def list_sources(home: Home, configuration: Configuration, others: Iterable[Source] = ()) -> tuple[Source, ...]:
+    """List the places of hooks. `others`: the hooks of other gateways, if the journal is shared."""
+    return list_places(home, configuration.environ, configuration.settings.hooks.dirs, others)
 
 
 def list_own_values(configuration: Configuration) -> dict[str, tuple[str, ...]]:

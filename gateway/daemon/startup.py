@@ -12,13 +12,13 @@ import anyio.abc
 from gateway.access.access_control import INTERNAL
 from gateway.adapters.page.transport import PageTransport
 from gateway.adapters.terminal import PLATFORM
-from gateway.cluster.journal_lock import ReportWaiting
 from gateway.cluster.lease_part import LeasePart
 from gateway.cluster.node_files import find_files
 from gateway.cluster.nodes import SCHEDULE, TENDING
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.control.server import ControlServer, JudgeCaller, VerbAnswer
+from gateway.daemon.cluster_table import open_journal
 from gateway.daemon.control_verbs import FindPart
 from gateway.daemon.gateway import Gateway, build_gateway
 from gateway.daemon.groups.hooks import Hooks, list_all_sources, reload_places
@@ -29,7 +29,7 @@ from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.turns import Turns, find_agent
 from gateway.daemon.groups.work import Work
 from gateway.daemon.hooks import check_hooks, list_scheduled
-from gateway.daemon.journal import forget_last_name, open_journal
+from gateway.daemon.journal import ReportWaiting
 from gateway.daemon.notices import (
     FEWER,
     OTHER_FOLDERS,
@@ -205,8 +205,6 @@ async def run_hooks(
     check, is_told = partial(check_hooks, base.home, folder_hooks), "hooks" in presence.nodes.roles
     async with folder_hooks.running(list_all_sources(base, hooks), grants, check, find, is_told=is_told):
         hooks.skill_hooks.attend(base.registry, find)
-        if others := folder_hooks.others:
-            base.tasks.start_soon(forget_last_name, base.home, base.current.configuration, base.engine, others)
         yield
 
 
@@ -259,8 +257,7 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     yield from (people.access.pairings.last, people.chats.kept, people.keys.last, people.logins.last)
     if folder_hooks.shared_switches:
         yield folder_hooks.shared_switches.last
-    if folder_hooks.others:
-        yield folder_hooks.others
+    yield from folder_hooks.others.copies
     yield from (people.heard, people.usage, gateway.hooks.skill_hooks, people.forgotten, gateway.storage.memory)
     yield RemovalFollower(gateway.base.engine, gateway.base.home.files)
 

@@ -182,7 +182,7 @@ async def has_hook(gateway: GatewayProcess, name: str) -> bool:
 
 def has_written(gateway: GatewayParts, node: str, hook: str) -> bool:
     """Whether this gateway knows that the node has this hook."""
-    known = gateway.folder_hooks.others.find(node) if gateway.folder_hooks.others else None
+    known = gateway.folder_hooks.others.find(node)
     return known is not None and hook in known.folders
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gateway.adapters.terminal import PLATFORM
+from gateway.daemon.cluster_table import build_other_hooks
 from gateway.daemon.groups.process import Base, NodePresence
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.hooks import build_hook_environment, list_sources
@@ -37,6 +38,7 @@ class Hooks(msgspec.Struct, frozen=True):
 
 def build_hooks(base: Base, presence: NodePresence, storage: Storage) -> Hooks:
     home, settings, node = base.home, base.settings, presence.nodes.name
+    others = build_other_hooks(base.engine, home, base.current.configuration, node)
     state_follower = StateFollower(home.hermes_state, base.engine, settings.sessions.state_db)
     session_list = SessionList(home, base.engine, storage.sessions, state_follower.is_foreign)
     parser = ParserProcess(base.fork_server, home.logs / "parser.log")
@@ -51,14 +53,14 @@ def build_hooks(base: Base, presence: NodePresence, storage: Storage) -> Hooks:
     served = (PLATFORM, *{one.platform for one in list_enabled(settings.platforms)})
     around = build_hook_environment(home, base.current.configuration, served, ports)
     own = add_agent_hooks(settings)
-    folder_hooks = FolderHooks(base.registry, base.fork_server, base.engine, own, around, node)
+    folder_hooks = FolderHooks(base.registry, base.fork_server, base.engine, own, around, others)
     skill_hooks, offers = SkillHooks(base.engine, home), Plugins(folder_hooks.plugin_tools)
     return Hooks(folder_hooks, skill_hooks, offers, parser, traces, state_follower, session_list)
 
 
 def list_all_sources(base: Base, hooks: Hooks) -> tuple[Source, ...]:
     """List the places of hooks. Skills come first, so any other hook with the same name replaces one of theirs."""
-    others = hooks.folder_hooks.others
+    others = hooks.folder_hooks.others.list_sources(base.home.hooks)
     return (*hooks.skill_hooks.sources, *list_sources(base.home, base.current.configuration, others))
 
 

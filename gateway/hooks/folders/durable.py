@@ -15,7 +15,7 @@
 
 The id of an event keeps it one record when a turn repeats it after a crash. From the moment that a hook's consumer
 exists in the journal, every matching event is queued for the hook, whichever gateway emits it
-(`gateway/cluster/other_hooks.py`).
+(`other_hooks`).
 
 A worker receives many events in one message (see `fetched_deliveries` and `owed_delivery`); any other hook gets them
 one at a time. A failed delivery is repeated four times; the engine counts the tries, so that a crash counts too. While
@@ -38,7 +38,6 @@ import anyio
 import msgspec
 
 from gateway.backoff import Attempts
-from gateway.cluster.other_hooks import OtherHooks, OwedFilter
 from gateway.engine.interface import HELD_SECONDS, ILL_JOURNAL_BACKOFF, ConsumerSpec, Delivery, Engine
 from gateway.engine.keyed_workers import TooNewRecords, refuse_delivery
 from gateway.errors import Duplicate, EngineError, EngineTooNew
@@ -58,6 +57,7 @@ from gateway.hooks.folders.event_intake import EventIntake
 from gateway.hooks.folders.fetched_deliveries import AttemptCount, FetchedDeliveries
 from gateway.hooks.folders.hook_expiry import HookExpiry
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.other_hooks import OtherHooks, OwedFilter
 from gateway.hooks.folders.owed_delivery import OwedDelivery, read_plain_delivery
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import NOTHING_OWED, OwedFacts
@@ -83,7 +83,7 @@ log = logging.getLogger("gateway.hooks")
 class DurableDelivery:
     """The part that all durable hooks of a gateway share: the recorder of events, and the journal."""
 
-    def __init__(self, engine: Engine, services: HookServices, others: OtherHooks | None = None) -> None:
+    def __init__(self, engine: Engine, services: HookServices, others: OtherHooks) -> None:
         self.engine = engine
         self.services = services
         self._others = others
@@ -102,9 +102,8 @@ class DurableDelivery:
 
     def begin(self) -> None:
         """Start to record events, until the hooks end."""
-        if self._others:
-            self._others.on_change = self._subscribe
-            self._subscribe()
+        self._others.on_change = self._subscribe
+        self._subscribe()
         self.services.tasks.start_soon(self._intake.run)
 
     def deliver(self) -> None:
@@ -440,12 +439,11 @@ class DurableQueue:
             self._shared.remove(self._name)
 
 
-def _list_filters(here: Iterable[DurableConsumer], others: OtherHooks | None) -> Iterator[OwedFilter]:
+def _list_filters(here: Iterable[DurableConsumer], others: OtherHooks) -> Iterator[OwedFilter]:
     """Yield the filters of all hooks that want events of this gateway: its own, and those that only others have."""
     filters = [consumer.filter for consumer in here]
     yield from filters
-    if others:
-        yield from others.list_filters({one.owed.token for one in filters})
+    yield from others.list_filters({one.owed.token for one in filters})
 
 
 def _pause_after(attempt: int, retries: Sequence[float]) -> float:

@@ -20,8 +20,6 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from gateway.cluster.other_hooks import OtherHooks
-from gateway.cluster.switches import SharedSwitches
 from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, HookError
@@ -31,9 +29,11 @@ from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.hooks.folders.readiness import find_trust_digest, is_listed
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
+from gateway.hooks.folders.shared_switches import SharedSwitches
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.stats import CLOSED_STATES, NOTHING_OWED, HookInfo, HookState, HookStatus, OwedFacts
 from gateway.hooks.folders.trial import HookTrial, make_event, run_trials, try_call, verb_of
@@ -105,7 +105,7 @@ class PluginTools:
 
 
 class FolderHooks:
-    """What the gateway, its commands and its page ask of the folder hooks. `node`: our name on a shared journal."""
+    """What the gateway, its commands and its page ask of the folder hooks."""
 
     def __init__(
         self,
@@ -114,12 +114,11 @@ class FolderHooks:
         engine: Engine | None,
         settings: HooksSettings,
         environment: HookEnvironment,
-        node: str = "",
+        others: OtherHooks | None = None,
     ) -> None:
         self._parts = (registry, fork_server, engine, settings, environment)
         self.shared_switches = SharedSwitches(engine) if engine else None
-        is_shared = engine is not None and engine.files.is_shared
-        self.others = OtherHooks(engine, node) if engine and is_shared else None
+        self.others = others or OtherHooks()
 
     @asynccontextmanager
     async def running(
@@ -148,8 +147,7 @@ class FolderHooks:
                     await self.shared_switches.join(self._set.sources.switches, self._set.touch_decided)
                 if durable:
                     durable.begin()
-                if self.others:
-                    self.others.on_guards = self._set.touch
+                self.others.on_guards = self._set.touch
                 await self._set.begin()
                 if durable:
                     await durable.wait_until_standing()
@@ -158,13 +156,12 @@ class FolderHooks:
                     await durable.forget_gone_hooks(self._set.list_store_names)
                 if durable and is_told:
                     durable.deliver()
-                if self.others and durable:
+                if durable:
                     tell, guards = self.others.tell, partial(_find_guards, self._set.hooks)
                     self._tasks.start_soon(tell, self.settled, lambda: (self.folders, durable.list_owed(), guards()))
                 yield self
             finally:
-                if self.others:  # a hook that ends with the gateway is owed what happens
-                    self.others.telling.cancel()
+                self.others.telling.cancel()  # a hook that ends with the gateway is owed what happens
                 with anyio.CancelScope(shield=True):
                     if durable:
                         await durable.drain()

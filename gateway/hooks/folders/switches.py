@@ -1,6 +1,6 @@
 """What people decided about hooks by command: switched on or off, trusted as they are. Kept in one small file of ours.
 
-The journal holds the same, for all gateways that share it (`gateway/cluster/switches.py`), and counts. The file is
+The journal holds the same, for all gateways that share it (`shared_switches.py`), and counts. The file is
 for commands that run without a gateway. A folder is its user's; nothing is ever written into it.
 """
 

@@ -8,8 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.cluster.other_guards import OtherGuardSource
-from gateway.cluster.other_hooks import KEPT_FOR
+from gateway.cluster.other_hooks import KEPT_FOR, SharedHooks
 from gateway.config.home import Home as GatewayHome
 from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.daemon.dialects import DIALECTS, make_folder_source
@@ -63,7 +62,7 @@ class Here:
 
     def __init__(self, home: Home, engine: MemoryEngine, registry: HookRegistry, service: FolderHooks) -> None:
         self.home, self.engine, self.registry, self.service = home, engine, registry, service
-        assert service.others
+        assert isinstance(service.others, SharedHooks)
         self.others = service.others
 
     async def hear(self, node: str, **guards: HookGuard) -> None:
@@ -97,10 +96,10 @@ async def serving(
 ) -> AsyncIterator[Here]:
     engine, registry = engine or SharedEngine(), HookRegistry()
     async with ForkServerClient(SETTINGS) as fork_server, registry:
-        service = FolderHooks(registry, fork_server, engine, settings or HooksSettings(), home.environment(), "here")
-        assert service.others
-        await service.others.load()
-        sources = (OtherGuardSource(home.hooks, service.others), *more, make_folder_source(home.hooks, "home"))
+        others = SharedHooks(engine, "here")
+        service = FolderHooks(registry, fork_server, engine, settings or HooksSettings(), home.environment(), others)
+        await others.load()
+        sources = (*others.list_sources(home.hooks), *more, make_folder_source(home.hooks, "home"))
         async with service.running(sources, home.grant):
             yield Here(home, engine, registry, service)
 

@@ -1,0 +1,73 @@
+"""A gateway's place on a journal that NATS servers keep: under its name, and no longer under its former one."""
+
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+
+from gateway.backup.shared_journal import JournalServers, open_servers
+from gateway.cluster.journal_lock import GLANCE, LEASE_SECONDS, NODES, NodeHome, describe_place, join_journal
+from gateway.cluster.other_hooks import SharedHooks
+from gateway.config.home import Home
+from gateway.config.loading import Configuration
+from gateway.daemon.journal import ReportWaiting, find_last_name, find_node, keep_name
+from gateway.engine.interface import Engine
+from gateway.errors import EngineError
+
+log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def open_shared_journal(
+    servers: JournalServers, home: Home, configuration: Configuration, report_waiting: ReportWaiting | None
+) -> AsyncIterator[Engine]:
+    """Open the journal of these servers beside other gateways.
+
+    Raises:
+        ConfigError: the client of NATS is not installed, or another home has a node of this name.
+        EngineError: it cannot be opened.
+    """
+    node = find_home(home, configuration)
+    async with (
+        await open_servers(servers, takes_marked=True) as nats,
+        join_journal(nats, node, report_waiting),
+    ):
+        if len(await nats.holders(NODES)) == 1:
+            await nats.take_back()  # a killed gateway's deliveries: nobody else works here now
+        log.info("%s works on the journal at %s", node.name, configuration.settings.engine)
+        yield nats
+
+
+def find_home(home: Home, configuration: Configuration) -> NodeHome:
+    """Return this gateway as the others that share its journal know it."""
+    return NodeHome(find_node(home, configuration), describe_place(home.root))
+
+
+async def forget_last_name(home: Home, configuration: Configuration, engine: Engine, others: SharedHooks) -> None:
+    """Forget the hooks of this gateway under its former name, once they are written under its present one.
+
+    The lease of a killed process is waited for; if it is held on, another home has that name now.
+    """
+    address, node = configuration.settings.engine, find_node(home, configuration)
+    former = find_last_name(home.node_name, home.root, address)
+    if former == node:
+        return
+    if former:
+        await others.told.wait()
+    with suppress(EngineError, OSError):  # the next start does it
+        if former and not await _is_held(engine, f"{NODES}{former}"):
+            await others.forget(former)
+            log.info("this gateway is %s now, and was %s", node, former)
+        keep_name(home.node_name, home.root, address, node)
+
+
+async def _is_held(engine: Engine, key: str) -> bool:
+    """Return True if a lease is still held after one without renewals would have ended."""
+    limit = time.monotonic() + 2 * LEASE_SECONDS
+    while await engine.holder(key):
+        if time.monotonic() > limit:
+            return True
+        await anyio.sleep(GLANCE)
+    return False

@@ -1,0 +1,63 @@
+"""The hooks of other gateways on the journal, as far as the hooks here depend on them."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import anyio
+
+from gateway.hooks.filters import compile_filter
+from gateway.hooks.folders.sources import Source
+from gateway.hooks.patterns import EventSelector
+from gateway.records.follower import RecordCopy
+from gateway.records.records import HookFolder, HookGuard, NodeHooks, OwedHook
+
+ListHooks: TypeAlias = Callable[[], tuple[dict[str, HookFolder], tuple[OwedHook, ...], dict[str, HookGuard]]]
+
+
+class OwedFilter:
+    """Decides if an event is for a durable hook, and knows the fields that the hook does not read."""
+
+    def __init__(self, owed: OwedHook, left_out: frozenset[str] = frozenset()) -> None:
+        self.owed = owed
+        self.left_out = left_out
+        self._observes = EventSelector(owed.events)
+        self._intercepts = EventSelector(owed.intercepts)
+        self._matches = compile_filter(owed.when)
+
+    def takes(self, name: str, fields: Mapping[str, Any]) -> bool:
+        """Return True if the hook wants the event; not one about itself, or one that it intercepts."""
+        if name.startswith("hook:") and fields.get("hook") == self.owed.hook:
+            return False
+        if name not in self._observes or name in self._intercepts:
+            return False
+        return self._matches is None or self._matches(fields)
+
+
+class OtherHooks:
+    """The hooks of no other gateway; `SharedHooks` are those of the gateways that share a journal.
+
+    `on_change` is called when the filters change, and `on_guards` gets the hooks whose guards change.
+    """
+
+    copies: Sequence[RecordCopy] = ()
+
+    def __init__(self) -> None:
+        self.on_change: Callable[[], None] = lambda: None
+        self.on_guards: Callable[[Collection[str]], None] = lambda _names: None
+        self.telling = anyio.CancelScope()
+
+    def find(self, node: str) -> NodeHooks | None:  # noqa: ARG002 - there is no other one
+        """Return a gateway's hooks, if it has written them."""
+        return None
+
+    def list_filters(self, here: Collection[str]) -> Iterable[OwedFilter]:  # noqa: ARG002 - as above
+        """List the filters of others' durable hooks, without those that are `here`, by their consumers."""
+        return ()
+
+    def list_sources(self, path: Path) -> tuple[Source, ...]:  # noqa: ARG002 - as above
+        """List the sources of others' hooks; `path` is where they would be here."""
+        return ()
+
+    async def tell(self, settled: Callable[[], Awaitable[None]], list_here: ListHooks) -> None:
+        """Write the hooks here for other gateways, from when they are `settled`, until `telling` is cancelled."""
