@@ -25,6 +25,7 @@ from gateway.hermes.modules import AGENT_SESSIONS
 from gateway.hermes.patches import PatchReport, find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS
 from gateway.hermes.plugin_manifest import (
+    CALLBACKS,
     PLUGIN_ENTRY_FILE,
     PLUGIN_MANIFEST_FILES,
     apply_registrations,
@@ -208,7 +209,7 @@ class PluginDialect(HermesDialect):
             "path": str(folder),
             "source": "user",
             "guards": manifest.guards,
-            "callbacks": manifest.callbacks,
+            "callbacks": manifest.noted.get(CALLBACKS, ()),
             "patches": manifest.patches,
         }
 

@@ -24,7 +24,7 @@ from gateway.errors import AgentError, BudgetRefusal, Conflict, HookError, Model
 from gateway.events import Pause
 from gateway.hermes.plugin.arguments import as_openai_messages
 from gateway.hermes.plugin.plugin_context import OVERRIDE_OPTION
-from gateway.hermes.plugin_manifest import ANY_TOOL
+from gateway.hermes.plugin_manifest import ANY_TOOL, OVERRIDES
 from gateway.hermes.session_list import entry_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
 from gateway.hermes.shim.tool_results import TOOL_RESULTS, Ending, read_override, show_result
@@ -81,7 +81,8 @@ class Plugins:
                     tools = [self._tool(hook, other) if is_same_tool(one.name, other.name) else one for one in tools]
         for hook in self._offering.missing():
             if _may_override(hook.latest):
-                names = hook.latest.manifest.overrides if hook.latest and hook.latest.manifest else (ANY_TOOL,)
+                noted = hook.latest.manifest.noted if hook.latest and hook.latest.manifest else {}
+                names = noted.get(OVERRIDES, (ANY_TOOL,))
                 tools = [
                     self._hold(hook, one) if any(is_same_tool(one.name, name) for name in names) else one
                     for one in tools

@@ -42,6 +42,8 @@ PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "to
 _LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
 _READS_ENVIRON = re.compile(rb"\b(environ|getenv|environs|decouple|dotenv_values|get_env_value)\b")
 ANY_TOOL = "*"
+# The manifest notes the hooks that its source registers, perhaps only later, and the tools that it may replace.
+CALLBACKS, OVERRIDES = "callbacks", "overrides"
 _TOOL_NAME = re.compile(rb"""\bregister_tool\b(?:\(\s*(?:name\s*=\s*)?["']([^"']+)["']\s*[,)])?""")
 _COMMAND_NAME = re.compile(rb"""register_command\(\s*(?:name\s*=\s*)?["']/?([\w-]+)["']""")
 
@@ -65,8 +67,7 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
         description=get_text(root, "description"),
         version=get_text(root, "version"),
         requires=ManifestRequires(python=_words_of(root.get("pip_dependencies"))),
-        kind=get_text(root, "kind").lower(),
-        declared_hooks=(*_words_of(root.get("provides_hooks")), *_words_of(root.get("hooks"))),
+        noted={"kinds": (get_text(root, "kind").lower(),)},
         env=(*_words_of(root.get("requires_env")), *_words_of(root.get("optional_env"))),
         uses=PLUGIN_RIGHTS,
         entry=PLUGIN_ENTRY_FILE,
@@ -149,10 +150,11 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     rows = [row for name, row in HERMES_HOOKS.items() if re.search(rf"""["']{name}["']""".encode(), text)]
     around = find_tool_callbacks(code)
     rows += around
-    guards = [*find_guards(manifest, code), *around]
+    declared = b"\n".join(source for name, source in sources.items() if name in PLUGIN_MANIFEST_FILES)
+    guards = [*find_guards(declared, code), *around]
     shown = registered = _list_registrations(rows, guards)
     # A network or a model of Hermes's registers by names that it computes; it guards nothing unless it speaks of that.
-    is_open = manifest.kind in SUPPORTED_KINDS or bool(guards)
+    is_open = not {*manifest.noted.get("kinds", ())}.difference(SUPPORTED_KINDS) or bool(guards)
     hides = [row for row in _GUARDS if seen.place and is_open and (not seen.is_name or can_guard(code, row.name))]
     if possible := list(dict.fromkeys((*guards, *hides))) if hides else []:
         registered = _list_registrations(HERMES_HOOKS.values(), possible)
@@ -170,9 +172,11 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         shown=shown,
         patches=tuple(patch.name for patch in patched.patches),
         acts=patched.acts,
-        callbacks=tuple(sorted({*seen.names, *(row.name for row in rows if seen.place)})),
+        noted={
+            CALLBACKS: tuple(sorted({*seen.names, *(row.name for row in rows if seen.place)})),
+            OVERRIDES: find_overrides(join_python_files(code)),
+        },
         commands=tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
-        overrides=find_overrides(join_python_files(code)),
         former=find_former_packages(manifest.folder, manifest.entry, sources),
     )
 
@@ -186,11 +190,11 @@ def _list_registrations(rows: Iterable[HermesHook], guards: Sequence[HermesHook]
     return HookRegistrations(tuple(observes), tuple(sorted(decides)), tuple(guarded))
 
 
-def find_guards(manifest: Manifest, code: Mapping[str, bytes]) -> Sequence[HermesHook]:
-    """The names by which it stops or hides something, but for those whose callbacks can be seen only to look on."""
-    text = join_python_files(code)
-    named = {row.name for row in _GUARDS if re.search(rf"\b{row.name}\b".encode(), text)} | {*manifest.declared_hooks}
-    return [row for row in _GUARDS if row.name in named and can_guard(code, row.name)]
+def find_guards(declared: bytes, code: Mapping[str, bytes]) -> Sequence[HermesHook]:
+    """Find the guards that its code or its `plugin.yaml` names; a guard whose callbacks only look on is none."""
+    text = b"\n".join((declared, join_python_files(code)))
+    named = (row for row in _GUARDS if re.search(rf"\b{row.name}\b".encode(), text))
+    return [row for row in named if can_guard(code, row.name)]
 
 
 def find_tool_callbacks(code: Mapping[str, bytes]) -> list[HermesHook]:

@@ -10,7 +10,7 @@ import re
 import stat
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -179,14 +179,15 @@ class FolderSource(Source):
         return folder.name
 
     @cached_property
-    def markers(self) -> frozenset[str]:
-        """The files by one of which a folder is known to be meant as a hook."""
-        return frozenset[str]().union(*(one.markers for one in self.dialects))
+    def markers(self) -> Mapping[str, tuple[Dialect, ...]]:
+        """Map each file that marks a folder as a hook to the dialects that have such a file."""
+        names = dict.fromkeys(name for one in self.dialects for name in one.markers)
+        return {name: tuple(one for one in self.dialects if name in one.markers) for name in names}
 
     def _list_dialects(self, version: HookVersion) -> tuple[Dialect, ...]:
-        """List those whose files are there."""
-        names = {file.name for file in version.files}
-        return tuple(one for one in self.dialects if not names.isdisjoint(one.markers)) or self.dialects[:1]
+        """List the dialects that have the first marked file; the first dialect speaks for a folder without one."""
+        found = (self.markers[file.name] for file in version.files if file.name in self.markers)
+        return next(found, self.dialects[:1])
 
     def _find_owner(
         self, version: HookVersion, manifest: Manifest, files: Mapping[str, bytes]
@@ -305,7 +306,7 @@ def _check_name(name: str) -> Iterator[Finding]:
         yield Finding(SourceLocation(label_of(name)), "the folder's name is too long", remedy)
 
 
-def _list_code_files(path: Path, label: str, findings: list[Finding], markers: frozenset[str]) -> Iterator[CodeFile]:
+def _list_code_files(path: Path, label: str, findings: list[Finding], markers: Collection[str]) -> Iterator[CodeFile]:
     """The manifest and every *.py below the folder, in the order of their names."""
     count = 0
     waiting = [("", 0)]
@@ -329,7 +330,7 @@ def _list_code_files(path: Path, label: str, findings: list[Finding], markers: f
 
 def find_code_files(folder: Path) -> list[str]:
     """Every *.py below a folder that nobody wrote for hooks."""
-    return [file.name for file in _list_code_files(folder, label_of(folder.name), [], frozenset())]
+    return [file.name for file in _list_code_files(folder, label_of(folder.name), [], ())]
 
 
 def _is_skipped_folder(name: str) -> bool:

@@ -102,10 +102,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     decide_limit: float = DECIDE_TIMEOUT  # seconds that it may take to decide, where `timeout` does not say
     starts_programs: bool = False  # it lies where its owner put it, and its source starts other programs
     commands: tuple[str, ...] = ()  # that its source names; which ones it brings is known once it is up
-    kind: str = ""  # of a plugin: what its manifest says that it is
-    declared_hooks: tuple[str, ...] = ()  # of a plugin: what its manifest says that it registers
-    callbacks: tuple[str, ...] = ()  # what its source registers by name, perhaps only while it runs
-    overrides: tuple[str, ...] = ()  # the tools whose place it takes, where it is allowed to; `*`: it may be any
+    noted: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # by its dialect, which alone reads it
     files: tuple[str, ...] = ()  # that its source names, and that are kept for it where somebody keeps them
     guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
     shut: tuple[str, ...] = ()  # of `intercepts`: what is denied while it may not run, though its failures deny nothing
