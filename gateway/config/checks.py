@@ -366,7 +366,7 @@ def _make_finding(
 def _find_unknown(
     tree: YamlNode, path: tuple[str, ...], named: Iterable[str], known: Iterable[str]
 ) -> Iterator[Finding]:
-    """Find names that nobody defined; they are not repeated, since one may be a value in the wrong place."""
+    """Yield a finding for undefined names, without repeating them: one may be a secret in the wrong place."""
     if set(named) - {*known}:
         listed = ", ".join(f"`{to_printable(one)}`" for one in sorted(known)) or "none"
         what = f"`{to_printable('.'.join(path), 200)}` names what is not there"
