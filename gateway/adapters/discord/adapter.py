@@ -55,13 +55,12 @@ class DiscordTimings(msgspec.Struct, frozen=True):
     alive: float = 60.0
 
 
-class DiscordAdapter:
+class DiscordAdapter(msgspec.Struct, eq=False):
     """Fills `Adapter`."""
 
-    def __init__(self, settings: DiscordSettings, context: AdapterContext, times: DiscordTimings | None = None) -> None:
-        self._settings = settings
-        self._context = context
-        self._times = times or DiscordTimings()
+    _settings: DiscordSettings
+    _context: AdapterContext
+    times: DiscordTimings = DiscordTimings()
 
     async def serve(self, presence: Presence) -> None:
         """Until cancelled.
@@ -73,7 +72,7 @@ class DiscordAdapter:
         line = DiscordClient()
         try:
             with ERRORS.translated():
-                with anyio.fail_after(self._times.login):
+                with anyio.fail_after(self.times.login):
                     await line.login(self._settings.token.reveal())
                 await self._work(line, presence)
         finally:
@@ -102,7 +101,7 @@ class DiscordAdapter:
             await receiver.history.load()
             with line.telling(receiver.listeners, presence.skip):
                 tasks.start_soon(listen, line)
-                with anyio.fail_after(self._times.ready):
+                with anyio.fail_after(self.times.ready):
                     await receiver.history.is_ready.wait()
                 presence.probe = partial(probe, line)
                 presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
@@ -110,24 +109,24 @@ class DiscordAdapter:
                 show_menu = partial(menu.send_menu, line, parts.commands)
                 await begin_transport(tasks, context, carrier, show_typing, TYPING_PAUSE, show_menu=show_menu)
                 tasks.start_soon(reactions.run, parts.engine)
-                tasks.start_soon(receiver.inbox.note_alive, presence, self._times.alive)
+                tasks.start_soon(receiver.inbox.note_alive, presence, self.times.alive)
                 await self._watch(line, presence)
 
     async def _watch(self, line: DiscordClient, presence: Presence) -> None:
         """A heartbeat that was answered has a new latency; a line without a new one is not alive, whatever it says."""
         heard, latency = time.monotonic(), math.nan
         while True:
-            await anyio.sleep(self._times.look)
+            await anyio.sleep(self.times.look)
             if is_open(line) and line.latency not in (latency, math.inf):
                 heard, latency = time.monotonic(), line.latency
                 presence.answered()
             silent = time.monotonic() - heard
-            if silent > (self._times.silence if is_open(line) else self._times.given_up):
+            if silent > (self.times.silence if is_open(line) else self.times.given_up):
                 raise AdapterError(f"Discord's gateway has not answered for {silent:.0f} s; the line is built anew")
             if is_open(line):
                 presence.up(detail_of(line))
                 await self._beat(line)
-            elif silent > self._times.broken:
+            elif silent > self.times.broken:
                 presence.down("the line to Discord broke, and is being mended")
 
     async def _beat(self, line: DiscordClient) -> None:

@@ -5,7 +5,7 @@ which it happened.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -16,14 +16,14 @@ import msgspec
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.settings import DiscordSettings
-from gateway.adapters.shared.adapter import IsForUs, IsHeard
+from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.incoming import (
     IncomingMessage,
     add_context,
     describe_reply,
     to_plain_name,
 )
-from gateway.dispatcher.commands import parse_command
+from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.messages import message as messages
 from gateway.messages.message import Address, MessageKind
 from gateway.messages.parts import MessagePart, describe_parts, make_poll, make_sticker
@@ -36,32 +36,30 @@ DiscordIncoming: TypeAlias = IncomingMessage[discord.Attachment]
 
 
 class DiscordReader(msgspec.Struct, frozen=True):
-    """Reads for one bot. `is_command`: whether a word is one of ours; `is_ours`: whether we take part in a thread."""
+    """The reader of one bot. The `marks` know the threads in which it takes part."""
 
     me: discord.ClientUser
     settings: DiscordSettings
-    is_command: Callable[[str], bool]
-    is_ours: Callable[[str], bool]
-    is_for_us: IsForUs
-    is_heard: IsHeard
+    context: AdapterContext
+    marks: ReadMarks
 
     def read(self, message: discord.Message, *, is_edit: bool = False) -> DiscordIncoming | None:
         """The message; None for what is not for us, or not something that a person said."""
         address = address_of(message.channel)
-        if address is None or not self._is_said(message) or not is_listened_to(self.settings, message.channel):
+        is_said = message.type in PERSON_TYPES and not message.author.bot and message.webhook_id is None
+        if address is None or not is_said or not is_listened_to(self.settings, message.channel):
             return None
         text = self._text_of(message)
         files = files_of(message)
         if not (text or files):
             return None
-        word = parse_command(text)
-        is_command = word is not None and self.is_command(word.word) and not message.message_snapshots
+        is_command = self.context.is_command(text) and not message.message_snapshots
         is_mentioned = self._mentions_us(message)
         is_called = is_mentioned or self._replied(message) == self.me.id or self._is_our_thread(message)
         kind: MessageKind = "edit" if is_edit else "command" if is_command else "text"
-        if not self.is_for_us(address, is_called=is_called, is_command=is_command):
+        if not self.context.is_for_us(address, is_called=is_called, is_command=is_command):
             text = text if message.content and not message.message_snapshots else ""
-            if not ((text or is_edit) and self.is_heard(address)):
+            if not ((text or is_edit) and self.context.is_heard(address)):
                 return None
             return IncomingMessage(replace(self._message(message, address, text, kind), is_overheard=True))
         if is_mentioned and self.settings.auto_thread and address.chat_type == "group" and not is_command:
@@ -85,12 +83,10 @@ class DiscordReader(msgspec.Struct, frozen=True):
             parts=parts_of(message),
         )
 
-    def _is_said(self, message: discord.Message) -> bool:
-        return message.type in PERSON_TYPES and not message.author.bot and message.webhook_id is None
-
     def _text_of(self, message: discord.Message) -> str:
         """What was said, without the call to us at its beginning, and with the names of those who are mentioned."""
-        text = message.content or forwarded_text_of(message) or describe_parts(parts_of(message))
+        forwarded = "\n".join(one.content for one in message.message_snapshots if one.content)
+        text = message.content or forwarded or describe_parts(parts_of(message))
         text = re.sub(rf"\A\s*(<@!?{self.me.id}>|<@&(?:{'|'.join(self._our_roles(message)) or '-'})>)[\s,:]*", "", text)
         names = {str(one.id): to_plain_name(one.display_name) for one in message.mentions}
         return MENTION.sub(lambda found: f"@{names[found[1]]}" if found[1] in names else found[0], text)
@@ -105,14 +101,19 @@ class DiscordReader(msgspec.Struct, frozen=True):
         return [str(role.id) for role in roles if role.tags is not None and role.tags.bot_id == self.me.id]
 
     def _replied(self, message: discord.Message) -> int:
-        """Whose message this one answers; 0: nobody's, or that is not known."""
-        replied = message.reference.resolved if message.reference else None
-        return replied.author.id if isinstance(replied, discord.Message) else 0
+        """Return the author of the message that this one answers; 0: there is none, or it is not known."""
+        return replied.author.id if (replied := find_replied(message)) else 0
 
     def _is_our_thread(self, message: discord.Message) -> bool:
         """One that grew out of an answer of ours, or a thread or a post of somebody else's in which we were called."""
         where = message.channel
-        return isinstance(where, discord.Thread) and (where.owner_id == self.me.id or self.is_ours(str(where.id)))
+        return isinstance(where, discord.Thread) and (where.owner_id == self.me.id or self.marks.knows(str(where.id)))
+
+
+def find_replied(message: discord.Message) -> discord.Message | None:
+    """Find the message that this one answers, if Discord has sent it along."""
+    replied = message.reference.resolved if message.reference else None
+    return replied if isinstance(replied, discord.Message) else None
 
 
 def files_of(message: discord.Message) -> tuple[discord.Attachment, ...]:
@@ -121,13 +122,8 @@ def files_of(message: discord.Message) -> tuple[discord.Attachment, ...]:
 
 def files_of_reply(message: discord.Message) -> tuple[discord.Attachment, ...]:
     """The pictures and documents that it is about. Audio that it answers is not what this person says."""
-    replied = message.reference.resolved if message.reference else None
-    found = replied.attachments if isinstance(replied, discord.Message) else ()
+    found = replied.attachments if (replied := find_replied(message)) else ()
     return tuple(one for one in found if not (one.content_type or "").startswith(("audio/", "video/")))
-
-
-def forwarded_text_of(message: discord.Message) -> str:
-    return "\n".join(one.content for one in message.message_snapshots if one.content)
 
 
 def parts_of(message: discord.Message) -> tuple[MessagePart, ...]:
@@ -142,8 +138,7 @@ def context_of(message: discord.Message, text: str, me: int) -> str:
     """The text, and before it where it comes from or what it is about."""
     if message.message_snapshots:
         return add_context(text, forwarded_from=origin_of(message))
-    replied = message.reference.resolved if message.reference else None
-    if isinstance(replied, discord.Message) and replied.author.id != me:
+    if (replied := find_replied(message)) and replied.author.id != me:
         return add_context(text, quoted=replied.content)
     return text
 
@@ -169,8 +164,7 @@ def extra_of(message: discord.Message, me: int) -> dict[str, Any]:
         extra["chat_topic"] = str(topic)
     if message.message_snapshots:
         extra["forwarded_from"] = origin_of(message)
-    replied = message.reference.resolved if message.reference else None
-    if isinstance(replied, discord.Message):
+    if replied := find_replied(message):
         author = replied.author
         extra |= describe_reply(replied.content, author.id, author.display_name, is_own=author.id == me)
     return extra

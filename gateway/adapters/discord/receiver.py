@@ -53,8 +53,7 @@ class DiscordReceiver:
         self._presence = presence
         self._bot = str(client.user.id)
         marks = ReadMarks(context.parts.engine, PLATFORM, self._bot)
-        about = context.parts.commands.__contains__, marks.knows, context.is_for_us, context.is_heard
-        self._reader = DiscordReader(client.user, settings, *about)
+        self._reader = DiscordReader(client.user, settings, context, marks)
         self.inbox = Inbox(context, self._bot, marks, recent.note, fetch_file)
         history = DiscordHistory(client, settings, marks, context.parts.access, presence)
         self.history = DiscordHistoryReader(client, tasks, history, marks, self.inbox, self._take_again)

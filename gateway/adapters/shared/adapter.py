@@ -20,7 +20,7 @@ from msgspec import structs
 from gateway.adapters.shared.network_routes import NetworkRoutes
 from gateway.adapters.shared.unreadable import format_unreadable, write_unreadable
 from gateway.dispatcher.chat_commands import open_page_by_button, suggest_names
-from gateway.dispatcher.commands import CommandChoice
+from gateway.dispatcher.commands import CommandChoice, parse_command
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.ingress import CompleteMessage
 from gateway.engine.interface import NewRecord
@@ -33,16 +33,6 @@ log = logging.getLogger(__name__)
 
 UNREADABLE_PAUSE = 60.0  # seconds between two events that tell of what could not be read
 LONGEST_REASON = 500  # characters
-
-
-class IsForUs(Protocol):
-    """`is_called`: the message mentions us, or replies to us; `is_command`: it is a command of ours."""
-
-    def __call__(self, address: Address, *, is_called: bool, is_command: bool) -> bool: ...
-
-
-IsHeard: TypeAlias = Callable[[Address], bool]
-"""Tells if the bot listens to what people say there to others."""
 
 
 class ReceiveMessage(Protocol):
@@ -80,12 +70,20 @@ class AdapterContext:
         receive = partial(_receive_for_account, self.receive, served_as.partition(":")[2])
         return replace(self, receive=receive, served_as=served_as)
 
+    def is_command(self, text: str) -> bool:
+        """Tell if a text is a command of ours, and does not only begin like one."""
+        parsed = parse_command(text)
+        return parsed is not None and parsed.word in self.parts.commands
+
     def is_for_us(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
-        """Whether a message is answered, by the rules of its chat; fills `IsForUs`."""
+        """Tell if a message is answered, by the rules of its chat.
+
+        `is_called`: it mentions us, or replies to us; `is_command`: it is a command of ours.
+        """
         return self.parts.chats.is_answered(self._here(address), is_called=is_called, is_command=is_command)
 
     def is_heard(self, address: Address) -> bool:
-        """Whether what is not for us is remembered there for a while, by the rules of its chat; fills `IsHeard`."""
+        """Tell if other messages are remembered there for a while, by the rules of the chat."""
         return self.parts.chats.is_heard(self._here(address))
 
     async def suggest(

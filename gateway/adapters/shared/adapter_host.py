@@ -19,7 +19,7 @@ from gateway.adapters.shared.inbox import FetchFile, add_files, add_network_mess
 from gateway.adapters.shared.incoming import FileT, IncomingMessage, RecentMessages, check_message
 from gateway.adapters.shared.read_positions import ReadCursor
 from gateway.adapters.shared.typing_indicator import ShowTyping, TypingIndicator
-from gateway.dispatcher.commands import CommandTable, parse_command
+from gateway.dispatcher.commands import CommandTable
 from gateway.engine.interface import NewRecord, append_until_written
 from gateway.errors import AdapterError, Conflict
 from gateway.messages.message import Address, Message, Receipt
@@ -47,15 +47,14 @@ class AdapterHost(Generic[FileT]):
 
     def is_command(self, text: str) -> bool:
         """Whether a text is a command of ours, and not just begins like one."""
-        parsed = parse_command(text)
-        return parsed is not None and parsed.word in self.commands
+        return self._context.is_command(text)
 
     def is_for_us(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
-        """Whether a message is answered there, by the rules of its chat; fills `IsForUs`."""
+        """Whether a message is answered there, by the rules of its chat."""
         return self._context.is_for_us(address, is_called=is_called, is_command=is_command)
 
     def is_heard(self, address: Address) -> bool:
-        """Whether what is not for us is to be taken there as overheard, by the rules of its chat; fills `IsHeard`."""
+        """Whether what is not for us is to be taken there as overheard, by the rules of its chat."""
         return self._context.is_heard(address)
 
     async def open_cursor(self) -> str:

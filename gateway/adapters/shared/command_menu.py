@@ -3,8 +3,7 @@
 Networks count how often a menu is shown, so what changes at once is shown at once, and what has not changed never.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import anyio
 
@@ -20,11 +19,7 @@ async def keep_menu_current(
 ) -> None:
     """Show the menu now, and whenever the table is another one, until cancelled."""
     news = anyio.Event()
-
-    def note(_event_type: str, _fields: Mapping[str, Any]) -> None:
-        news.set()
-
-    remove = registry.watch("hook:loaded", note)
+    remove = registry.watch("hook:loaded", lambda *_: news.set())
     shown: list[tuple[object, ...]] = []
     try:
         while True:

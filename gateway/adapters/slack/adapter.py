@@ -70,13 +70,12 @@ class SlackTimings(msgspec.Struct, frozen=True):
     alive: float = 60.0
 
 
-class SlackAdapter:
+class SlackAdapter(msgspec.Struct, eq=False):
     """Fills `Adapter`."""
 
-    def __init__(self, settings: SlackSettings, context: AdapterContext, times: SlackTimings | None = None) -> None:
-        self._settings = settings
-        self._context = context
-        self._times = times or SlackTimings()
+    _settings: SlackSettings
+    _context: AdapterContext
+    times: SlackTimings = SlackTimings()
 
     async def serve(self, presence: Presence) -> None:
         """Until cancelled.
@@ -100,16 +99,7 @@ class SlackAdapter:
         await marks.load()
         since = marks.since()
         await marks.begin(time.time())
-        reader = SlackReader(
-            me.user,
-            me.bot,
-            self._settings,
-            parts.commands.__contains__,
-            marks.knows,
-            context.is_for_us,
-            context.is_heard,
-            partial(list_parent_files, web),
-        )
+        reader = SlackReader(me, self._settings, context, marks, partial(list_parent_files, web))
         presses = SlackInteractions(web, context, recent, bot)
         threads = SlackThreads(web, self._settings.prompts)
 
@@ -137,7 +127,7 @@ class SlackAdapter:
             await begin_transport(tasks, context, carrier, *signs)
             tasks.start_soon(reactions.run, parts.engine)
             tasks.start_soon(threads.run)
-            tasks.start_soon(inbox.note_alive, presence, self._times.alive)
+            tasks.start_soon(inbox.note_alive, presence, self.times.alive)
             await watch()
 
     @asynccontextmanager
@@ -149,7 +139,7 @@ class SlackAdapter:
         async def watch() -> None:
             presence.up(f"{name}, by its calls to {route_of(self._context.served_as)}")
             while True:
-                await anyio.sleep(self._times.asked)
+                await anyio.sleep(self.times.asked)
                 await web.auth_test()
                 presence.answered()
 
@@ -168,14 +158,14 @@ class SlackAdapter:
         complaints: list[str],
     ) -> AsyncIterator[Callable[[], Awaitable[None]]]:
         """There is a line to Slack while inside."""
-        line = SlackLine(app, presence, self._settings.app_token.reveal(), ping_interval=self._times.ping)
+        line = SlackLine(app, presence, self._settings.app_token.reveal(), ping_interval=self.times.ping)
         client: Any = line.client
         client.message_listeners.append(partial(receive_hello, presence, complaints))
         client.wss_uri = url
         await client.aiohttp_client_session.close()
         client.aiohttp_client_session = aiohttp.ClientSession(timeout=TIMEOUT)  # for its connecting; the line may last
         try:
-            with anyio.fail_after(self._times.given_up):
+            with anyio.fail_after(self.times.given_up):
                 await client.connect()
             yield partial(self._watch, client, web, presence, carrier)
         finally:
@@ -187,7 +177,7 @@ class SlackAdapter:
         detail = f"{carrier.me.name}, by Socket Mode"
         presence.up(detail)
         while True:
-            await anyio.sleep(self._times.look)
+            await anyio.sleep(self.times.look)
             if carrier.refusal:
                 raise carrier.refusal
             if await client.is_connected():
@@ -198,9 +188,9 @@ class SlackAdapter:
                     presence.answered()
                 continue
             away = time.monotonic() - since
-            if away > self._times.given_up:
+            if away > self.times.given_up:
                 raise AdapterError("Slack's line was not mended in time; it is built anew")
-            if away > self._times.broken:
+            if away > self.times.broken:
                 presence.down("the line to Slack broke, and is being mended")
             await web.auth_test()  # a token that was revoked is why the line cannot be mended
 

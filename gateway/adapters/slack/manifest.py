@@ -72,17 +72,12 @@ def build_manifest(table: "CommandTable", url: str = "") -> dict[str, Any]:
 
 def build_command(command: "Command", url: str = "") -> dict[str, Any]:
     about: dict[str, Any] = {
-        "command": f"/{slack_name_of(command.name)}",
+        "command": f"/{PREFIX if command.name in RESERVED else ''}{command.name}",
         "description": command.summary[:200] or command.name,
     }
     if command.usage:
         about["usage_hint"] = command.usage[:1000]
     return about | {"should_escape": False} | ({"url": url} if url else {})
-
-
-def slack_name_of(name: str) -> str:
-    """What a command is called at Slack."""
-    return f"{PREFIX}{name}" if name in RESERVED else name
 
 
 def command_name_of(name: str) -> str:

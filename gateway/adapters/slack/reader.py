@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gateway.adapters.shared.adapter import IsForUs, IsHeard
+from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.incoming import IncomingMessage, add_context, to_plain_name
-from gateway.adapters.slack.connection import PLATFORM
+from gateway.adapters.shared.read_positions import ReadMarks
+from gateway.adapters.slack.connection import PLATFORM, SlackIdentity
 from gateway.adapters.slack.settings import SlackSettings
-from gateway.dispatcher.commands import parse_command
 from gateway.messages.message import Address, Message, MessageKind
 from gateway.messages.pieces import MessageName
 
@@ -35,18 +35,15 @@ SlackIncoming: TypeAlias = IncomingMessage[Event]
 
 
 class SlackReader(msgspec.Struct, frozen=True):
-    """Reads for one bot. `is_ours`: whether we take part in a thread; `is_command`: whether a word is one of ours.
+    """The reader of one bot. The `marks` know the threads in which it takes part.
 
     `list_parent_files` is for whoever takes the message: the files of what its thread hangs on.
     """
 
-    user: str
-    bot: str
+    me: SlackIdentity
     settings: SlackSettings
-    is_command: Callable[[str], bool]
-    is_ours: Callable[[str, str], bool]
-    is_for_us: IsForUs
-    is_heard: IsHeard
+    context: AdapterContext
+    marks: ReadMarks
     list_parent_files: Callable[[str, str], Awaitable[tuple[Event, ...]]]
 
     def read(self, event: Event) -> SlackIncoming | None:
@@ -88,19 +85,18 @@ class SlackReader(msgspec.Struct, frozen=True):
 
     def _said(self, event: Event, kind: MessageKind, number: str) -> SlackIncoming | None:
         sender = str(event.get("user") or event.get("bot_id") or "")
-        is_mentioned = f"<@{self.user}>" in str(event.get("text", "")) or event.get("type") == "app_mention"
+        is_mentioned = f"<@{self.me.user}>" in str(event.get("text", "")) or event.get("type") == "app_mention"
         if not sender or not self._may_be_heard(event, sender, is_mentioned=is_mentioned):
             return None
         text, shared = self._text_of(event), list_shared(event)
         files = (*(event.get("files") or ()), *list_shared_files(event))
-        word = parse_command(text)
-        is_command = word is not None and self.is_command(word.word) and not shared
+        is_command = self.context.is_command(text) and not shared
         address = address_of(event)
         is_called = is_mentioned or self._is_in_ours(event)
         if not (text or files or shared):
             return None
-        is_overheard = not self.is_for_us(address, is_called=is_called, is_command=is_command)
-        if is_overheard and not ((text or kind == "edit") and self.is_heard(address)):
+        is_overheard = not self.context.is_for_us(address, is_called=is_called, is_command=is_command)
+        if is_overheard and not ((text or kind == "edit") and self.context.is_heard(address)):
             return None
         if address.chat_type == "group" and not (is_command or is_overheard):
             address = replace(address, chat_type="thread", thread_id=str(event["ts"]))
@@ -128,12 +124,12 @@ class SlackReader(msgspec.Struct, frozen=True):
     def _unread_parent_of(self, event: Event) -> str:
         """What the thread hangs on, where we have not come to it before; our own message we know."""
         thread = str(event.get("thread_ts") or "")
-        is_known = thread == event["ts"] or event.get("parent_user_id") == self.user
-        return "" if is_known or (thread and self.is_ours(event["channel"], thread)) else thread
+        is_known = thread == event["ts"] or event.get("parent_user_id") == self.me.user
+        return "" if is_known or (thread and self.marks.knows(event["channel"], thread)) else thread
 
     def _may_be_heard(self, event: Event, sender: str, *, is_mentioned: bool) -> bool:
         """Ourselves never; other bots as far as the settings let them."""
-        if sender in (self.user, self.bot) or event.get("bot_id") == self.bot:
+        if sender in (self.me.user, self.me.bot) or event.get("bot_id") == self.me.bot:
             return False
         if not event.get("bot_id"):
             return True
@@ -141,11 +137,13 @@ class SlackReader(msgspec.Struct, frozen=True):
 
     def _is_in_ours(self, event: Event) -> bool:
         thread = str(event.get("thread_ts") or "")
-        return bool(thread) and (event.get("parent_user_id") == self.user or self.is_ours(event["channel"], thread))
+        return bool(thread) and (
+            event.get("parent_user_id") == self.me.user or self.marks.knows(event["channel"], thread)
+        )
 
     def _text_of(self, event: Event) -> str:
         """What was said, without the call to us at its beginning."""
-        text = re.sub(rf"\A\s*<@{self.user}(\|[^>]*)?>[\s,:]*", "", str(event.get("text") or ""))
+        text = re.sub(rf"\A\s*<@{self.me.user}(\|[^>]*)?>[\s,:]*", "", str(event.get("text") or ""))
         return to_markdown(text)
 
 

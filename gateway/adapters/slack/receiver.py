@@ -131,7 +131,7 @@ class SlackReceiver(msgspec.Struct, eq=False):
 
     async def _react(self, event: Mapping[str, Any]) -> None:
         item = event.get("item") or {}
-        if item.get("type") != "message" or event.get("user") == self.reader.user:
+        if item.get("type") != "message" or event.get("user") == self.reader.me.user:
             return
         emoji = [emoji_of(str(event["reaction"]))]
         change = {"added": emoji} if event["type"] == "reaction_added" else {"removed": emoji}

@@ -6,8 +6,9 @@ asked again. Whether a message of an earlier life still grows Slack alone knows:
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -79,38 +80,33 @@ class SlackStreams(msgspec.Struct, eq=False):
         return self._is_growing.get(stamp) is False
 
     async def append(self, channel: str, stamp: str, text: str) -> bool:
-        """False where it does not grow (any more)."""
+        """Add to a message; False where it does not grow (any more)."""
         if not self._is_growing.get(stamp):
             return False
-        where = f"{channel}:additions"
-        await self._pace.wait(where, ADDITIONS)
-        try:
-            with self._pace.heeded(where), self._calling():
-                await self._web.chat_appendStream(channel=channel, ts=stamp, markdown_text=text)
-        except AdapterError as error:
-            if not error.permanent:
-                raise
-            log.info("a message in %s grows no more: %s", channel, error)
-            return False
-        return True
+        add = partial(self._web.chat_appendStream, channel=channel, ts=stamp, markdown_text=text)
+        return await self._call(channel, "additions", ADDITIONS, add)
 
     async def stop(self, channel: str, stamp: str, text: str = "", nonce: str = "") -> bool:
-        """With these last words; false where it was stopped before, or is gone."""
+        """End a message with these last words; False where it was stopped before, or is gone."""
         if self.is_edited(stamp):
             return False
-        where = f"{channel}:endings"
-        await self._pace.wait(where, ENDINGS)
+        end = partial(self._web.chat_stopStream, channel=channel, ts=stamp, markdown_text=text or None)
+        if is_stopped := await self._call(channel, "endings", ENDINGS, partial(end, metadata=make_note(nonce))):
+            self._is_growing.pop(stamp, None)
+        return is_stopped
+
+    async def _call(self, channel: str, what: str, rate: Rate, call: Callable[[], Awaitable[object]]) -> bool:
+        """Make a call in its pace; False where Slack refuses it for good, since the message grows no more."""
+        where = f"{channel}:{what}"
+        await self._pace.wait(where, rate)
         try:
             with self._pace.heeded(where), self._calling():
-                await self._web.chat_stopStream(
-                    channel=channel, ts=stamp, markdown_text=text or None, metadata=make_note(nonce)
-                )
+                await call()
         except AdapterError as error:
             if not error.permanent:
                 raise
             log.info("a message in %s was stopped before: %s", channel, error)
             return False
-        self._is_growing.pop(stamp, None)
         return True
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 from telegram import CallbackQuery, Chat, Message, MessageEntity, MessageOriginUser, Update, User
 
-from gateway.adapters.shared.adapter import IsForUs, IsHeard
+from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.incoming import IncomingMessage, add_context, describe_reply
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import TelegramFile, file_of
@@ -36,8 +36,7 @@ class TelegramReader(msgspec.Struct, frozen=True):
     """Reads for one bot."""
 
     me: User
-    is_for_us: IsForUs
-    is_heard: IsHeard
+    context: AdapterContext
 
     def read(self, updates: Sequence[Update]) -> TelegramIncoming | None:
         """The message in a unit; None for what is not for us, or not of a kind that we know."""
@@ -65,11 +64,11 @@ class TelegramReader(msgspec.Struct, frozen=True):
         if not (said or files) or (is_command and self._is_for_another(said[0])):
             return None
         is_called = any(self._mentions_us(one) for one in parts) or self._is_reply_to_us(first)
-        is_overheard = not self.is_for_us(address, is_called=is_called, is_command=is_command)
+        is_overheard = not self.context.is_for_us(address, is_called=is_called, is_command=is_command)
         if is_overheard:
             is_own = first.forward_origin is None
             said = [text for one in parts if is_own and (one.text or one.caption) and (text := self._text_of(one))]
-            if not ((said or kind == "edit") and self.is_heard(address)):
+            if not ((said or kind == "edit") and self.context.is_heard(address)):
                 return None
         text = "\n".join(said) if not any(one.text for one in parts) else "".join(said)
         text = text if is_command or is_overheard else self._with_context(first, text)

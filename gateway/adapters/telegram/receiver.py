@@ -59,7 +59,7 @@ class TelegramReceiver:
         self._presence = presence
         self._bot_id = str(bot.id)
         self._fetch = partial(fetch_file, bot=bot)
-        self._reader = TelegramReader(bot.bot, context.is_for_us, context.is_heard)
+        self._reader = TelegramReader(bot.bot, context)
         self._source = source
         self._cursor = ReadCursor(context.parts.engine, PLATFORM, f"{self._bot_id}{place}", 0)
         self._next = 0
