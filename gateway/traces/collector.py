@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from hashlib import sha256
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -34,8 +35,8 @@ class Collector:
         self._processor.on_end(
             ReadableSpan(
                 span.name,
-                context=_context_of(span.trace_id, span.id),
-                parent=_context_of(span.trace_id, span.parent_id) if span.parent else None,
+                context=_context_of(span.turn, span.of),
+                parent=_context_of(span.turn, span.parent) if span.parent else None,
                 resource=self._resource,
                 attributes=attributes,
                 kind=SpanKind.CLIENT if span.name.startswith(CALLS) else SpanKind.INTERNAL,
@@ -51,8 +52,10 @@ class Collector:
         self._processor.shutdown()  # type: ignore[no-untyped-call]
 
 
-def _context_of(trace_id: int, span_id: int) -> SpanContext:
-    return SpanContext(trace_id, span_id, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+def _context_of(turn: str, of: str) -> SpanContext:
+    """Return the ids that a span of this turn always has, whoever names it."""
+    trace, span = (int.from_bytes(sha256(one.encode()).digest()[:size], "big") for one, size in ((turn, 16), (of, 8)))
+    return SpanContext(trace, span, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
 
 class _ToldExporter(SpanExporter):

@@ -8,7 +8,6 @@ share the journal, each sends the turns that it runs.
 Spans hold no text of people: names, numbers, ids, and how the turn ended.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -37,23 +36,6 @@ class Span(NamedTuple):
     ended: float
     attributes: Mapping[str, Any]
     error: str = ""  # of what kind
-
-    @property
-    def trace_id(self) -> int:
-        return int.from_bytes(hashlib.sha256(self.turn.encode()).digest()[:16], "big")
-
-    @property
-    def id(self) -> int:
-        return _id_of(self.of)
-
-    @property
-    def parent_id(self) -> int:
-        """0: it is the whole."""
-        return _id_of(self.parent) if self.parent else 0
-
-
-def _id_of(of: str) -> int:
-    return int.from_bytes(hashlib.sha256(of.encode()).digest()[:8], "big")
 
 
 class PlaceFact(msgspec.Struct, frozen=True):

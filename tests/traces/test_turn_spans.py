@@ -60,7 +60,7 @@ def test_a_stage_lasts_from_one_record_to_the_next(journal: Journal) -> None:
         ("chat m", 102.0, 103.0),
         ("invoke_agent", 101.0, 104.0),
     ]
-    assert (chat.parent_id, turn.parent_id) == (turn.id, 0)
+    assert (chat.parent, turn.parent) == (turn.of, "")
     assert chat.attributes["gen_ai.provider.name"] == "provider of m"
     assert turn.attributes["gen_ai.conversation.id"] == KEY
 
@@ -83,7 +83,7 @@ def test_what_an_agent_does_that_was_called_is_a_part_of_that_call(journal: Jour
         answer(TURN),
     )
     assert (chat.parent, tool.of, tool.parent, after.parent) == (inner, inner, TURN, TURN)
-    assert len({span.trace_id for span in (chat, tool, after)}) == 1
+    assert len({span.turn for span in (chat, tool, after)}) == 1
     assert (chat.begun, chat.ended, after.begun, after.ended) == (103.0, 104.0, 105.0, 106.0)
     assert chat.attributes["turn"] == TURN
 
