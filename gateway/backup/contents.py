@@ -40,11 +40,11 @@ class HomeFile(msgspec.Struct, frozen=True):
     why_not: str = ""
 
 
-def is_piece(name: str, *, with_env: bool = True) -> bool:
+def is_piece(name: str) -> bool:
     """Whether something of this path, below a home, belongs into a copy of it."""
     first, _, below = name.partition("/")
     if first != OWN_FOLDER:
-        return first in SHARED or (name == ENV and with_env)
+        return first in SHARED or name == ENV
     own = below.partition("/")[0]
     return name == JOURNAL or (bool(own) and own not in TRANSIENT and not own.startswith(TRANSIENT_BEGINNINGS))
 

@@ -27,7 +27,8 @@ def check_mounts(home: Home, names: Iterable[str]) -> None:
     for name in names:
         place = home.root / name
         folder = place.parent.resolve()
-        if _is_mount_point(folder / place.name, mounts):
+        inside = folder / place.name
+        if inside in mounts if mounts else inside.is_mount():
             raise BackupError(_describe(f"{place} is a mount point"))
         for other in through:
             if _find_mount(folder, mounts) != _find_mount(other.resolve(), mounts):
@@ -45,16 +46,10 @@ def _list_mounts() -> frozenset[Path]:
     """None where the system does not show them."""
     with suppress(OSError):
         fields = (line.split(b" ")[4] for line in MOUNTS.read_bytes().splitlines())
-        return frozenset(Path(os.fsdecode(_ESCAPED.sub(_unescape, field))) for field in fields)
+        return frozenset(
+            Path(os.fsdecode(_ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), field))) for field in fields
+        )
     return frozenset()
-
-
-def _unescape(found: re.Match[bytes]) -> bytes:
-    return bytes([int(found[1], 8)])
-
-
-def _is_mount_point(path: Path, mounts: frozenset[Path]) -> bool:
-    return path in mounts if mounts else path.is_mount()
 
 
 def _find_mount(path: Path, mounts: frozenset[Path]) -> Path:

@@ -80,10 +80,8 @@ def check_configuration(home: Home, *, as_json: bool) -> int:
     configuration, findings = read_configuration(load_settings_schema(), home, get_process_environment())
     if configuration:
         findings += find_unknown_hooks(configuration, list_sources(home, configuration))
-        findings += find_unknown_prices(configuration)
-        findings += find_missing_client(configuration)
-        findings += find_bad_secrets(configuration)
-        findings += find_bad_certificate(configuration)
+        for find in (find_unknown_prices, find_missing_client, find_bad_secrets, find_bad_certificate):
+            findings += find(configuration)
     is_right = all(finding.severity != "error" for finding in findings)
     if as_json:
         found = [finding.as_fields() for finding in findings]

@@ -4,8 +4,8 @@
 configured address, key and name. The list of models helps to choose one, and to explain a call that failed.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import NamedTuple
 
 import anyio
@@ -53,11 +53,9 @@ class ModelFault(NamedTuple):
     is_of_key: bool = False
 
 
-@contextmanager
-def show_loading() -> Iterator[None]:
+def show_loading() -> AbstractContextManager[None]:
     """Say what lasts, while models are asked."""
-    with show_progress("the model is being loaded", after=LOADING_SECONDS):
-        yield
+    return show_progress("the model is being loaded", after=LOADING_SECONDS)
 
 
 def probe_models(models: Collection[ModelSettings], environ: Mapping[str, str]) -> list[ModelFault | None]:

@@ -197,11 +197,11 @@ def format_duration(seconds: float) -> str:
     return " ".join(f"{count} {name}" for count, name in parts[first : first + 2] if count)
 
 
-def format_ago(moment: float, now: float | None = None) -> str:
+def format_ago(moment: float) -> str:
     """How long ago that was; `never` for no moment at all."""
     if not moment:
         return "never"
-    passed = (time.time() if now is None else now) - moment
+    passed = time.time() - moment
     return "just now" if passed < JUST_NOW else f"{format_duration(passed)} ago"
 
 

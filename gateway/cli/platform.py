@@ -1,6 +1,7 @@
 """`hermes-gateway platform`: the chat networks, how they fare, and one of them stopped or connected anew."""
 
 import argparse
+from collections.abc import Iterator
 from typing import Any
 
 from gateway.cli import CommandParser
@@ -62,23 +63,17 @@ def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tup
             one["name"],
             one["state"] if one["state"] in RESTING else "up" if one["up"] else "down",
             *(format_ago(one[f"last_{what}"]) for what in ("event", "send", "probe")),
-            "; ".join(
-                [
-                    *map(apply_program_name, (one["detail"], *one["complaints"])),
-                    *describe_unreadable(one["unreadable"]),
-                    *describe_code(one),
-                ]
-            ),
+            "; ".join(describe_state(one)),
         )
         for one in platforms
     ]
     return ("platform", "state", "last event", "last send", "last probe", ""), rows
 
 
-def describe_unreadable(count: int) -> list[str]:
-    return [f"{count} could not be read, see hermes-gateway/unreadable"] if count else []
-
-
-def describe_code(facts: dict[str, Any]) -> list[str]:
-    """Where the code of a network is, if it is somebody else's."""
-    return [f"runs inside the gateway, from {facts['origin']}"] if facts.get("origin") else []
+def describe_state(one: dict[str, Any]) -> Iterator[str]:
+    """Describe what else there is to know of a network."""
+    yield from map(apply_program_name, (one["detail"], *one["complaints"]))
+    if one["unreadable"]:
+        yield f"{one['unreadable']} could not be read, see hermes-gateway/unreadable"
+    if one.get("origin"):  # the code is somebody else's
+        yield f"runs inside the gateway, from {one['origin']}"

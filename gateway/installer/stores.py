@@ -27,19 +27,14 @@ Origin: TypeAlias = FetchedHook | FetchedSkill | InstalledHook | InstalledSkill
 def make_store_key(home: Home, name: str, origin: Origin) -> str:
     """Its name, and what stands for where it, or the skill that brings it, came from."""
     index = OWN_INDEX.name if is_own_index(home, origin.index) else origin.index
-    where = f"index {index}{_describe_skill(origin)}" if index else remove_version(origin.source)
+    skill = f" skill {_name_of(origin)}" if isinstance(origin, FetchedSkill | InstalledSkill) else ""
+    where = f"index {index}{skill}" if index else remove_version(origin.source)
     return f"{name}@{hashlib.sha256(where.encode('utf-8', 'surrogateescape')).hexdigest()[:DIGITS]}"
 
 
-def _describe_skill(origin: Origin) -> str:
+def _name_of(skill: FetchedSkill | InstalledSkill) -> str:
     """An index has skills of many people, who may all bring a hook of one name."""
-    match origin:
-        case FetchedSkill():
-            return f" skill {origin.name}"
-        case InstalledSkill():
-            return f" skill {PurePosixPath(origin.path).name}"
-        case _:
-            return ""
+    return skill.name if isinstance(skill, FetchedSkill) else PurePosixPath(skill.path).name
 
 
 def read_stores(home: Home, lock: HooksLock) -> Mapping[str, str]:

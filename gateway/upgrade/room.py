@@ -23,7 +23,8 @@ def check_room(home: Home, prefix: Path, *, with_program: bool) -> None:
     """
     wanted = [("the copy of the home, and the way back", home.own_folder, estimate_home(home))]
     if with_program:
-        wanted.append(("the new program", prefix.parent, count_folder(prefix) + SPARE_ROOM))
+        files = (Path(at, name) for at, _, names in os.walk(prefix) for name in names)
+        wanted.append(("the new program", prefix.parent, count_files(files) + SPARE_ROOM))
     disks: dict[int, list[tuple[str, Path, int]]] = {}
     for what, place, needed in wanted:
         disks.setdefault(place.stat().st_dev, []).append((what, place, needed))
@@ -43,10 +44,6 @@ def estimate_home(home: Home) -> int:
     files = [one.path for one in list_files(home, with_env=False) if not one.why_not]
     journal = [home.root / f"{JOURNAL}{suffix}" for suffix in ("", *COMPANION_SUFFIXES)]
     return 2 * count_files([*files, *journal]) + SPARE_IN_HOME
-
-
-def count_folder(folder: Path) -> int:
-    return count_files(Path(at, name) for at, _, names in os.walk(folder) for name in names)
 
 
 def count_files(paths: Iterable[Path]) -> int:

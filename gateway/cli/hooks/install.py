@@ -14,9 +14,7 @@ from gateway.cli.hooks.installer import (
     InstalledUpdate,
     Installer,
     describe_move,
-    run_install,
-    run_remove,
-    run_update,
+    run_verb,
     show_changed_rights,
     show_differences,
 )
@@ -49,15 +47,7 @@ HookUpdate = InstalledUpdate[InstalledHook, FetchedHook]
 
 
 def run(args: argparse.Namespace, home: Home) -> int | None:
-    installer = HookInstaller(args, home)
-    match args.verb:
-        case "install":
-            return run_install(installer)
-        case "update":
-            return run_update(installer)
-        case _:
-            run_remove(installer)
-    return None
+    return run_verb(HookInstaller(args, home))
 
 
 class HookInstaller(Installer[InstalledHook, FetchedHook]):

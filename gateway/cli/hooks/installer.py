@@ -134,6 +134,16 @@ def show_faults(home: Home) -> None:
         print_note(f"! {fault}")
 
 
+def run_verb(installer: Installer[Entry, Fetched]) -> int | None:
+    match installer.args.verb:
+        case "install":
+            return run_install(installer)
+        case "update":
+            return run_update(installer)
+    run_remove(installer)
+    return None
+
+
 def run_install(installer: Installer[Entry, Fetched]) -> int | None:
     show_faults(installer.home)
     with open_workspace(installer.home) as work:

@@ -65,7 +65,7 @@ def is_served(home: Home) -> bool:
 
 def show_offline(args: argparse.Namespace, home: Home) -> None:
     """What a gateway would have, when none runs: nobody has counted its calls."""
-    offline = load_command("gateway.cli.hooks.offline")
+    there, unused = load_command("gateway.cli.hooks.offline").read_offline(home)
     hooks = [
         {
             "name": one.called,
@@ -76,14 +76,13 @@ def show_offline(args: argparse.Namespace, home: Home) -> None:
             "events": [*one.manifest.events] if one.manifest else [],
             "intercepts": [*one.manifest.intercepts] if one.manifest else [],
         }
-        for one in offline.read_offline(home)
+        for one in there
     ]
-    unused = offline.read_unused(home)
     if args.json:
         show_json({"running": False, "hooks": hooks, "unused": unused})
         return
-    there = select_listed(hooks, is_all=False)
-    rows = ((hook["name"], hook["state"], hook["origin"], describe_events(hook)) for hook in there)
+    shown = select_listed(hooks, is_all=False)
+    rows = ((hook["name"], hook["state"], hook["origin"], describe_events(hook)) for hook in shown)
     show_table(("hook", "state", "from", "events"), rows)
     show_reasons(unused)
     show_own_hooks(hooks, "write into config.yaml hooks: {enabled: [NAME]}")

@@ -47,20 +47,15 @@ def run_offline(name: str, home: Home, event: str, fields: Mapping[str, Any]) ->
     return [{"ok": not trial.error, **msgspec.to_builtins(trial)} for trial in trials]
 
 
-def read_offline(home: Home) -> list[HookVersion]:
-    """The hooks that the gateway would have, each as it would be: nothing of them is started.
+def read_offline(home: Home) -> tuple[list[HookVersion], list[str]]:
+    """Read the hooks that the gateway would have, without starting them, and why some hooks of skills would not run.
 
     Raises:
         ConfigError: the configuration cannot be read.
     """
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
-    return anyio.run(partial(_read_all, home, configuration))
-
-
-def read_unused(home: Home) -> list[str]:
-    """Which hooks of skills would not run, and why. ConfigError: as above."""
-    configuration = load_configuration(load_settings_schema(), home, get_process_environment())
-    return [str(one) for one in list_unused_hooks(list_skills(home), list_sources(home, configuration))]
+    unused = list_unused_hooks(list_skills(home), list_sources(home, configuration))
+    return anyio.run(partial(_read_all, home, configuration)), [*map(str, unused)]
 
 
 async def _read_all(home: Home, configuration: Configuration) -> list[HookVersion]:

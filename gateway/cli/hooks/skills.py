@@ -19,9 +19,7 @@ from gateway.cli.hooks.installer import (
     InstalledUpdate,
     Installer,
     describe_move,
-    run_install,
-    run_remove,
-    run_update,
+    run_verb,
     show_changed_rights,
     show_differences,
     show_faults,
@@ -74,16 +72,12 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     match args.verb:
         case "list":
             show_skills(args, home)
-        case "install":
-            return run_install(installer)
-        case "update":
-            return run_update(installer)
-        case "remove":
-            run_remove(installer)
         case "search":
             run_search(args, home, "skill")
-        case _:
+        case "publish":
             run_publish(args, home, "skill")
+        case _:
+            return run_verb(installer)
     return None
 
 

@@ -1,6 +1,6 @@
 """Checks of adapters that others wrote: who else could write what runs inside the gateway, and which of it does."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.adapters.shared.adapter_finder import LEADS_OUT, check_folder
@@ -29,10 +29,13 @@ def _list_dirs(target: AuditTarget) -> list[Path]:
     return [target.home.path(one) for one in target.settings.adapters.dirs]
 
 
-def _find_in_folders(is_meant: Callable[[Finding], bool], bits: int = 0) -> FindFaults:
+def _find_in_folders(begins: str, bits: int = 0) -> FindFaults:
+    """Find what is wrong with adapters, by the beginning of its words or of its remedy."""
+
     def find(target: AuditTarget) -> Iterator[AuditFault]:
-        for one in filter(is_meant, _list_findings(target)):
-            yield from as_faults([one], *([Path(one.place.source)] if bits else ()), bits=bits)
+        for one in _list_findings(target):
+            if one.what.startswith(begins) or one.remedy.startswith(begins):
+                yield from as_faults([one], *([Path(one.place.source)] if bits else ()), bits=bits)
 
     return find
 
@@ -56,28 +59,24 @@ def _find_in_process(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of(setting), what, f"unless you trust who wrote it, {setting}: false")
 
 
-def _says(what: str) -> Callable[[Finding], bool]:
-    return lambda finding: finding.what.startswith(what)
-
-
 ADAPTER_CHECKS = (
     AuditCheck(
         "adapters.other-owner",
         "error",
         "an adapter runs inside the gateway, and another user wrote it",
-        _find_in_folders(_says(OTHER_OWNER)),
+        _find_in_folders(OTHER_OWNER),
     ),
     AuditCheck(
         "adapters.writable",
         "error",
         "whoever can write to an adapter has what they write run inside the gateway",
-        _find_in_folders(lambda finding: finding.remedy.startswith("run: chmod"), WRITERS),
+        _find_in_folders("run: chmod", WRITERS),
     ),
     AuditCheck(
         "adapters.leads-out",
         "error",
         "code of an adapter that lies elsewhere can be changed there unseen",
-        _find_in_folders(_says(LEADS_OUT)),
+        _find_in_folders(LEADS_OUT),
     ),
     AuditCheck(
         "adapters.in-reach",

@@ -54,7 +54,7 @@ def _find_keys_given(target: AuditTarget) -> Iterator[AuditFault]:
     for key in ("read", "write"):
         for written in getattr(sandbox, key):
             path = target.home.path(written).resolve()
-            if any(_reaches(path, place) or (place not in own and _reaches(place, path)) for place in keys):
+            if any(place.is_relative_to(path) or (place not in own and path.is_relative_to(place)) for place in keys):
                 what = f"commands of the agent may {key} {written}, where keys lie"
                 remedy = f"take it out of tools.sandbox.{key}, or name a folder below it"
                 yield AuditFault(target.place_of(f"tools.sandbox.{key}"), what, remedy)
@@ -66,11 +66,6 @@ def _find_wide_roots(target: AuditTarget) -> Iterator[AuditFault]:
 
 def _list_keys(target: AuditTarget) -> tuple[Path, ...]:
     return (target.home.root, *list_key_homes({"HOME": str(target.person)}))
-
-
-def _reaches(path: Path, place: Path) -> bool:
-    """Whether the place is the path, or lies below it."""
-    return path == place or path in place.parents
 
 
 def _find_inner_hosts(target: AuditTarget) -> Iterator[AuditFault]:

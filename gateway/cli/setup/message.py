@@ -135,14 +135,8 @@ def list_faults(bot: ServedBot, served: set[str], home: Home) -> Iterator[str]:
     for owner in bot.owners:
         try:
             with show_progress(f"{bot.name}: writing to {owner}"):
-                sent = call_gateway(
-                    home.socket,
-                    "chat.send",
-                    SEND_PATIENCE * 2,
-                    to=f"{bot.name}:{owner}",
-                    text=TEXT,
-                    wait=SEND_PATIENCE,
-                )
+                asked = {"to": f"{bot.name}:{owner}", "text": TEXT, "wait": SEND_PATIENCE}
+                sent = call_gateway(home.socket, "chat.send", SEND_PATIENCE * 2, **asked)
         except NotRunning:
             raise
         except GatewayError as error:

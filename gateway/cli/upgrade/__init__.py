@@ -101,7 +101,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
         check_service(home, installation, gateway)
         check_other_upgrades(home, installation.prefix)
         if plan and plan.has_new():
-            with keep_signals(find_log(home)):
+            with keep_signals(home):
                 return try_program(home, gateway, plan)
         if plan:
             print_note(f"an upgrade to {plan.after} was cut off before it counted: this is {plan.before} still")
@@ -116,7 +116,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
         servers = find_servers(load_configuration(load_settings_schema(), home, environ))
         check_room(home, installation.prefix, with_program=True)
         beside = prepare_program(home, installation, new, environ)
-        with keep_signals(find_log(home)) as signals:
+        with keep_signals(home) as signals:
             try:
                 check_room(home, installation.prefix, with_program=False)
                 plan = make_plan(home, installation, gateway, new.version, plan)
@@ -128,31 +128,24 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
             return try_program(home, gateway, plan)
 
 
-def find_log(home: Home) -> Path:
-    """What is said when the terminal has gone."""
-    return home.logs / "upgrade.log"
-
-
 def check_owner(home: Home, installation: Installation) -> None:
     """UpgradeError: what we write there would not be its owner's, who could not go on with it."""
     if home.own_folder.is_dir() and home.own_folder.stat().st_uid != os.geteuid():
         owner = describe_owner(home.own_folder)
-        raise UpgradeError(f"{home.root} belongs to {owner}\n{describe_steps(home, installation, owner)}")
+        raise UpgradeError(f"{home.root} belongs to {owner}\n{describe_steps(home, installation)}")
 
 
 def check_service(home: Home, installation: Installation, gateway: RunningGateway) -> None:
     """UpgradeError: it takes root to stop the service that runs it, and to start it again."""
     if isinstance(gateway.service, SystemdService) and gateway.service.is_beyond_us:
-        owner = describe_owner(home.own_folder)
-        raise UpgradeError(
-            f"the gateway is a service of the whole machine, which root alone stops and starts\n"
-            f"{describe_steps(home, installation, owner)}"
-        )
+        what = "the gateway is a service of the whole machine, which root alone stops and starts"
+        raise UpgradeError(f"{what}\n{describe_steps(home, installation)}")
 
 
-def describe_steps(home: Home, installation: Installation, owner: str) -> str:
+def describe_steps(home: Home, installation: Installation) -> str:
     """What those type who may do it: the owner of the home, root, and whoever installed the program."""
-    ours = f"sudo -u {owner} HERMES_HOME={shlex.quote(str(home.root))} {installation.prefix / 'bin' / PROGRAM}"
+    owner, place = describe_owner(home.own_folder), shlex.quote(str(home.root))
+    ours = f"sudo -u {owner} HERMES_HOME={place} {installation.prefix / 'bin' / PROGRAM}"
     machine = SystemdService(home, {}, is_system=True)
     is_service = machine.is_installed and machine.find_home() == home.root
     stop, start = (f"systemctl {verb} {machine.unit.stem}" if is_service else "" for verb in ("stop", "start"))

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from gateway.cli.output import print_note
+from gateway.config.home import Home
 from gateway.upgrade.plan import UpgradeError
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -32,9 +33,9 @@ class EndingSignals:
 
 
 @contextmanager
-def keep_signals(log: Path) -> Generator[EndingSignals, None, None]:
-    """What is said after the terminal has gone stands in `log`."""
-    found = EndingSignals()
+def keep_signals(home: Home) -> Generator[EndingSignals, None, None]:
+    """Note these signals; once the terminal has gone, the output goes to a log of the home."""
+    found, log = EndingSignals(), home.logs / "upgrade.log"
 
     def note(number: int, _frame: FrameType | None) -> None:
         found.first = found.first or signal.Signals(number).name
