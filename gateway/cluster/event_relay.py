@@ -5,7 +5,7 @@ send it their events live: events during an interruption are lost, as for any wa
 node itself take another way.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ import anyio
 import anyio.abc
 import msgspec
 
+from gateway.daemon.nodes import EventRelay, ForwardedEvent, NoteEvent
 from gateway.engine.interface import PART_BYTES, Engine
 from gateway.errors import EngineError
 from gateway.events.catalogue import remove_live_fields
@@ -32,19 +33,7 @@ class EventRequest(msgspec.Struct, frozen=True):
     names: Names
 
 
-class ForwardedEvent(msgspec.Struct, frozen=True):
-    """An event of another node, for the watchers of these names."""
-
-    names: Names
-    node: str
-    event: str
-    fields: dict[str, Any]
-
-
-NoteEvent: TypeAlias = Callable[[ForwardedEvent], None]
-
-
-class EventRelay:
+class SharedEventRelay(EventRelay):
     """Sends and receives events while `run` runs. `node` is this node's name for others."""
 
     def __init__(self, engine: Engine, registry: HookRegistry, run_id: str, node: str) -> None:
@@ -58,7 +47,6 @@ class EventRelay:
 
     @contextmanager
     def watching(self, names: Sequence[str], note: NoteEvent) -> Iterator[None]:
-        """Call `note` inside the block with each event of these names from another node."""
         watchers = self._watchers.setdefault(tuple(names), [])
         watchers.append(note)
         self._news.set()
@@ -70,7 +58,6 @@ class EventRelay:
                 self._watchers.pop(tuple(names), None)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Send and receive until cancelled."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._hear)
             await tasks.start(self._tell, tasks)

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from gateway.cluster.other_nodes import NodeFacts, NodeFiles
 from gateway.config.settings import Settings
+from gateway.daemon.nodes import NodeFacts, NodeFiles
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.records.records import HookFolder

@@ -9,7 +9,6 @@ that no node has announced for as long as it lasts is free, and tried.
 - A node that ends returns its leases and announces it: another one continues at once.
 - A node that holds two more bots than another gives one to it.
 - Of many nodes that wait for one free lease, each tries at a moment of its own; the first one announces that it has it.
-- With a single node all of this is a question and an answer in memory.
 """
 
 import logging
@@ -19,30 +18,25 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TypeAlias
 
 import anyio
 import anyio.abc
 import msgspec
 
-from gateway.cluster.other_nodes import BOT, NodeFacts, NodeFiles, OtherNodes
+from gateway.cluster.other_nodes import HeardNodes
 from gateway.config.node_settings import NodeRole
+from gateway.daemon.nodes import BOT, FindFiles, NodeFacts, NodeFiles, Nodes
 from gateway.engine.interface import Engine, Lease
 from gateway.errors import EngineError
 from gateway.records import subjects
 
-TENDING = "tending"  # the lease for maintenance that all nodes share
-SCHEDULE = "schedule"  # the lease for scheduled hooks, which must not be called by every node
 LEASE_SECONDS = 8.0
-LONE_LEASE_SECONDS = 86400.0  # for a journal in a file, which no other node can open: no one waits for its end
 RENEWALS = 4.0  # within the time of a lease; its holder stops one such interval before its end
 GLANCE = 0.5  # between two tries for a lease that seems free
 TURN = 0.05  # about the time between the tries of two waiting nodes: many would ask the journal all at once
 LOAD_PAUSE = 0.3  # a node that holds one more than another waits for so much longer
 GIVEN_PAUSE = 2.0  # a node that gave something away waits for so long
 GIVEN_SECONDS = 300.0  # a lease that returned to its giver stays for so long
-
-FindFiles: TypeAlias = Callable[[], NodeFiles | None]
 
 log = logging.getLogger(__name__)
 
@@ -66,17 +60,17 @@ class OwnLease(msgspec.Struct, eq=False):
             scope.cancel()
 
 
-class Nodes:
+class SharedNodes(Nodes):
     """This node, which does the work of its `roles`, and the `others`. Leases are renewed while `run` runs."""
 
-    def __init__(self, engine: Engine, name: str, roles: tuple[NodeRole, ...], seconds: float = 0.0) -> None:
-        """Create it; `seconds` is the time of a lease without a renewal, 0 for the journal's default."""
-        self.name, self.roles = name, roles
+    others: HeardNodes
+
+    def __init__(self, engine: Engine, name: str, roles: tuple[NodeRole, ...], seconds: float = LEASE_SECONDS) -> None:
+        """Create it; `seconds` is the time of a lease without a renewal."""
+        self._run = uuid.uuid4().hex
+        super().__init__(name, roles, HeardNodes(name, self._run, seconds))
         self._engine = engine
-        seconds = seconds or (LEASE_SECONDS if engine.files.is_shared else LONE_LEASE_SECONDS)
         self._seconds, self._pause = seconds, seconds / RENEWALS
-        self._run, self._since = uuid.uuid4().hex, time.time()
-        self.others = OtherNodes(name, self._run, seconds)
         self._find_files: FindFiles = NodeFiles
         self._held: dict[str, OwnLease] = {}
         self._waits: Counter[str] = Counter()
@@ -91,10 +85,6 @@ class Nodes:
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Run until cancelled; a failing journal is waited for.
-
-        `find_files` returns this node's files for the announcements.
-        """
         self._find_files = find_files
         heard = await self._engine.tail(subjects.PRESENCE_SUBJECTS)
         try:
@@ -117,7 +107,6 @@ class Nodes:
                 await self._tell()
 
     async def take(self, key: str, tell: Callable[[str], None]) -> None:
-        """Wait for this lease; `tell` gets its present holder, "" if unknown."""
         self._waits[key] += 1
         self._changed.set()
         try:
@@ -136,7 +125,6 @@ class Nodes:
 
     @contextmanager
     def working(self, key: str) -> Iterator[anyio.CancelScope]:
-        """Cancel the work inside the block when the lease may end, or moves to another node."""
         own = self._held[key]
         with anyio.CancelScope(deadline=own.until) as scope:
             own.scopes.add(scope)
@@ -147,16 +135,11 @@ class Nodes:
                 own.is_well = bool(own.scopes) and own.is_well
 
     def note_well(self, key: str) -> None:
-        """Note that the work under the lease succeeds."""
         if own := self._held.get(key):
             own.is_well = True
             self._changed.set()
 
     async def release(self, key: str, *, is_given: bool = False) -> None:
-        """Return the lease, so that another node continues at once, unless work under it still runs here.
-
-        A lease that `is_given` is for others to try: in any case it is not given again soon.
-        """
         own = self._held.get(key)
         if own is None or own.scopes:
             return
@@ -169,17 +152,14 @@ class Nodes:
             await self._tell()
 
     def certain_for(self, key: str) -> float:
-        """Return for how many seconds no other node can have it: uninterruptible work may take that long."""
         own = self._held.get(key)
         return max(own.until - anyio.current_time(), 0.0) if own else 0.0
 
     def is_wanted(self, key: str) -> bool:
-        """Return True if another node waits for it, and it was not given away recently."""
         is_new = anyio.current_time() - self._given.get(key, -GIVEN_SECONDS) >= GIVEN_SECONDS
         return is_new and bool(self.others.list_waiting(key))
 
     def describe(self) -> NodeFacts:
-        """Describe this node."""
         held = {key: own for key, own in self._held.items() if self.certain_for(key)}
         holds = {key: own.since for key, own in held.items()}
         works = tuple(key for key, own in held.items() if own.is_well)
@@ -187,7 +167,6 @@ class Nodes:
         return NodeFacts(self.name, self._run, self._since, holds, works, waits, self._is_gone, roles=self.roles)
 
     def describe_all(self) -> NodeFacts:
-        """Describe this node with its files."""
         files = self._find_files() or NodeFiles()
         return msgspec.structs.replace(self.describe(), **files._asdict(), clock=time.time())
 

@@ -9,8 +9,9 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway.cluster.nodes import Nodes
-from gateway.daemon.platforms import PROBE_SECONDS, PlatformPart, find_platform, steer_platform
+from gateway.daemon.nodes import Nodes
+from gateway.daemon.platform_steering import PlatformSteering, SteeringAnswer, SteeringRequest
+from gateway.daemon.platforms import PROBE_SECONDS, PlatformPart, find_platform
 from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.records import subjects
@@ -18,28 +19,12 @@ from gateway.records import subjects
 PATIENCE = 5.0  # for the answer of another node, beside the work itself
 
 
-class SteeringRequest(msgspec.Struct, frozen=True):
-    """A request; `verb` is pause, resume, restart or probe."""
-
-    verb: str
-    name: str
-
-
-class SteeringAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A description of what was done, or the reason why nothing was."""
-
-    did: str = ""
-    seconds: float = 0.0
-    error: str = ""
-
-
-class PlatformSteering:
-    """The networks of this node (`platforms`, while it runs), and the way to those of others."""
+class SharedSteering(PlatformSteering):
+    """The networks of this node, and the way to those of others."""
 
     def __init__(self, engine: Engine, nodes: Nodes) -> None:
+        super().__init__(nodes)
         self._engine = engine
-        self._nodes = nodes
-        self.platforms: Sequence[PlatformPart] = ()
 
     async def run(
         self,
@@ -47,7 +32,6 @@ class PlatformSteering:
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Answer other nodes for these networks until cancelled."""
         self.platforms = platforms
         stop = await self._engine.serve(subjects.steering_subject_of(self._nodes.name), self._answer)
         try:
@@ -57,24 +41,10 @@ class PlatformSteering:
             with anyio.CancelScope(shield=True):
                 await stop()
 
-    async def steer(self, verb: str, name: str) -> str:
-        """Pause, resume or restart one network, and return a description.
-
-        Raises:
-            AdapterError: the network was not found, or the operation failed.
-        """
-        return (await self._ask(SteeringRequest(verb, name))).did
-
-    async def probe(self, name: str) -> float:
-        """Send the network a small request, and return the seconds it took. Raises AdapterError."""
-        return (await self._ask(SteeringRequest("probe", name))).seconds
-
     async def _ask(self, request: SteeringRequest) -> SteeringAnswer:
         holder = find_platform(self.platforms, request.name).served_by
-        if not holder and "ingress" not in self._nodes.roles:
-            raise AdapterError(f"no gateway serves {request.name} now")
         if not holder:
-            return await self._do(request)
+            return await super()._ask(request)
         subject, asked = subjects.steering_subject_of(holder), msgspec.json.encode(request)
         try:
             told = await self._engine.request(subject, asked, PROBE_SECONDS + PATIENCE)
@@ -91,8 +61,3 @@ class PlatformSteering:
         except AdapterError as error:
             answer = SteeringAnswer(error=str(error))
         return msgspec.json.encode(answer)
-
-    async def _do(self, request: SteeringRequest) -> SteeringAnswer:
-        if request.verb == "probe":
-            return SteeringAnswer(seconds=await find_platform(self.platforms, request.name).probe())
-        return SteeringAnswer(did=steer_platform(self.platforms, request.verb, request.name))

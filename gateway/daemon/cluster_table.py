@@ -10,10 +10,16 @@ from functools import partial
 from gateway.backup.shared_journal import find_servers
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
+from gateway.config.node_settings import NodeRole
 from gateway.config.settings import Settings
 from gateway.daemon.journal import ReportWaiting, open_home_journal
+from gateway.daemon.nodes import EventRelay, NodeFiles, Nodes
+from gateway.daemon.platform_steering import PlatformSteering
+from gateway.daemon.skill_hooks import SkillHooks
 from gateway.engine.interface import Engine
 from gateway.files.agent_folders import HomeFolders
+from gateway.hooks import HookRegistry
+from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.messages.files import HomeFiles
 
@@ -34,6 +40,37 @@ def open_journal(
     from gateway.cluster.journal import open_shared_journal
 
     return open_shared_journal(servers, home, configuration, report_waiting)
+
+
+def build_nodes(
+    engine: Engine, name: str, roles: tuple[NodeRole, ...], registry: HookRegistry, run_id: str
+) -> tuple[Nodes, EventRelay, PlatformSteering]:
+    """Build this node's leases, its way to events on other nodes, and that to their networks."""
+    if not engine.files.is_shared:
+        nodes = Nodes(name, roles)
+        return nodes, EventRelay(), PlatformSteering(nodes)
+    from gateway.cluster.event_relay import SharedEventRelay
+    from gateway.cluster.nodes import SharedNodes
+    from gateway.cluster.platform_steering import SharedSteering
+
+    shared = SharedNodes(engine, name, roles)
+    return shared, SharedEventRelay(engine, registry, run_id, name), SharedSteering(engine, shared)
+
+
+def find_files(settings: Settings, hooks: FolderHooks, skills: SkillHooks) -> NodeFiles:
+    """Return the digests of this node's files, for other nodes."""
+    from gateway.cluster import node_files
+
+    return node_files.find_files(settings, hooks, skills)
+
+
+def list_differences(nodes: Nodes, hooks: FolderHooks) -> list[str]:
+    """Describe for an operator how other nodes differ from this one."""
+    if not (others := nodes.others.list_living()):
+        return []
+    from gateway.cluster import node_files
+
+    return node_files.list_differences(nodes.describe_all(), others, partial(node_files.list_other_folders, hooks))
 
 
 def build_files(

@@ -15,12 +15,11 @@ import anyio.abc
 
 from gateway.adapters.shared.adapter import Adapter, AdapterContext, Presence
 from gateway.adapters.shared.adapter_loading import describe_fault, load_part
-from gateway.cluster.lease_part import LeasePart
-from gateway.cluster.nodes import Nodes
-from gateway.cluster.other_nodes import BOT
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import PlatformAccount, PlatformPlace, PlatformSettings, list_accounts
 from gateway.config.settings import AllPlatformSettings
+from gateway.daemon.lease_part import LeasePart
+from gateway.daemon.nodes import BOT, Nodes
 from gateway.daemon.parts import Part
 from gateway.errors import AdapterError, GatewayError, unwrap_error
 from gateway.threads import run_in_thread

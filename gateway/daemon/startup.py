@@ -12,13 +12,10 @@ import anyio.abc
 from gateway.access.access_control import INTERNAL
 from gateway.adapters.page.transport import PageTransport
 from gateway.adapters.terminal import PLATFORM
-from gateway.cluster.lease_part import LeasePart
-from gateway.cluster.node_files import find_files
-from gateway.cluster.nodes import SCHEDULE, TENDING
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.control.server import ControlServer, JudgeCaller, VerbAnswer
-from gateway.daemon.cluster_table import open_journal
+from gateway.daemon.cluster_table import find_files, open_journal
 from gateway.daemon.control_verbs import FindPart
 from gateway.daemon.gateway import Gateway, build_gateway
 from gateway.daemon.groups.hooks import Hooks, list_all_sources, reload_places
@@ -30,6 +27,8 @@ from gateway.daemon.groups.turns import Turns, find_agent
 from gateway.daemon.groups.work import Work
 from gateway.daemon.hooks import check_hooks, list_scheduled
 from gateway.daemon.journal import ReportWaiting
+from gateway.daemon.lease_part import LeasePart
+from gateway.daemon.nodes import SCHEDULE, TENDING
 from gateway.daemon.notices import (
     FEWER,
     OTHER_FOLDERS,

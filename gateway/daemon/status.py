@@ -13,13 +13,11 @@ import msgspec
 from gateway import __version__
 from gateway.access.access_control import AccessControl
 from gateway.agent.mcp.servers import McpServers
-from gateway.cluster.node_files import list_differences, list_other_folders
-from gateway.cluster.nodes import SCHEDULE, TENDING, Nodes
-from gateway.cluster.other_nodes import BOT
 from gateway.config.node_settings import NodeRole
 from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import Settings
 from gateway.daemon.agents import list_missing_libraries
+from gateway.daemon.cluster_table import list_differences
 from gateway.daemon.groups.hooks import Hooks
 from gateway.daemon.groups.networks import Networks
 from gateway.daemon.groups.people import People
@@ -29,6 +27,7 @@ from gateway.daemon.groups.turns import Turns
 from gateway.daemon.groups.work import Work
 from gateway.daemon.hooks import list_hook_problems, list_sources
 from gateway.daemon.installed_skills import list_unused_hooks
+from gateway.daemon.nodes import BOT, SCHEDULE, TENDING, Nodes
 from gateway.daemon.notices import list_all_notices
 from gateway.daemon.own_process import describe_readers, read_memory_kb
 from gateway.daemon.platforms import PlatformPart, list_enabled, why_not_served
@@ -274,12 +273,11 @@ def list_node_problems(
     base: Base, presence: NodePresence, storage: Storage, hooks: Hooks, look: StatusFacts
 ) -> list[str]:
     nodes = presence.nodes
-    other_folders = partial(list_other_folders, hooks.folder_hooks)
     return [
         *([f"no backup was made: {why}"] if (why := storage.backups.trouble) else []),
         *list_undone_roles(nodes, base.settings),
         *list_clock_differences(nodes),
-        *list_differences(nodes.describe_all(), nodes.others.list_living(), other_folders),
+        *list_differences(nodes, hooks.folder_hooks),
         *([] if look.health.ok else [f"journal: {look.health.detail}"]),
         *(f"journal: {warning}" for warning in look.health.warnings),
     ]

@@ -12,11 +12,11 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
-from gateway.cluster.lease_part import LeasePart
 from gateway.cluster.nats.engine import open_nats
-from gateway.cluster.nodes import SCHEDULE, TENDING, Nodes
-from gateway.cluster.other_nodes import BOT
+from gateway.cluster.nodes import SharedNodes
 from gateway.config.node_settings import NODE_ROLES
+from gateway.daemon.lease_part import LeasePart
+from gateway.daemon.nodes import BOT, SCHEDULE, TENDING
 from gateway.lanes.lanes import Lanes
 from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.sessions.repository import SessionRepository
@@ -47,7 +47,7 @@ async def serve_nothing(*, task_status: anyio.abc.TaskStatus[None]) -> None:
 
 async def live(url: str, name: str, told: Path, leave: anyio.Event) -> None:
     async with await open_nats(url) as engine, anyio.create_task_group() as tasks:
-        nodes = Nodes(engine, name, NODE_ROLES)
+        nodes = SharedNodes(engine, name, NODE_ROLES)
         await tasks.start(nodes.run)
         for key in PARTS:
             tasks.start_soon(LeasePart(key, serve_nothing, nodes, key).run)

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from gateway.cluster.event_relay import EventRelay, ForwardedEvent
+from gateway.cluster.event_relay import SharedEventRelay
+from gateway.daemon.nodes import EventRelay, ForwardedEvent
 from gateway.engine.interface import Engine
 from gateway.hooks import HookRegistry
 from tests.outbox.conftest import engine
@@ -17,7 +18,7 @@ __all__ = ["engine"]
 @asynccontextmanager
 async def serving(engine: Engine, node: str) -> AsyncIterator[tuple[EventRelay, HookRegistry]]:
     registry = HookRegistry()
-    relay = EventRelay(engine, registry, f"run of {node}", node)
+    relay = SharedEventRelay(engine, registry, f"run of {node}", node)
     async with registry, anyio.create_task_group() as tasks:
         await tasks.start(relay.run)
         yield relay, registry

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gateway.cluster.lease_part import LeasePart
 from gateway.cluster.nats.engine import open_nats
 from gateway.cluster.node_files import (
     OTHER_HOOKS,
@@ -20,11 +19,12 @@ from gateway.cluster.node_files import (
     digest_of_settings,
     list_differences,
 )
-from gateway.cluster.nodes import GLANCE, Nodes
+from gateway.cluster.nodes import GLANCE, SharedNodes
 from gateway.cluster.nodes import LEASE_SECONDS as SHIPPED_SECONDS
-from gateway.cluster.other_nodes import NodeFiles
 from gateway.config.node_settings import NODE_ROLES, NodeSettings
 from gateway.config.settings import GatewaySettings, Settings
+from gateway.daemon.lease_part import LeasePart
+from gateway.daemon.nodes import NodeFiles
 from gateway.daemon.parts import ServeFunction
 from gateway.daemon.status import list_clock_differences
 from gateway.engine.interface import HELD_SECONDS, Engine
@@ -46,7 +46,7 @@ class Node:
     """One of them, with parts that say when they work."""
 
     def __init__(self, engine: Engine, name: str, at_work: list[str], lease: float) -> None:
-        self.nodes = Nodes(engine, name, NODE_ROLES, lease)
+        self.nodes = SharedNodes(engine, name, NODE_ROLES, lease)
         self.at_work = at_work
         self.parts: dict[str, LeasePart] = {}
         self.is_ill = False

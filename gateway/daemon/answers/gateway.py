@@ -5,11 +5,11 @@ from typing import Any
 
 import anyio
 
-from gateway.cluster.event_relay import ForwardedEvent
 from gateway.daemon.groups.process import Base, NodePresence, Run
 from gateway.daemon.groups.reports import check_start, restart_gateway
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.turns import Turns
+from gateway.daemon.nodes import ForwardedEvent
 from gateway.daemon.reload import ReloadConfiguration
 from gateway.daemon.status import StatusReport
 from gateway.events.catalogue import remove_live_fields

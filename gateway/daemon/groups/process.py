@@ -8,15 +8,15 @@ from typing import Any, Literal, Protocol, TypeAlias
 import anyio.abc
 import msgspec
 
-from gateway.cluster.event_relay import EventRelay
-from gateway.cluster.nodes import Nodes
-from gateway.cluster.platform_steering import PlatformSteering
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
+from gateway.daemon.cluster_table import build_nodes
 from gateway.daemon.disk_configuration import DiskConfiguration
 from gateway.daemon.journal import find_node
+from gateway.daemon.nodes import EventRelay, Nodes
 from gateway.daemon.parts import Part
+from gateway.daemon.platform_steering import PlatformSteering
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.webhooks import WebhookStatus
 from gateway.engine.interface import Engine
@@ -102,6 +102,5 @@ class NodePresence(msgspec.Struct, frozen=True):
 
 
 def build_presence(base: Base) -> NodePresence:
-    nodes = Nodes(base.engine, find_node(base.home, base.current.configuration), base.settings.node.roles)
-    relay = EventRelay(base.engine, base.registry, base.run_id, nodes.name)
-    return NodePresence(nodes, relay, PlatformSteering(base.engine, nodes))
+    name, roles = find_node(base.home, base.current.configuration), base.settings.node.roles
+    return NodePresence(*build_nodes(base.engine, name, roles, base.registry, base.run_id))

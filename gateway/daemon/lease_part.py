@@ -1,4 +1,4 @@
-"""A part that runs on one node at a time: the one with its lease. On the others it stands by.
+"""A part that runs on one node at a time: the one with its lease. On the others it is on standby.
 
 It keeps the lease while it is paused, and while it restarts after a fault. If it has not worked for a while and another
 node waits for it, that node may try.
@@ -10,14 +10,14 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from gateway.cluster.nodes import Nodes
+from gateway.daemon.nodes import Nodes
 from gateway.daemon.parts import Part, ServeFunction
 
 ILL_SECONDS = 60.0  # after that another node may try
 
 
 class LeasePart(Part):
-    """A part with a lease named `key`, which parts may share. `rest` gets the reason each time that it stands by.
+    """A part with a lease named `key`, which parts may share. `rest` gets the reason for each standby.
 
     `prepare` does slow work in advance, so that the part works as soon as it has the lease.
     """

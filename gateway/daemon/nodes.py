@@ -1,0 +1,162 @@
+"""This gateway among those that share its journal, as one that has no other beside it does without them."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
+
+import anyio
+import anyio.abc
+import msgspec
+
+from gateway.config.node_settings import NODE_ROLES, NodeRole
+
+BOT = "bot."  # starts the leases of bots
+TENDING = "tending"  # the lease for maintenance that all nodes share
+SCHEDULE = "schedule"  # the lease for scheduled hooks, which must not be called by every node
+
+
+class NodeFiles(NamedTuple):
+    """The files of a node: digests of its settings and hooks, and the loaded skills that it lacks."""
+
+    settings: str = ""
+    hooks: str = ""
+    missing_skills: tuple[str, ...] = ()
+
+
+FindFiles: TypeAlias = Callable[[], NodeFiles | None]
+
+
+class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A node's announcement about itself. `run` changes with each start.
+
+    `holds`: leases, and since when; `works`: those whose work succeeds; `waits`: those that it waits for.
+    `settings`, `hooks` and `missing_skills` are those of `NodeFiles`. `roles`: its part of the work; a node of an
+    earlier version does not send it, and does all. `clock`: its wall clock at the announcement.
+    """
+
+    name: str
+    run: str
+    since: float
+    holds: dict[str, float]
+    works: tuple[str, ...] = ()
+    waits: tuple[str, ...] = ()
+    is_gone: bool = False
+    settings: str = ""
+    hooks: str = ""
+    roles: tuple[str, ...] = NODE_ROLES
+    clock: float = 0.0
+    missing_skills: tuple[str, ...] = ()
+
+    @property
+    def bots(self) -> int:
+        return sum(key.startswith(BOT) for key in self.holds)
+
+
+class OtherNodes:
+    """The other nodes, of which there are none; `SharedNodes` has those that share its journal."""
+
+    has_twin = False  # another gateway uses our name
+
+    def list_living(self) -> list[NodeFacts]:
+        return []
+
+    def list_clocks(self) -> dict[str, float]:
+        """Return by how many seconds the clock of each is ahead of ours."""
+        return {}
+
+    def find_holder(self, key: str) -> str:
+        """Return the name of the holder; "" if none is known."""
+        return next((one.name for one in self.list_living() if key in one.holds), "")
+
+    def has_role(self, role: NodeRole) -> bool:
+        """Return True if one of them does this part of the work."""
+        return any(role in one.roles for one in self.list_living())
+
+
+class Nodes:
+    """This node, which does the work of its `roles`, and the `others`: here none, so that each lease is its own."""
+
+    def __init__(self, name: str, roles: tuple[NodeRole, ...], others: OtherNodes | None = None) -> None:
+        self.name, self.roles = name, roles
+        self.others = others or OtherNodes()
+        self._since = time.time()
+        self._taken: dict[str, float] = {}  # the leases, and since when
+        self._well = set[str]()
+
+    async def run(
+        self,
+        find_files: FindFiles = NodeFiles,  # noqa: ARG002 - nobody is told
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Run until cancelled; a failing journal is waited for.
+
+        `find_files` returns this node's files for the announcements.
+        """
+        task_status.started()
+
+    async def take(self, key: str, tell: Callable[[str], None]) -> None:  # noqa: ARG002 - nobody else has it
+        """Wait for this lease; `tell` gets its present holder, "" if unknown."""
+        self._taken.setdefault(key, time.time())
+
+    @contextmanager
+    def working(self, key: str) -> Iterator[anyio.CancelScope]:
+        """Cancel the work inside the block when the lease may end, or moves to another node."""
+        try:
+            yield anyio.CancelScope()
+        finally:
+            self._well.discard(key)
+
+    def note_well(self, key: str) -> None:
+        """Note that the work under the lease succeeds."""
+        self._well.add(key)
+
+    async def release(self, key: str, *, is_given: bool = False) -> None:
+        """Return the lease, so that another node continues at once, unless work under it still runs here.
+
+        A lease that `is_given` is for others to try: in any case it is not given again soon.
+        """
+
+    def certain_for(self, key: str) -> float:
+        """Return for how many seconds no other node can have it: uninterruptible work may take that long."""
+        return math.inf if key in self._taken else 0.0
+
+    def is_wanted(self, key: str) -> bool:  # noqa: ARG002 - nobody waits
+        """Return True if another node waits for it, and it was not given away recently."""
+        return False
+
+    def describe(self) -> NodeFacts:
+        """Describe this node."""
+        return NodeFacts(self.name, "", self._since, self._taken, tuple(self._well), roles=self.roles)
+
+    def describe_all(self) -> NodeFacts:
+        """Describe this node with its files."""
+        return self.describe()
+
+
+class ForwardedEvent(msgspec.Struct, frozen=True):
+    """An event of another node, for the watchers of these names."""
+
+    names: tuple[str, ...]
+    node: str
+    event: str
+    fields: dict[str, Any]
+
+
+NoteEvent: TypeAlias = Callable[[ForwardedEvent], None]
+
+
+class EventRelay:
+    """The events of other nodes, of which there are none; `SharedEventRelay` forwards those of the others."""
+
+    @contextmanager
+    def watching(self, names: Sequence[str], note: NoteEvent) -> Iterator[None]:  # noqa: ARG002 - there are none
+        """Call `note` inside the block with each event of these names from another node."""
+        yield
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Send and receive until cancelled."""
+        task_status.started()
+        await anyio.sleep_forever()
