@@ -42,7 +42,7 @@ def count_code(text: str) -> Counter[str]:
 
 
 def lines_passed_over(tree: ast.Module) -> set[int]:
-    """The lines of docstrings and of imports, wherever they stand."""
+    """Return the numbers of the lines of docstrings and imports."""
     skipped: set[int] = set()
     for node in ast.walk(tree):
         passed: list[ast.stmt] = [node] if isinstance(node, ast.Import | ast.ImportFrom) else []

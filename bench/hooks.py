@@ -103,7 +103,7 @@ async def intercepted(
 
 
 async def matched(what: str, pattern: str, count: int, rounds: int, goals: tuple[float, float]) -> list[Row]:
-    """One of many patterns matches; the name is known already, or it is told for the first time."""
+    """Match one of many patterns, for a known name or a new one."""
     async with HookRegistry() as hooks:
         fn = observer()
         for number in range(count):

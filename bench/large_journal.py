@@ -101,7 +101,7 @@ def timed(act: Callable[[], object]) -> float:
 
 
 class Talker:
-    """Somebody who says one thing after the other in a thread; how long each took, by the steady clock."""
+    """A person who says one thing after the other in a thread, with the duration of each, by the steady clock."""
 
     def __init__(self, gateway: GatewayProcess) -> None:
         self._gateway = gateway

@@ -28,7 +28,7 @@ SIZES = {"a small page (5 kB)": 5_000, "a page (100 kB)": 100_000, "a large page
 
 
 class LoopParser:
-    """Reads a page where it is asked to, as the web tool did before."""
+    """A parser that reads a page on the loop, as the web tool once did."""
 
     async def read_page(self, body: bytes, kind: str, charset: str, limit: int) -> str:
         return extract_text(body, kind, charset)[:limit]

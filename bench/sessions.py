@@ -59,7 +59,7 @@ class Side:
         return statistics.median(self.turns)
 
     def search(self) -> float:
-        """For one word that stands in one of them; the words differ."""
+        """Search for one word that is in one of them; the words differ."""
         return statistics.median(timed(partial(self._find, place)) for place in range(SEARCHES))
 
     def _find(self, place: int) -> None:

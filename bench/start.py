@@ -89,7 +89,7 @@ def add_hooks(home: Path, count: int) -> None:
 
 
 def install_hermes() -> Path:
-    """Its environment, made where there is none."""
+    """Return its environment, made if it is missing."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hermes-gateway-bench" / HERMES
     if not (cache / "bin" / "hermes").exists():
         uv = shutil.which("uv") or str(ROOT / ".uv" / "bin" / "uv")

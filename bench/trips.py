@@ -261,7 +261,7 @@ def count_modules(scene: str, modules: Sequence[str]) -> Found:
 
 
 def count_idle(tree: Path) -> Found:
-    """A gateway that nobody uses, without anything that counts in it."""
+    """Count an idle gateway, without anything that counts in it."""
     with run_counted(tree) as counted:
         modules = count_modules("idle", counted.read()["modules"])
     [lives] = whole.measure_lives([tree], ROUNDS)

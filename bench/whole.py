@@ -191,7 +191,7 @@ def name_of(tree: Path) -> str:
 
 
 def python_of(tree: Path) -> Path:
-    """Ends the run where there is none."""
+    """Return the Python of an environment; end the run without one."""
     python = tree / ".venv" / "bin" / "python"
     if not python.exists():
         raise SystemExit(f"{tree} has no environment of its own: cd {tree} && ./x check floors")

@@ -41,7 +41,7 @@ COLUMNS = ("conversations", "events", "others")
 
 
 def list_texts(first: int, count: int) -> list[tuple[int, str]]:
-    """Whose turn it is, and what they say: the first message of ten is a sum."""
+    """Return each turn's author and text: the first message of ten is a sum."""
     return [(number % PEOPLE, "sum" if number % 10 == 0 else QUESTION) for number in range(first, first + count)]
 
 

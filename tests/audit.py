@@ -17,7 +17,7 @@ FINAL_ID = re.compile(r":(reply(:[0-9]+)?|failed)\Z")
 
 @dataclass
 class Audit:
-    """What was found; `faults` is empty when all is well."""
+    """The findings; `faults` is empty when all is well."""
 
     faults: list[str] = field(default_factory=list)
     inbound: int = 0
@@ -32,7 +32,7 @@ class Audit:
 
 
 async def audit(engine: Engine, *, is_over: bool = True, is_sent: bool = False) -> Audit:
-    """Every message answered once and in order, no turn committed twice, each reply owed once, all of it sent."""
+    """Check that each message is answered once and in order, each turn committed once, and each reply sent."""
     found, by_subject = Audit(), await everything(engine)
     for subject, chain in by_subject.items():
         _, kind, conv, *_ = (*subject.split(".", 2), "")  # some stand on a subject of their kind alone

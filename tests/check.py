@@ -49,7 +49,7 @@ def hook_types(code: Path) -> list[str]:
 
 
 def run(steps: Sequence[Sequence[str]]) -> Outcome:
-    """All steps, for whoever mends things wants to see them all."""
+    """Run all steps: people who mend things want to see them all."""
     begun = time.monotonic()
     done = [subprocess.run(step, cwd=ROOT, capture_output=True, text=True, check=False) for step in steps]
     said = "".join(step.stdout + step.stderr for step in done if step.returncode)

@@ -179,7 +179,7 @@ class DiscordWire:
         return self.interact(4 if typing else 2, by, self.place(chat or by, thread), data)
 
     async def suggestions(self, command: str, typing: str, **more: Any) -> list[str]:
-        """What somebody is shown who has typed that much of a command's only option."""
+        """Return the suggestions for a person who has typed that much of a command's only option."""
         name, _, typed = typing.partition("=")
         asked = self.call(command, {**more.pop("given", {}), name: typed}, typing=name, **more)
         await until(lambda: asked in self.suggested, f"suggestions for /{command}")
@@ -191,7 +191,7 @@ class DiscordWire:
         self.event("MESSAGE_UPDATE", self.messages[message])
 
     async def delete(self, message: str, *, by: str = ANN) -> None:
-        """Nobody is told whose it was, or who took it away."""
+        """Delete a message; Discord reports neither its author nor the person who deleted it."""
         gone = self.messages.pop(message)
         where: dict[str, Any] = {name: gone[name] for name in ("channel_id", "guild_id") if name in gone}
         self.event("MESSAGE_DELETE", {"id": message, **where})
@@ -359,7 +359,7 @@ class DiscordWire:
         return web.Response(body=next(one.files[name] for one in (self, *self.beside) if name in one.files))
 
     async def _rest(self, request: web.Request) -> web.Response:
-        """By the token; what is asked without one bears the number of an interaction."""
+        """Handle a request by its token; a request without one has the number of an interaction."""
         shown, parts = request.headers.get("Authorization", ""), request.match_info["path"].split("/")
         for one in self.beside:
             if shown == f"Bot {one.token}" or any(part in one.interactions for part in parts):
@@ -393,7 +393,7 @@ class DiscordWire:
             self._open.discard(request.transport)
 
     def _count(self, path: str) -> dict[str, str]:
-        """What Discord says of the window of a route."""
+        """Return Discord's headers about the window of a route."""
         for part, left in self.windows.items():
             if part in path:
                 left[0] -= 1
@@ -468,7 +468,7 @@ class DiscordWire:
 
 
 async def sent(wire: DiscordWire, request: web.Request) -> dict[str, Any]:
-    """The body of a request; files are kept, and stand in it by their numbers."""
+    """Return the body of a request; files are kept, and the body names them by their numbers."""
     if request.content_type == "application/json":
         body: Any = await request.json()
         return body if isinstance(body, dict) else {"all": body}
@@ -489,7 +489,7 @@ async def sent(wire: DiscordWire, request: web.Request) -> dict[str, Any]:
 
 
 async def tell(socket: web.WebSocketResponse, payload: dict[str, Any]) -> None:
-    """Whoever hung up learns it when they resume."""
+    """Send an event; a disconnected bot gets it when it resumes."""
     with suppress(ConnectionError):
         await socket.send_str(json.dumps(payload))
 

@@ -34,7 +34,7 @@ UNLIMITED = aiohttp.ClientTimeout(total=None)
 
 @dataclass
 class MatrixLine:
-    """Carries requests of the bot's to the homeserver, but for what it is told to answer itself."""
+    """A line that carries the bot's requests to the homeserver, except those that it answers itself."""
 
     there: str
     url: str = ""
@@ -65,7 +65,7 @@ class MatrixLine:
                 one.transport.abort()
 
     def tell_again(self) -> None:
-        """What was new last is new once more."""
+        """Deliver the last new events once more."""
         self._again.set()
 
     async def _pass(self, request: web.Request) -> web.StreamResponse:
@@ -122,7 +122,7 @@ def said_of(part: MessagePart) -> tuple[str, dict[str, Any]]:
 
 
 def text_of(kind: str, content: Mapping[str, Any]) -> str:
-    """What people see of a message: of a place where it is, of a poll what it asks."""
+    """Return the text that people see of a message: of a place its position, of a poll its question."""
     if kind == POLL:
         asked = content[POLL]
         return "\n".join(one["org.matrix.msc1767.text"] for one in (asked["question"], *asked["answers"]))
@@ -132,7 +132,7 @@ def text_of(kind: str, content: Mapping[str, Any]) -> str:
 
 
 def calls_somebody(content: Mapping[str, Any]) -> bool:
-    """Would a client be told to call people, or be left to guess; or to look at what a link leads to?"""
+    """Return True if a client would notify people, or had to guess, or would preview a link."""
     shown = content.get("m.new_content", content)
     return (
         content.get("m.mentions") != {}
@@ -304,7 +304,7 @@ class MatrixWire:
         return self._signs.get(chat, 0)
 
     async def _come(self, who: str) -> None:
-        """Somebody has an account, and looks at what is said to them."""
+        """Create a person's account, and sync their view."""
         account = {"username": self.known_as(who)[1:].partition(":")[0], "password": "known to all"}
         how = {"auth": {"type": "m.login.dummy"}, "inhibit_login": False}
         self._tokens[who] = (await self._ask("", "POST", "/register", {**account, **how}))["access_token"]
@@ -352,7 +352,7 @@ class MatrixWire:
         return await self._ask(who, "GET", f"/sync?filter={quote(json.dumps(LONG))}&timeout=30000{begun}")
 
     async def _look(self, who: str, since: str) -> None:
-        """What somebody sees, in the chats that they have."""
+        """Sync a person's view, in the chats that they have."""
         while True:
             news = await self._sync(who, since)
             since = news["next_batch"]

@@ -136,7 +136,7 @@ def history(wire: "SlackWire", asked: dict[str, Any]) -> Any:
 
 
 def replies(wire: "SlackWire", asked: dict[str, Any]) -> Any:
-    """Oldest first: what the thread hangs on comes before all that stands in it."""
+    """Return the oldest first: the message that the thread hangs on precedes the others."""
     return page(wire, asked, lambda one: asked["ts"] in (one["ts"], one.get("thread_ts")), step=1)
 
 

@@ -103,7 +103,7 @@ class SlackWire:
             await runner.cleanup()
 
     async def write(self, text: str, *, by: str = ANN, chat: str = "", thread: str = "", reply_to: str = "") -> str:
-        """A slash command reaches no thread: whoever is in one writes an exclamation mark."""
+        """Write a message; a slash command reaches no thread, so people there write an exclamation mark."""
         where = self.place(chat or by)
         if text.startswith("/") and not thread:
             return self.call(text, by, where)
@@ -121,7 +121,7 @@ class SlackWire:
         self.event({**changed, "message": after, "previous_message": before})
 
     async def delete(self, message: str, *, by: str = ANN) -> None:
-        """What somebody has answered in its thread leaves a stone in its place."""
+        """Delete a message; one with answers in its thread leaves a tombstone."""
         before = self.messages.pop(message)
         about = {name: before[name] for name in ("channel", "channel_type")}
         gone = {"type": "message", "hidden": True, "ts": self.stamp(), **about, "previous_message": before}
@@ -136,7 +136,7 @@ class SlackWire:
         return self.told(self.with_files(self.message(by, self.place(by), caption), files))
 
     def attach(self, by: str, where: str, *files: tuple[str, bytes]) -> str:
-        """Files stand there, and nobody was told of them."""
+        """Attach files without a notice about them."""
         message = self.with_files(self.message(by, where, ""), files)
         self.messages[message["ts"]] = message
         return str(message["ts"])
@@ -219,7 +219,7 @@ class SlackWire:
             self.told({**self.message("777", where, text), "bot_id": "B777", "subtype": "bot_message"})
 
     def flood(self, seconds: float) -> None:
-        """Of whatever is sent next, with a file or without."""
+        """Refuse the next message, with a file or without, and name a time to wait."""
         waiting = self.ills.setdefault("chat.postMessage", [])
         waiting.append(Refused("ratelimited", status=429, retry_after=seconds))
         self.ills["files.getUploadURLExternal"] = waiting
@@ -371,13 +371,13 @@ class SlackWire:
 
 
 async def tell(socket: web.WebSocketResponse, envelope: dict[str, Any]) -> None:
-    """Who hung up is told when they are back."""
+    """Send an event; a disconnected app gets it when it is back."""
     with suppress(ConnectionError):
         await socket.send_str(json.dumps(envelope))
 
 
 async def sent(request: web.Request) -> dict[str, Any]:
-    """What was asked, however the library sent it."""
+    """Return the request, however the library sent it."""
     if request.content_type == "application/json":
         return dict(await request.json())
     given = {**request.query, **(await request.post() if request.method == "POST" else {})}

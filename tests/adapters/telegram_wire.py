@@ -177,7 +177,7 @@ class TelegramWire:
             self.told({**self.message("777", chat, text=text), "from": {**user("777"), "is_bot": True}})
 
     def flood(self, seconds: float) -> None:
-        """Of whatever is sent next, with a file or without."""
+        """Refuse the next message, with a file or without, and name a time to wait."""
         waiting = self.ills.setdefault("sendMessage", [])
         waiting.append(Refused(429, "Too Many Requests", retry_after=seconds))
         self.ills |= dict.fromkeys(("sendDocument", "sendPhoto", "sendMediaGroup"), waiting)
@@ -411,7 +411,7 @@ class TelegramWire:
 
 
 def said_of(part: MessagePart) -> dict[str, Any]:
-    """What a message is that is neither text nor file; a place with a title is told as a venue, too."""
+    """Return the content of a message that is neither text nor file; a titled place comes as a venue, too."""
     match part:
         case Sticker():
             about = {"file_id": "1", "file_unique_id": "1", "type": "regular", "is_animated": False, "is_video": False}
@@ -465,7 +465,7 @@ def keys(asked: dict[str, Any]) -> dict[str, str]:
 
 
 def codes_of(text: str, entities: list[dict[str, Any]]) -> list[str]:
-    """What Telegram shows as code blocks: entities count in UTF-16."""
+    """Return the code blocks that Telegram shows: entities count in UTF-16."""
     units = text.encode("utf-16-le")
     blocks = [
         units[2 * one["offset"] : 2 * (one["offset"] + one["length"])] for one in entities if one["type"] == "pre"

@@ -64,7 +64,7 @@ class TerminalWire:
             line.extra(anyio.abc.SocketAttribute.raw_socket).shutdown(socket.SHUT_RDWR)
 
     async def _say(self, number: str, text: str) -> None:
-        """Under its one id, until it is answered; with nobody there, until somebody is."""
+        """Send a message under its one id, until it is answered; without a gateway, until one runs."""
         while True:
             with suppress(OSError, anyio.BrokenResourceError, anyio.EndOfStream, anyio.IncompleteRead):
                 async with await anyio.connect_unix(str(Home(self.root).socket)) as line:
@@ -93,7 +93,7 @@ class TerminalWire:
                 self._show(about["turn_id"], f"{before.text if before else ''}{about['text']}")
 
     def _show(self, turn: str, text: str) -> None:
-        """What a turn says stands in one place of the screen."""
+        """Show a turn's output in one place of the screen."""
         if turn not in self._turns:
             self._turns[turn] = Shown(f"{turn}:reply", ANN, "")
             self.shown.append(self._turns[turn])

@@ -96,7 +96,7 @@ async def test_in_a_group_it_answers_when_it_is_called(work: House) -> None:
 
 @pytest.fixture
 async def both(tmp_path: Path) -> AsyncIterator[tuple[House, WorkWire]]:
-    """The unnamed bot's wire, with all that is told; and the wire of `work`."""
+    """Yield the unnamed bot's wire, with all its events; and the wire of `work`."""
     first, second = TelegramWire(), WorkWire()
     admins = f"access: {{admins: {{telegram: ['{ANN}']}}}}\n"
     async with first.serving(), second.serving():

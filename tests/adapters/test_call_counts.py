@@ -24,7 +24,7 @@ COUNTED = re.compile(
 
 
 def list_calls(wire: Any) -> list[str]:
-    """Those with which something is shown or answered, as the network calls them."""
+    """List the calls that show or answer something, as the network calls them."""
     named = (" ".join(part.rpartition("/")[2] for part in one[:2] if isinstance(part, str)) for one in wire.calls)
     return [one for one in named if COUNTED.match(one)]
 

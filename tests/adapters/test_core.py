@@ -36,7 +36,7 @@ async def count_inbound(house: House) -> int:
 
 
 def list_texts(house: House) -> list[dict[str, Any]]:
-    """What was heard, without commands."""
+    """List the received texts, without commands."""
     return [one for one in house.told("message:received") if not one["text"].startswith("/")]
 
 

@@ -82,7 +82,7 @@ def set_up(root: Path) -> None:
 
 
 async def spend_and_ring(house: House) -> None:
-    """Somebody speaks, whoever was let in uses their budget up, a webhook is called, and somebody is forgotten."""
+    """Send a message, use up a new person's budget, call a webhook, and forget a person."""
     await house.wire.upload(("voice.ogg", b"brew"))
     await house.hears("audio:after")
     await house.shows("brewed", 2)

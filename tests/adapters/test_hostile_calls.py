@@ -42,7 +42,7 @@ async def house(wire: Any, tmp_path: Path) -> AsyncIterator[House]:
 
 
 def find_headers(wire: Any, body: bytes = b"", stamp: float | None = None) -> dict[str, str]:
-    """What the network shows, for whom it is believed."""
+    """Return the network's credentials, for which it is believed."""
     if isinstance(wire, TelegramCallsWire):
         return {"X-Telegram-Bot-Api-Secret-Token": str(wire.asked_for["secret_token"])}
     return dict(sign(body, str(int(time.time() if stamp is None else stamp)), wire.secret))
@@ -53,7 +53,7 @@ def port_of(wire: Any) -> int:
 
 
 async def ask(wire: Any, path: str, lines: list[str], body: bytes = b"") -> tuple[int, bytes]:
-    """What is answered to a request that is written by hand; the line stays open meanwhile."""
+    """Return the answer to a handwritten request; the line stays open meanwhile."""
     head = "\r\n".join([f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Type: {JSON}", *lines, "", ""])
     async with await anyio.connect_tcp("127.0.0.1", port_of(wire)) as line:
         await line.send(head.encode() + body)
@@ -136,7 +136,7 @@ async def test_what_says_that_it_is_something_else_is_not_read(house: House, wir
 
 
 def hostile_of(wire: Any) -> list[bytes]:
-    """What is JSON, or nearly; and what a message is not like."""
+    """Return JSON, or nearly JSON, that no message looks like."""
     deep = b'{"update_id": 1, "event": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
     odd = [b'{"update_id": 1, "update_id": 2, "type": "a", "type": "event_callback"}', deep, b"\x00" * 100, b"NaN"]
     odd += [b'{"update_id": 1e400}', b'{"update_id": ' + b"9" * 5000 + b"}", b'{"update_id": 3, "message": NaN}']
@@ -289,7 +289,7 @@ async def test_whenever_it_is_killed_each_message_is_answered_once(network: str,
             found: list[str] = []
 
             async def is_all_there() -> bool:
-                """What waited was taken together; each stands in one turn, and each turn has one answer."""
+                """Return True if waiting messages were taken together, each in one turn, each turn with one answer."""
                 shown = await to_thread.run_sync(gateway.cli, "sessions", "show", session)
                 found[:] = re.findall(r"number (\d+)", shown.stdout)
                 turns = shown.stdout.count("I heard.")

@@ -60,7 +60,7 @@ class Program:
 
 
 def list_left(root: Path) -> list[int]:
-    """What programs of this test have left running."""
+    """List the programs of this test that still run."""
     found = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):

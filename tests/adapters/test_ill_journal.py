@@ -26,7 +26,7 @@ DAMAGES = {"telegram": cut_off, "discord": take_away, "slack": cut_off}
 
 
 async def damage(network: str, do: Callable[[Path], None], root: Path, told: dict[str, float]) -> None:
-    """A gateway whose journal is damaged while somebody waits: notes after how long they are told."""
+    """Damage a gateway's journal while a person waits, and note when they are notified."""
     wire: Any = WIRES[network](root)
     home = f"platforms: {{{network}: {{home_channel: '{ROOMS[network]}'}}}}\n"
     async with wire.serving(), housed(wire, root, SLOW, {"text": "I heard you."}, settings=home) as house:

@@ -50,7 +50,7 @@ class Party:
         return self.files / self.wire.known_as(person)
 
     async def order(self, by: str, name: str, group: bool = False, **args: Any) -> str:
-        """What a tool gave, or why not."""
+        """Return the result of a tool, or the reason of its refusal."""
         before = len(self.house.told("message:sent"))
         said = f"DO {json.dumps({'name': name, 'args': args})}"
         await (self.wire.mention(said, by=by) if group else self.wire.write(said, by=by))

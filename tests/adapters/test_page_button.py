@@ -30,7 +30,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def sign(user: str, token: str = TOKEN, **changed: str) -> dict[str, str]:
-    """What Telegram says of whoever pressed it."""
+    """Sign the data of the person who pressed it, as Telegram does."""
     fields = {"query_id": "AA", "user": json.dumps({"id": int(user)}), "auth_date": f"{time.time():.0f}", **changed}
     said = "\n".join(f"{name}={fields[name]}" for name in sorted(fields))
     key = hmac.digest(b"WebAppData", token.encode(), "sha256")

@@ -40,7 +40,7 @@ SAID = json.dumps({"choices": [{"index": 0, "delta": {"content": "I see."}, "fin
 
 
 class SeeingModel(QuietHandler):
-    """It keeps the messages of each request that it is asked with; `calls` are the tools that it wants first."""
+    """A model that keeps the messages of each request; `calls` are the tools that it wants first."""
 
     def do_POST(self) -> None:  # noqa: N802 - as the library calls it
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -91,7 +91,7 @@ async def asked(house: House, model: Any) -> list[dict[str, Any]]:
 
 
 def shown(message: dict[str, Any]) -> list[str]:
-    """The pictures of a message, as the model is given them."""
+    """Return the pictures of a message, in the model's form."""
     content: str | Sequence[dict[str, Any]] | None = message["content"]
     return [] if content is None or isinstance(content, str) else [one["image_url"]["url"] for one in content[1:]]
 
@@ -220,7 +220,7 @@ SERVER = Path(__file__).parent.parent / "agent" / "mcp" / "toolserver.py"
 
 
 def path_in(messages: list[dict[str, Any]]) -> str:
-    """Where the picture lies that the newest result of a tool tells of."""
+    """Return the path of the picture that the newest tool result names."""
     told: str = next(one["content"] for one in reversed(messages) if one["role"] == "tool")
     return told.rpartition(", in ")[2].removesuffix("]")
 

@@ -78,7 +78,7 @@ UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u2000-\u
 
 
 def read_back(shown: str) -> str:
-    """What a person reads in a code block, with the signs that are shown as numbers."""
+    """Return a person's reading of a code block, with the signs that are shown as numbers."""
     return NUMBERED.sub(lambda found: chr(int(found[1], 16)), shown)
 
 

@@ -41,7 +41,7 @@ def access_of(wire: Wire) -> str:
 
 
 async def shown_tools(house: House, wire: Wire, by: str) -> tuple[set[str], str]:
-    """The tools that the model was shown when somebody wrote, and what it was told besides."""
+    """Return the tools that the model saw for a person's message, and its system prompt."""
     before = len(house.told("llm:before"))
     await wire.write("hello", by=by)
     await until(lambda: len(house.told("llm:before")) > before, f"the model's turn for {by}")

@@ -53,7 +53,7 @@ async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 @pytest.fixture
 async def house(wire: Wire, tmp_path: Path) -> AsyncIterator[House]:
-    """Ann is the owner, and has the workspace; a chart lies there, and none in Ben's folder."""
+    """Yield a home in which Ann is the owner, with a chart in her workspace, and none in Ben's folder."""
     settings = "" if wire.network == "terminal" else wire.own(ANN)
     async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
         await anyio.Path(workspace_of(house) / "chart.csv").write_bytes(CHART)

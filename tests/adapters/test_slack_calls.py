@@ -46,7 +46,7 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
 
 
 def make_event(wire: SlackCallsWire, text: str) -> bytes:
-    """What Slack would send, were it Slack."""
+    """Make an event as Slack would send it."""
     event = wire.message(ANN, wire.place(ANN), text)
     about = {"type": "event_callback", "team_id": "T1", "api_app_id": "A1", "event_id": wire.stamp(), "event": event}
     return json.dumps(about).encode()

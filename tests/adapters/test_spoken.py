@@ -62,7 +62,7 @@ KEY = {"MOUTH_KEY": "key-of-the-mouth"}
 
 
 class Mouth:
-    """A program that speaks, and what it was asked to say."""
+    """A program that speaks, and its requests."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.path = root, root / "mouth"
@@ -80,7 +80,7 @@ class Mouth:
         return log.read_text().splitlines() if log.exists() else []
 
     def let_go(self) -> None:
-        """What hangs goes on."""
+        """Let the hanging program go on."""
         (self.root / "go").touch()
 
 
@@ -211,7 +211,7 @@ async def test_who_cannot_speak_leaves_the_text_and_says_so_once(mouth: Mouth) -
 
 
 async def is_settled(house: House) -> None:
-    """Nothing is owed to anybody who wants to hear."""
+    """Wait until no spoken answer is pending."""
 
     async def is_owed() -> bool:
         kept = [one for one in await chain(house.gateway.engine, VOICE_SUBJECTS) if isinstance(one, VoiceAnswer)]

@@ -44,7 +44,7 @@ def mark(wire: Any, state: int) -> str:
 
 
 async def bears(wire: Any, message: str, *states: int) -> None:
-    """Wait until just these reactions stand under a message."""
+    """Wait until a message has just these reactions."""
     marks = [mark(wire, state) for state in states]
     await until(lambda: wire.reactions.get(message, []) == marks, f"{marks} under it, not {wire.reactions},")
 
@@ -99,7 +99,7 @@ async def test_where_a_right_is_missing_it_is_said_once_and_not_tried_again(wire
 
 
 def refuse(wire: Any) -> Any:
-    """The network refuses reactions from now on; how often it was asked for one."""
+    """Refuse reactions from now on; returns a function that counts the requests."""
     match wire:
         case TelegramWire():
             wire.ills["setMessageReaction"] = [TelegramRefused(400, "Bad Request: REACTION_INVALID")] * 9
@@ -129,7 +129,7 @@ async def test_a_network_that_wants_a_pause_has_it_and_no_answer_waits(wire: Any
 
 
 def slow_down(wire: Any) -> Any:
-    """The network refuses one reaction, and says how long to wait; how often it was asked for one."""
+    """Refuse one reaction, with a time to wait; returns a function that counts the requests."""
     match wire:
         case TelegramWire():
             wire.ills["setMessageReaction"] = [TelegramRefused(429, "Too Many Requests", retry_after=PAUSE)]

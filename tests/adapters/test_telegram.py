@@ -278,7 +278,7 @@ async def test_a_place_has_its_name_and_who_shows_where_they_go_says_it_once(
 
 
 async def look_at(house: House) -> list[str]:
-    """What lies there, for the owner's eyes alone."""
+    """Read the file that only the owner may read."""
     paths = [path async for path in anyio.Path(house.gateway.home.unreadable).iterdir()]
     assert {stat.S_IMODE((await path.stat()).st_mode) for path in paths} == {0o600}
     return [await path.read_text() for path in paths]

@@ -123,7 +123,7 @@ async def test_two_hundred_tools_are_one_line_at_the_pace_of_the_network(wire: A
 
 
 def is_change(call: tuple[Any, ...]) -> bool:
-    """Whether Discord's bot wrote a message, or changed one."""
+    """Return True if Discord's bot wrote a message, or changed one."""
     return call[0] in ("POST", "PATCH") and "/messages" in call[1]
 
 

@@ -15,7 +15,7 @@ from tests.spine import until
 
 @pytest.fixture(params=PAIRS)
 async def both(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[House, Wire]]:
-    """The unnamed bot's wire, with all that is told; and the wire of `work`."""
+    """Yield the unnamed bot's wire, with all its events; and the wire of `work`."""
     async with serving_pair(request.param) as (first, second):
         settings = "agents: {sales: {}}\nroutes: [{account: work, agent: sales}]\n"
         async with housed(second, tmp_path / "home", settings=settings, beside=[first], account="work") as house:

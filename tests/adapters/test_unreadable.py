@@ -35,7 +35,7 @@ def send(wire: Any, kind: str, payload: Any) -> None:
 
 
 async def answers(house: House, wire: Any, question: str) -> None:
-    """Ben is heard behind all that was sent before, and answered."""
+    """Send Ben's message after all others, and wait until it was received."""
     await wire.write(question, by=BEN)
     await until(lambda: question in str(house.told("message:received")), question)
 
@@ -92,7 +92,7 @@ async def test_what_cannot_be_read_is_counted_told_and_kept(
 
 
 async def look_at(house: House) -> list[str]:
-    """What lies there, for the owner's eyes alone."""
+    """Read the file that only the owner may read."""
     folder = anyio.Path(house.gateway.home.unreadable)
     paths = [path async for path in folder.iterdir()] if await folder.is_dir() else []
     assert {stat.S_IMODE((await path.stat()).st_mode) for path in paths} <= {0o600}

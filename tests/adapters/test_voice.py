@@ -43,7 +43,7 @@ KEY = {"EAR_KEY": "key-of-the-ear"}
 
 
 class Ear:
-    """The program, and what was asked of it."""
+    """The program, and its requests."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -95,7 +95,7 @@ async def listening(ear: Ear, *more: str) -> AsyncIterator[House]:
 
 
 async def say(house: House, words: str, by: str = ANN) -> str:
-    """Somebody says this in a voice note."""
+    """Send this as a voice note."""
     return str(await house.wire.upload(("voice.ogg", words.encode()), by=by))
 
 

@@ -34,9 +34,9 @@ Go: TypeAlias = Callable[[Wire, str, Shown], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a person comes in, given a message of ours in the group; what hooks hear of one who may, if anything.
+    """A way in for a person, by a message of ours in the group; and the event of an authorized one, if any.
 
-    `denials` is how often a stranger is turned away on the way there, `by` somebody who may go it.
+    `denials` is the number of refusals of a stranger on that way, `by` a person who may use it.
     """
 
     go: Go

@@ -11,7 +11,7 @@ OGG = b"OggS0000000000000000000000000000OpusHead"
 
 
 class VoiceEndpoint:
-    """`asked` is what it was asked; `ills` are answered instead, one after another; `silent`: it answers nobody."""
+    """`asked` are the requests; `ills` replace the next answers, one after another; `silent`: it answers none."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []

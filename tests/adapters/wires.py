@@ -130,5 +130,5 @@ WAYS_IN = (
 
 
 def is_tried_on(test: str, wire: str) -> bool:
-    """Whether a test of the common suite applies to this wire."""
+    """Return True if a test of the common suite applies to this wire."""
     return test not in WITHOUT[wire] and (not wire.endswith("-calls") or test in WAYS_IN)

@@ -16,7 +16,7 @@ NOT_FOUND = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
 
 
 class Endpoint:
-    """A server that answers each request with the bytes that it was told, and keeps the requests."""
+    """A server that answers each request with given bytes, and keeps the requests."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/v1"

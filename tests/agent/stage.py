@@ -109,7 +109,7 @@ class Stage:
         return [name for name, _ in self.fired if not name.startswith(noisy)]
 
     def fields(self, name: str, place: int = 0) -> dict[str, Any]:
-        """What an event was, the first time or the one at `place`."""
+        """Return the fields of an event, the first time or the one at `place`."""
         return [fields for fired, fields in self.fired if fired == name][place]
 
     def sent(self, place: int = -1) -> Any:

@@ -70,7 +70,7 @@ async def test_who_withholds_a_picture_withholds_it_from_both(stage: Stage, tmp_
 
 
 class Spent(IgnoredUsage):
-    """Nobody may ask for so much."""
+    """A budget that refuses every call."""
 
     async def ask(self, model: str, tokens: int) -> str:
         return "your budget for today is used up" if tokens > 1000 else ""

@@ -45,7 +45,7 @@ async def fill(journal: Path) -> None:
 
 
 def files_of(home: Home) -> dict[str, bytes]:
-    """What is the user's in it, without the journal, which is another file each time."""
+    """Return the user's files in it, without the journal, which is another file each time."""
     ours = ("journal.db", home.lock.name)
     found = (path for path in home.root.rglob("*") if path.is_file() and not path.name.startswith(ours))
     return {str(path.relative_to(home.root)): path.read_bytes() for path in found}

@@ -20,7 +20,7 @@ RESTORE = [sys.executable, "-m", "gateway.cli", "backup", "restore"]
 
 
 def can_mount() -> bool:
-    """As root of Linux; most containers let nobody."""
+    """Return True if this process may mount: root of Linux; most containers forbid it."""
     trial = [*OWN_MOUNTS, "mount -t tmpfs tmpfs /mnt"]
     return bool(shutil.which("unshare")) and not subprocess.run(trial, capture_output=True, check=False).returncode
 
@@ -32,7 +32,7 @@ pytestmark = [
 
 
 def restore_beside(mount: str, home: Home, words: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """With something mounted that nobody else sees; what the home holds is printed before and after."""
+    """Restore with a private mount; prints the changes of the home."""
     show = f"find {shlex.quote(str(home.root))} -type f -not -name 'journal.db*' -not -name gateway.lock | sort"
     script = f"{mount}\n{show} > before\n{shlex.join([*RESTORE, *words])} || echo $? > failed\n{show} | diff before -"
     environ = {**os.environ, "HERMES_HOME": str(home.root)}

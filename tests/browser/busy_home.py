@@ -113,7 +113,7 @@ def states_of(gateway: GatewayProcess) -> dict[str, str]:
 
 
 async def bury_letters(gateway: GatewayProcess) -> None:
-    """Events that a hook could not be told of, in a gateway that ran before."""
+    """Leave events that a hook could not receive, in a gateway that ran before."""
     async with await open_sqlite(gateway.home.journal) as engine:
         for number in range(1, LETTERS + 1):
             fields = {"id": f"e{number}", "session_id": f"s{number}", "platform": "terminal", "reason": ODD}

@@ -42,12 +42,12 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 
 @pytest.fixture(scope="module")
 def open_screen(chromium: Browser, gateway: GatewayProcess) -> OpenScreen:
-    """`with open_screen(viewport=PHONE) as screen`: a browser of its own, let in by one link."""
+    """Open a browser of its own, logged in by one link: `with open_screen(viewport=PHONE) as screen`."""
     return make_screens(chromium, gateway)
 
 
 def make_screens(chromium: Browser, gateway: GatewayProcess, **usual: Any) -> OpenScreen:
-    """Each with these options, where it is given no others."""
+    """Open each screen with these options, unless it has others."""
     url, login = log_in(chromium, gateway)
 
     def open_one(**options: Any) -> AbstractContextManager[Screen]:
@@ -57,7 +57,7 @@ def make_screens(chromium: Browser, gateway: GatewayProcess, **usual: Any) -> Op
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Where the pictures lie."""
+    """Print the place of the pictures."""
     pictures = list(PICTURES.glob("*.png"))
     if pictures:
         place = PICTURES.relative_to(Path.cwd()) if PICTURES.is_relative_to(Path.cwd()) else PICTURES

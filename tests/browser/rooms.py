@@ -6,7 +6,7 @@ from tests.browser.busy_home import ACTING, PROGRAM
 
 
 class Room(NamedTuple):
-    """`address` is what stands behind the `#`; `shows`: a text that is there once the gateway has answered."""
+    """`address` is the part behind the `#`; `shows`: a text that appears once the gateway has answered."""
 
     address: str
     title: str

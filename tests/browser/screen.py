@@ -75,7 +75,7 @@ class Screen:
 
     @property
     def room(self) -> Locator:
-        """What stands in the room that is open."""
+        """Return the content of the open room."""
         return self.page.locator("#room")
 
     def enter(self, address: str, shows: str) -> None:
@@ -84,19 +84,19 @@ class Screen:
         expect(self.room).to_contain_text(shows, timeout=PATIENCE)
 
     def keep_picture(self, name: str) -> Path:
-        """All of it, however long it is; it lies where the run says at its end."""
+        """Keep a picture of all of it, however long it is; the run names its place at the end."""
         PICTURES.mkdir(parents=True, exist_ok=True)
         path = PICTURES / f"{name}.png"
         self.page.screenshot(path=path, full_page=True)
         return path
 
     def list_barriers(self) -> list[str]:
-        """What keeps somebody from using it as it is now, as axe finds it: what is serious or worse."""
+        """List the barriers to its use that axe finds serious or worse."""
         found = Axe().run(self.page).response["violations"]
         return [describe_barrier(one) for one in found if one["impact"] in SERIOUS]
 
     def list_cut(self) -> list[str]:
-        """What does not fit into the width of the screen, and cannot be scrolled to."""
+        """List the elements that do not fit into the screen's width, and cannot be scrolled to."""
         return [str(one) for one in self.page.evaluate(CUT)]
 
     def list_sideways(self) -> list[str]:
@@ -115,7 +115,7 @@ class Screen:
             stops.append((name, is_seen))
 
     def list_reachable(self) -> list[str]:
-        """What somebody can act on, in the order of the page: each by what it is called."""
+        """List the elements that can be used, in the order of the page, by their names."""
         return [str(name) for name in self.page.evaluate(NAMES)]
 
     def _note_message(self, message: ConsoleMessage) -> None:
@@ -142,7 +142,7 @@ def open_chromium(program: str) -> Iterator[Browser]:
 
 @contextmanager
 def screens(browser: Browser, url: str, login: StorageState, **options: Any) -> Iterator[Screen]:
-    """One tab of a browser that is let in; `options` are those of Playwright's contexts."""
+    """Open one tab of a logged-in browser; `options` are those of Playwright's contexts."""
     context = browser.new_context(**{"storage_state": login, "viewport": DESK, **options})
     try:
         yield Screen(context, url)

@@ -52,14 +52,14 @@ def viewport(request: pytest.FixtureRequest) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def wire(viewport: dict[str, int]) -> TelegramWire:
-    """Of each gateway its own: there is one for each width, since what is done there stays done."""
+    """Make a wire for each gateway: one gateway for each width, since its actions stay done."""
     assert viewport
     return TelegramWire()
 
 
 @pytest.fixture(scope="module")
 def open_screen(chromium: Browser, gateway: GatewayProcess, viewport: dict[str, int]) -> OpenScreen:
-    """Of this width."""
+    """Open a screen of this width."""
     return make_screens(chromium, gateway, viewport=viewport)
 
 

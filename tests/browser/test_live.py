@@ -39,7 +39,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 
 
 class LoneProxy(QuietHandler):
-    """What stands before a gateway that is away."""
+    """The proxy of a gateway that is away."""
 
     def do_GET(self) -> None:  # noqa: N802 - as the library calls it
         self.send_response(502)
@@ -49,7 +49,7 @@ class LoneProxy(QuietHandler):
 
 
 class Tabs:
-    """Tabs of one browser that are let in, each with all that it hears; `lines` are those that asked for events."""
+    """Tabs of one logged-in browser, each with its events; `lines` are the tabs that requested events."""
 
     def __init__(self, context: BrowserContext, url: str) -> None:
         self._context = context
@@ -78,17 +78,17 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def until_heard(page: Page, text: str) -> None:
-    """The tab was told that somebody said this."""
+    """Wait until the tab has received this message."""
     until(lambda: text in page.evaluate(TEXTS))
 
 
 def until_missed(page: Page) -> None:
-    """The tab was told that it missed some."""
+    """Wait until the tab knows that it missed some."""
     until(lambda: "gap" in page.evaluate(KINDS))
 
 
 def holds_all(page: Page) -> bool:
-    """Whether what it heard has no gap, and nothing twice."""
+    """Return True if its events have no gap and no repetition."""
     numbers = page.evaluate(NUMBERS)
     return bool(numbers) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 

@@ -59,7 +59,7 @@ WAYS = """async url => {
 
 
 class EvilPage(QuietHandler):
-    """Something that this machine serves besides; it keeps what a browser sends."""
+    """Another page of this machine; it keeps the browser's requests."""
 
     heard: ClassVar[list[dict[str, str]]] = []
 
@@ -78,7 +78,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 
 
 def find_login(state: StorageState) -> str:
-    """What the browser keeps for the page's origin."""
+    """Return the browser's storage for the page's origin."""
     stored = [entry for origin in state.get("origins", []) for entry in origin["localStorage"]]
     (login,) = [str(one["value"]) for one in stored if one["name"] == "hermes-gateway-login"]
     return login

@@ -38,7 +38,7 @@ LONGEST = 220.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What the siege consists of. `each` is how much everybody says."""
+    """The parts of the siege. `each` is the number of messages of each person."""
 
     chats: int
     typists: int
@@ -57,7 +57,7 @@ class Plan:
 
 @dataclass
 class Siege:
-    """What was done to it, and what the journal and the network say afterwards."""
+    """The attacks, and the later reports of the journal and the network."""
 
     plan: Plan
     wire: TelegramWire
@@ -93,7 +93,7 @@ class Siege:
         return sum(len(texts) - len(set(texts)) for texts in self.shown.values())
 
     def unanswered(self) -> list[str]:
-        """What somebody at the terminal said and got no answer to, or a wrong one."""
+        """List a terminal user's messages without an answer, or with a wrong one."""
         return [
             f"{name}: {answer}"
             for typist in self.typists
@@ -102,7 +102,7 @@ class Siege:
         ]
 
     def given_up(self) -> int:
-        """What was answered with an apology, as if it had killed the gateway."""
+        """Count the messages that got an apology, as if they had killed the gateway."""
         return sum(is_given_up(answer) for typist in self.typists for answer in typist.answers.values())
 
 
@@ -115,7 +115,7 @@ def right_answer(typist: Typist, name: str) -> str:
 
 
 def question(who: int, at: int) -> tuple[str, str]:
-    """What somebody asks, and what is in the answer: no two are alike."""
+    """Return a question and its answer: no two are alike."""
     number = who * 1000 + at
     return f"what is {number} + 1", f"The result is {number + 1}."
 
@@ -172,7 +172,7 @@ def settings(people: list[str]) -> str:
 
 
 async def write(wire: TelegramWire, people: list[str], plan: Plan, length: float) -> None:
-    """Everybody on the chat network writes, in a random order, whether somebody listens or not."""
+    """Let everyone on the chat network write, in a random order, even if the gateway is away."""
     chance = random.Random(plan.seed)
     turns = [person for person in range(plan.chats) for _ in range(plan.each)]
     chance.shuffle(turns)
@@ -231,7 +231,7 @@ async def crowd_the_disk(gateway: Besieged, siege: Siege, _chance: random.Random
 
 
 async def fill_the_disk(gateway: Besieged, siege: Siege, _chance: random.Random) -> None:
-    """No room for a while; then there is room, and nobody restarts it for that."""
+    """Fill the disk for a while; then there is room again, without a restart."""
     if siege.plan.ballast is None:
         return
     fill(siege.plan.ballast)
@@ -317,7 +317,7 @@ async def judge(gateway: Besieged, siege: Siege) -> None:
 
 
 def doubts_about(seq: int, journal: list[records.SendRecord]) -> int:
-    """How often a call that sends this reply was begun, and nobody saw how it ended."""
+    """Count the calls of this reply that were begun, and whose end is unknown."""
     mine = [kept for kept in journal if kept.out == seq]
     return sum(
         isinstance(one, records.SendIntent) and isinstance(then, records.SendIntent) for one, then in pairwise(mine)

@@ -59,7 +59,7 @@ class Typist:
 
 
 async def _answer(line: anyio.abc.SocketStream) -> dict[str, Any]:
-    """The answer among what is told meanwhile."""
+    """Return the answer among other notifications."""
     data = b""
     while True:
         data += await line.receive()

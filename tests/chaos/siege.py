@@ -39,7 +39,7 @@ class Siege:
 
     @property
     def is_in_order(self) -> bool:
-        """In each chat the parts were first shown in the order in which the journal owes them."""
+        """Return True if each chat first showed the parts in the journal's order."""
         first: dict[str, list[tuple[str, int]]] = {}
         for line in self.shown:
             chat, reply, part, _ = line.split()

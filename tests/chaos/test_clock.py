@@ -72,7 +72,10 @@ def find_last_claim(gateway: Besieged) -> int:
 
 
 def unanswered(gateway: Besieged, said: dict[str, tuple[str, str]]) -> dict[str, Any]:
-    """What was not answered, or wrongly, asked for by the same id again. One answer may be for both texts."""
+    """List messages without an answer, or with a wrong one, asked for by the same id again.
+
+    One answer may be for both texts.
+    """
     found = {}
     for name, (session, text) in said.items():
         with ControlClient(gateway.home.socket, PATIENCE) as line:

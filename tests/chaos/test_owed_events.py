@@ -53,7 +53,7 @@ async def handle(name, context):
 
 
 class Notes:
-    """What a durable hook wrote down of what it was told."""
+    """A durable hook's records of its events."""
 
     def __init__(self, gateway: GatewayProcess, name: str, events: str) -> None:
         self.name = name
@@ -99,7 +99,7 @@ async def talk(gateway: GatewayProcess, typists: list[Typist], each: int, how: t
 
 
 async def delivered(gateway: GatewayProcess, *names: str) -> None:
-    """Until the journal owes these hooks nothing more."""
+    """Wait until the journal has no pending events for these hooks."""
 
     def is_done() -> bool:
         try:

@@ -99,7 +99,7 @@ class Mind:
 
 
 async def poll(engine: Engine, lanes: Lanes, messages: int, conversations: int) -> None:
-    """Messages and their cursor in one append; after a restart the network is asked from the cursor on."""
+    """Append messages and their cursor at once; after a restart the network is read from the cursor on."""
     while True:
         last = await engine.last(CURSOR)
         read = records.decode(last.data) if last else None

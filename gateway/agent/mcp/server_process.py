@@ -106,7 +106,7 @@ async def _end(process: Process) -> None:
 
 
 async def _has_ended(process: Process, seconds: float) -> bool:
-    """Wait for the end of the process by polling: a child may hold its pipes open, and hide its end from us."""
+    """Poll for the end of the process, and return True if it came: a child may hold its pipes, and hide it."""
     with anyio.move_on_after(seconds):
         while process.returncode is None:  # noqa: ASYNC110 - see above
             await anyio.sleep(POLL_PAUSE)

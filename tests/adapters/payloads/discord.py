@@ -98,7 +98,7 @@ def carried() -> list[dict[str, Any]]:
 
 
 def told() -> list[dict[str, Any]]:
-    """What Discord says itself, in the form of messages."""
+    """Return Discord's own notices, in the form of messages."""
     return [message(CHANNEL, "", type=kind) for kind in (6, 7, 8, 18, 21, 24, 46)]
 
 

@@ -72,7 +72,7 @@ def said() -> list[dict[str, Any]]:
 
 
 def carried() -> list[dict[str, Any]]:
-    """What is no text."""
+    """Return the parts that are no text."""
     place = {"latitude": 52.5, "longitude": 13.4, "horizontal_accuracy": 12.5}
     video = {**SIZE, "duration": 12, "thumbnail": SIZE, "file_name": "a.mp4", "mime_type": "video/mp4"}
     sticker = {**SIZE, "type": "regular", "is_animated": False, "is_video": False, "emoji": "🙂", "set_name": "set"}
@@ -97,7 +97,7 @@ def carried() -> list[dict[str, Any]]:
 
 
 def told() -> list[dict[str, Any]]:
-    """What the network says itself, in the form of messages."""
+    """Return the network's own notices, in the form of messages."""
     return [
         message(GROUP, new_chat_members=[OTHER]),
         message(GROUP, left_chat_member=OTHER),

@@ -62,7 +62,7 @@ async def keep(tmp_path, shop):
 
 
 async def asked(stage, servers, call, role="owner", **more):
-    """Whether a person is asked before the tool runs."""
+    """Return True if a person is asked before the tool runs."""
     agent = stage.agent(call, "ok", sources=tuple(servers.servers.values()))
     stage.steps.clear()
     result = await stage.play(agent, facts={"role": role}, **more)

@@ -11,7 +11,7 @@ LOGIN = b"me:pass word"
 
 
 class Proxy:
-    """`asked`: what it was asked for, without what is in it. It wants a login, and says where it goes to nobody."""
+    """A proxy that wants a login. `asked` are its requests, without their content."""
 
     def __init__(self, port: int) -> None:
         self.place = f"127.0.0.1:{port}"

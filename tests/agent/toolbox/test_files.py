@@ -276,7 +276,7 @@ async def test_no_other_name_leads_to_instructions(steered, home):
 
 
 class Asked(Exception):
-    """A person has to be asked first."""
+    """A question to a person has to come first."""
 
 
 @pytest.fixture

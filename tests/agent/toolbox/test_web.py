@@ -16,7 +16,7 @@ from gateway.worker.protocol import ForkServerSettings
 
 @pytest.fixture
 async def web_options(tmp_path):
-    """What the daemon fills in from the settings."""
+    """Return the options that the daemon takes from the settings."""
     async with ForkServerClient(ForkServerSettings(processes=256)) as fork_server:
         parser = ParserProcess(fork_server, tmp_path / "parser.log")
 
