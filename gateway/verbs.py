@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from gateway.roles import Role
+from gateway.messages.roles import Role
 
 LONGEST_SHOWN = 200  # of what is a name, a number or a state, nothing is longer
 

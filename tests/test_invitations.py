@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from gateway.roles import Role
 
 from gateway.access.invitations import LONGEST, MOST_OPEN
 from gateway.access.pairing import Pairings
@@ -11,6 +10,7 @@ from gateway.access.pairing_journal import MOST_TRYING, MOST_WRONG
 from gateway.engine.journal_clock import Clock
 from gateway.errors import AccessError
 from gateway.messages.message import Address, Message
+from gateway.messages.roles import Role
 from gateway.records import subjects
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import SetClock

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from gateway.roles import Role
 
 from gateway.access.access_control import AccessControl
 from gateway.access.pairing import CODE_PAUSE, MOST_ASKING, Pairings
@@ -11,6 +10,7 @@ from gateway.access.pairing_journal import CODE_LIFETIME, MOST_WRONG
 from gateway.access.rules import AccessRules
 from gateway.errors import AccessError
 from gateway.messages.message import Address, ChatType, Message, MessageKind
+from gateway.messages.roles import Role
 from gateway.records import subjects
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import SetClock

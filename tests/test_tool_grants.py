@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from gateway.roles import ROLES, Role
 
 from gateway.access.rules import AccessRules
 from gateway.agent import Tool, tool
@@ -13,6 +12,7 @@ from gateway.agent.toolbox.files import make_send_file
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.config.settings import AccessSettings
 from gateway.daemon.part_settings import tools_by_role_from
+from gateway.messages.roles import ROLES, Role
 
 
 @tool()

@@ -15,8 +15,8 @@ from gateway.access.rules import AccessRules
 from gateway.agent import Tool
 from gateway.errors import AccessError, EngineError
 from gateway.messages.message import Message, address_of
+from gateway.messages.roles import Role, is_admin, rank_of
 from gateway.records.records import PairingUser
-from gateway.roles import Role, is_admin, rank_of
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from gateway.access.pairing_journal import ALPHABET, LONGEST_NAME, PairingJournal, mark_of
 from gateway.errors import AccessError
 from gateway.messages.message import Message
+from gateway.messages.roles import Role
 from gateway.records.records import PairingInvitation, PairingUser
-from gateway.roles import Role
 
 LIFETIME = 3600.0
 LONGEST = 7 * 86400.0

@@ -7,8 +7,8 @@ on, so that authorizing another person takes nothing from them. A configuration 
 from collections.abc import Iterable, Mapping, Sequence
 
 from gateway.access.rules import AccessRules
+from gateway.messages.roles import is_admin
 from gateway.records.records import PairingUser
-from gateway.roles import is_admin
 
 MOST_NAMED = 5  # people in a suggestion
 

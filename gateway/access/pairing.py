@@ -21,8 +21,8 @@ from gateway.engine.interface import Engine
 from gateway.errors import AccessError, EngineError
 from gateway.hooks.withheld_codes import SIGN, CodeKind, compile_words
 from gateway.messages.message import Message
+from gateway.messages.roles import Role
 from gateway.records.records import PairingUser
-from gateway.roles import Role
 
 CODE_PAUSE = 600.0  # seconds before the same person gets another code
 MOST_ASKING = 20  # requests on one network

@@ -8,7 +8,7 @@ import msgspec
 
 from gateway.agent import Tool
 from gateway.messages.message import Message
-from gateway.roles import Role, is_admin, rank_of
+from gateway.messages.roles import Role, is_admin, rank_of
 
 EVERY_TOOL = frozenset({"all", "*"})
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gateway.roles import Scope
+from gateway.messages.roles import Scope
 from gateway.verbs import NoParams, Verb
 
 LIFETIME = 3600.0  # seconds of an invitation

@@ -7,7 +7,7 @@ from gateway.cli.output import add_json_option, format_ago, print_note, show_ans
 from gateway.config.home import Home
 from gateway.control.client import PATIENCE, call_gateway
 from gateway.logs.text import to_one_line
-from gateway.roles import KeyRole
+from gateway.messages.roles import KeyRole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

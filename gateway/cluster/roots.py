@@ -12,7 +12,7 @@ from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.config.home import Home
 from gateway.config.settings import Settings
 from gateway.files.agent_folders import SharedFolder, is_steering, make_chat_folder
-from gateway.roles import is_admin
+from gateway.messages.roles import is_admin
 
 BEGIN = "root/"  # starts their names, before the path from the home
 

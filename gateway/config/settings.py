@@ -14,7 +14,7 @@ from gateway.config.platform_settings import DisplaySettings, ProgressDisplay
 from gateway.config.providers import DEMO, PROVIDERS
 from gateway.config.voice_settings import LANGUAGE_PATTERN, VoiceSettings
 from gateway.config.webhooks import WebhookSettings
-from gateway.roles import Role
+from gateway.messages.roles import Role
 from gateway.yaml_source.binder import ONE_OR_MORE
 from gateway.yaml_source.units import Duration, Size
 

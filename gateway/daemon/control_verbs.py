@@ -23,9 +23,9 @@ from gateway.daemon.verb_activity import write_refusal, write_verb
 from gateway.daemon.verb_table import VERBS
 from gateway.errors import AccessError, GatewayError, RoleRefused
 from gateway.hooks import answers as hook_answers
+from gateway.messages.roles import is_admin, rank_of
 from gateway.records import answers as activity_answers
 from gateway.records.activity import CALLER, OWNER, Activity
-from gateway.roles import is_admin, rank_of
 from gateway.sessions import answers as session_answers
 from gateway.usage import answers as usage_answers
 from gateway.verbs import Notify, Verb, cut_answer

@@ -21,7 +21,7 @@ from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import NEEDS_ATTENTION, HookState, HookStatus
 from gateway.jobs.schedule import HookPresence, ScheduledHook
 from gateway.messages.message import ChatType
-from gateway.roles import ROLES, Role, is_admin
+from gateway.messages.roles import ROLES, Role, is_admin
 from gateway.threads import run_in_thread
 from gateway.upgrade.plan import UpgradeError, UpgradePlan, read_plan
 from gateway.upgrade.start import find_new_records

@@ -24,7 +24,7 @@ from gateway.config.settings import (
 )
 from gateway.daemon.platforms import why_not_served
 from gateway.dispatcher.context import GatewayFacts, PlatformInfo
-from gateway.roles import Role
+from gateway.messages.roles import Role
 from gateway.worker.process_marks import mark_of
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gateway.backoff import Attempts, Backoff
 from gateway.errors import GatewayError, describe_error, unwrap_error
-from gateway.roles import Role, is_admin
+from gateway.messages.roles import Role, is_admin
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from gateway.config.platform_settings import ProgressDisplay
 from gateway.files.lines import split_file_lines
 from gateway.lanes.turn import LaneTurn, count_parts, has_own_calls, reply_id_of
 from gateway.messages.message import Message, Reply
+from gateway.messages.roles import Role
 from gateway.messages.steps import LlmStep, Step
-from gateway.roles import Role
 
 
 class AnswerParts:

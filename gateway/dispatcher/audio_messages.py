@@ -22,7 +22,7 @@ from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
 from gateway.lanes.audio import TRANSCRIPTION, AudioWords
 from gateway.messages.message import Attachment, Message, cause_of
-from gateway.roles import Role
+from gateway.messages.roles import Role
 from gateway.sessions.session import Session
 from gateway.usage.call_usage import BudgetPort, CallUsage
 from gateway.usage.turn_usage import TurnUsage, origin_of

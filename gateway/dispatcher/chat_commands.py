@@ -33,12 +33,12 @@ from gateway.hooks.scope import HookScope
 from gateway.lanes.lanes import Lanes
 from gateway.messages.authors import can_command, describe_hook
 from gateway.messages.message import Message
+from gateway.messages.roles import Role, is_admin, rank_of
 from gateway.questions.approval_requests import ApprovalRequests
 from gateway.questions.places import QUESTION_SIGN, question_token_of, show_request
 from gateway.questions.rights import as_answer, find_rights, is_approval
 from gateway.questions.tool_approvals import approvals_of, run_approvals_command
 from gateway.records.records import ActivityRecord, TurnRecord
-from gateway.roles import Role, is_admin, rank_of
 from gateway.sessions import transitions
 from gateway.sessions.keys import session_key_of
 from gateway.sessions.session import Session

@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from gateway.messages.message import Button
+from gateway.messages.roles import Role, rank_of
 from gateway.messages.transcript import Entry
 from gateway.records import records
-from gateway.roles import Role, rank_of
 
 CommandRights: TypeAlias = Literal["everyone", "user", "operator", "admin"]
 LOWEST_ROLES: Mapping[CommandRights, Role] = MappingProxyType(

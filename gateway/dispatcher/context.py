@@ -21,10 +21,10 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.messages.files import HomeFiles
 from gateway.messages.message import Address, Message, address_of
+from gateway.messages.roles import Role
 from gateway.outbox.outbox import Outbox
 from gateway.questions.places import Approvers
 from gateway.records.activity import Activity
-from gateway.roles import Role
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
 from gateway.usage.usage_journal import UsageJournal

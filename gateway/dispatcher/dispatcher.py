@@ -66,6 +66,7 @@ from gateway.messages.authors import find_hook
 from gateway.messages.files import find_message_files
 from gateway.messages.message import Message, Reply, cause_of
 from gateway.messages.pieces import MessagePiece, find_pieces, put_pieces
+from gateway.messages.roles import Role
 from gateway.messages.steps import Step
 from gateway.messages.transcript import Entry
 from gateway.questions.approval_requests import ApprovalRequests
@@ -75,7 +76,6 @@ from gateway.questions.shown import own_reply_id_of
 from gateway.questions.tool_approvals import find_approvals
 from gateway.questions.turn import answers_of_turn, make_question_result
 from gateway.records import records
-from gateway.roles import Role
 from gateway.sessions.session import OpenTurn, Session, apply_record
 from gateway.sessions.transitions import QUOTES, SPOKEN, find_last_pieces
 from gateway.usage.call_usage import BudgetPort, CallUsage

@@ -15,7 +15,7 @@ from gateway.jobs.reminders import Reminders
 from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import HOOK
 from gateway.messages.message import Message
-from gateway.roles import pick_low_role, scope_of
+from gateway.messages.roles import pick_low_role, scope_of
 
 
 def limit_ports(

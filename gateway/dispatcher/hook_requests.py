@@ -16,9 +16,9 @@ from gateway.lanes.lanes import Lanes
 from gateway.messages.authors import HOOK
 from gateway.messages.message import Address, Message, Reply
 from gateway.messages.parts import Location, Poll, add_words, check_part
+from gateway.messages.roles import pick_low_role
 from gateway.records import records, subjects
 from gateway.records.stores import make_value_put, read_store
-from gateway.roles import pick_low_role
 
 TEXT_LIMIT = 100_000
 VALUE_LIMIT = 256_000

@@ -37,11 +37,11 @@ from gateway.lanes.heard import make_heard_put
 from gateway.lanes.lanes import Lanes, message_id_of
 from gateway.messages.message import Button, Message, Receipt, Reply
 from gateway.messages.pieces import SAID_KINDS, list_shown_messages, name_of
+from gateway.messages.roles import Role, is_admin
 from gateway.questions.approval_requests import ApprovalRequests
 from gateway.questions.places import QUESTION_SIGN
 from gateway.questions.rights import ANSWER_WORDS, as_answer, find_rights, is_approval
 from gateway.records.records import ActivityRecord, ApprovalRequest
-from gateway.roles import Role, is_admin
 from gateway.sessions.keys import session_key_of
 from gateway.sessions.session import Session
 

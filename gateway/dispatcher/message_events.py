@@ -26,11 +26,11 @@ from gateway.messages.authors import find_hook
 from gateway.messages.files import find_reply_files
 from gateway.messages.message import Attachment, HeardWords, Message, Reply
 from gateway.messages.pieces import list_heard
+from gateway.messages.roles import Role, pick_low_role, scope_of
 from gateway.messages.steps import TurnStatus
 from gateway.messages.transcript import Usage
 from gateway.outbox.interface import DeliveryCallbacks, DeliveryReport, ReplyWithheld
 from gateway.records import records
-from gateway.roles import Role, pick_low_role, scope_of
 from gateway.sessions.session import SENDING, Session
 
 log = logging.getLogger(__name__)

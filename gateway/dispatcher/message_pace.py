@@ -13,7 +13,7 @@ from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import EngineError
 from gateway.messages.message import Message, Receipt
 from gateway.messages.pieces import SAID_KINDS
-from gateway.roles import Role
+from gateway.messages.roles import Role
 from gateway.yaml_source.units import format_count
 
 log = logging.getLogger(__name__)

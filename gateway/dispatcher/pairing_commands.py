@@ -11,8 +11,8 @@ from gateway.dispatcher.commands import CommandResult, parse_command, say_error
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AccessError
 from gateway.messages.message import Message, Reply, address_of
+from gateway.messages.roles import ROLES, Role, rank_of
 from gateway.records.records import ActivityRecord, PairingInvitation, PairingUser
-from gateway.roles import ROLES, Role, rank_of
 from gateway.yaml_source.units import format_duration, parse_duration
 
 UNKNOWN = """\

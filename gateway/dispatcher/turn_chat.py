@@ -12,8 +12,8 @@ from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import can_send, find_hook
 from gateway.messages.message import Message, Reply, attachment_from
 from gateway.messages.parts import Location, MessagePart, Poll, add_words
+from gateway.messages.roles import Role
 from gateway.records import subjects
-from gateway.roles import Role
 from gateway.threads import run_in_thread
 
 

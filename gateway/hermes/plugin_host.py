@@ -35,8 +35,8 @@ from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.reach import HookLimits
 from gateway.hooks.folders.services import RequestServer
 from gateway.hooks.folders.sources import HookVersion
+from gateway.messages.roles import Role, pick_low_role, scope_of
 from gateway.messages.transcript import Entry, ToolCall, Usage, as_message
-from gateway.roles import Role, pick_low_role, scope_of
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.transitions import begin_session
 from gateway.usage.call_usage import BudgetPort, CallUsage

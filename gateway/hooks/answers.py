@@ -14,9 +14,9 @@ from gateway.engine.interface import Engine
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.verbs import FireParams, HookLogParams, LetterParams, ListedHooksParams, ReplayParams, TrialParams
+from gateway.messages.roles import scope_of
 from gateway.records import records
 from gateway.records.activity import CALLER, HOOK_PLACE, OWNER
-from gateway.roles import scope_of
 from gateway.threads import run_in_thread
 from gateway.verbs import Notify
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from gateway.events.catalogue import get_event_spec
-from gateway.roles import ROLES, Role
+from gateway.messages.roles import ROLES, Role
 
 Cause: TypeAlias = tuple[str, int]  # the id of the handled event, and its depth: the number of events before it
 

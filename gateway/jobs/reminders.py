@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from gateway.engine.interface import Engine
 from gateway.errors import AgentError
 from gateway.messages.message import Address, Message, MessageKind
+from gateway.messages.roles import Role
 from gateway.records import subjects
 from gateway.records.stores import make_value_put, read_store
-from gateway.roles import Role
 
 MOST_OF_ONE = 50
 REMINDER = "reminder-"  # starts the ids of their messages

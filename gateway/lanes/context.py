@@ -13,8 +13,8 @@ from gateway.lanes.peers import Peers
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import NoteClaim, RunTurn, ignore_claim
 from gateway.messages.message import Message
+from gateway.messages.roles import Role
 from gateway.records import records
-from gateway.roles import Role
 from gateway.sessions.repository import SessionRepository
 from gateway.turn_marks import TurnMarks
 

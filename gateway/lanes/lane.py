@@ -80,8 +80,8 @@ from gateway.lanes.turn_claim import InterruptRequests, TurnClaim, TurnJob, gath
 from gateway.logs.lines import bind_context
 from gateway.messages.message import Message, Reply, people_of
 from gateway.messages.pieces import add_missing_pieces
+from gateway.messages.roles import rank_of
 from gateway.records import records, subjects
-from gateway.roles import rank_of
 from gateway.sessions.session import OpenTurn, Session, apply_record
 from gateway.sessions.transitions import begin_session, get_reset_reason
 from gateway.turn_marks import watch_steps

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import anyio
 import msgspec
 
-from gateway.roles import ROLES, rank_of
+from gateway.messages.roles import ROLES, rank_of
 
 LONGEST_WAIT_TURN = 4
 UNAWAITED = 0  # below the rank of every role: no person waits for it

@@ -1,1 +1,1 @@
-"""Messages: their parts and pieces, their authors, the steps of a turn, the conversation."""
+"""Messages: their parts and pieces, their authors and roles, the steps of a turn, the conversation."""

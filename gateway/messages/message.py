@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from gateway.files.folders import find_file_folder
 from gateway.messages.authors import JOB, find_author
 from gateway.messages.parts import MessagePart
-from gateway.roles import Role
+from gateway.messages.roles import Role
 
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
 MessageKind = Literal["text", "edit", "button", "command", "reaction", "internal", "call"]

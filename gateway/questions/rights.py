@@ -12,8 +12,8 @@ from gateway.agent.tool_approval import LASTING
 from gateway.engine.interface import Engine
 from gateway.events import YES_WORDS, is_yes
 from gateway.messages.message import Message
+from gateway.messages.roles import Role, is_admin
 from gateway.records import records, subjects
-from gateway.roles import Role, is_admin
 from gateway.sessions.session import OpenTurn, Session
 
 # The ids of old approvals without calls: by a tool, and by a hook before tools.

@@ -5,8 +5,8 @@ from typing import Literal
 import msgspec
 
 from gateway.messages.message import name_of_account
+from gateway.messages.roles import Role
 from gateway.messages.steps import JournalRecord
-from gateway.roles import Role
 
 
 class PairingUser(msgspec.Struct, frozen=True):

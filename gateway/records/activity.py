@@ -18,9 +18,9 @@ import msgspec
 
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import Duplicate, EngineError
+from gateway.messages.roles import Role
 from gateway.records import records, subjects
 from gateway.records.records import ActivityRecord
-from gateway.roles import Role
 
 log = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ from gateway.agent.ports import EventEmitter, EventRunner
 from gateway.engine.interface import NewRecord
 from gateway.events.outcomes import find_refusal
 from gateway.messages.message import Address, Reply
+from gateway.messages.roles import Role
 from gateway.messages.transcript import Usage
 from gateway.records.records import RecordedCall, make_reply_put
-from gateway.roles import Role
 from gateway.usage.budgets import BudgetState
 from gateway.usage.totals import RunningTotals, describe_end
 from gateway.usage.turn_usage import TurnUsage

@@ -20,9 +20,9 @@ import anyio
 import msgspec
 
 from gateway.control.server import encode_message
+from gateway.messages.roles import Role, is_admin, rank_of
 from gateway.records.activity import Activity
 from gateway.records.records import ActivityRecord, Login
-from gateway.roles import Role, is_admin, rank_of
 from gateway.verbs import Notify
 from gateway.web.http_request import HttpRequest, HttpStream, SendPiece
 from gateway.web.live_stream import LiveStreams, encode_event

@@ -20,10 +20,10 @@ from msgspec.structs import replace
 from gateway.engine.interface import Engine
 from gateway.errors import Conflict, EngineError
 from gateway.hooks.withheld_codes import CodeKind, compile_words
+from gateway.messages.roles import Role
 from gateway.records import records, subjects
 from gateway.records.follower import LastRecord
 from gateway.records.records import Login, LoginLink
-from gateway.roles import Role
 from gateway.web.program_keys import mark_of
 
 LINK_SECONDS = 60.0

@@ -14,8 +14,8 @@ import msgspec
 from gateway.control.params import describe_params
 from gateway.control.server import VerbAnswer, encode_message
 from gateway.errors import GatewayError, RoleRefused
+from gateway.messages.roles import Role, rank_of
 from gateway.records.activity import CALLER
-from gateway.roles import Role, rank_of
 from gateway.verbs import Page
 from gateway.web.http_request import JSON, HttpRequest
 from gateway.web.request_body import WebRefusal

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import anyio
 import msgspec
 
-from gateway.roles import rank_of
+from gateway.messages.roles import rank_of
 from gateway.web.http_request import HttpRequest, HttpResponse, answer_json
 from gateway.web.key_check import KeyCheck
 from gateway.web.metric_text import CONTENT_TYPE, HistogramMetric, Metric, render_metrics

@@ -14,10 +14,10 @@ import anyio
 from gateway.engine.interface import Engine
 from gateway.errors import AccessError, Conflict
 from gateway.messages.authors import HOOK
+from gateway.messages.roles import KeyRole
 from gateway.records import records, subjects
 from gateway.records.follower import LastRecord
 from gateway.records.records import ProgramKey
-from gateway.roles import KeyRole
 
 PREFIX = "hgw_"
 KEY_BYTES = 32

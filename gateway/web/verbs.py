@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gateway.roles import KeyRole
+from gateway.messages.roles import KeyRole
 from gateway.verbs import NameParams, NoParams, Verb
 
 

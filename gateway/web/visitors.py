@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from gateway.adapters.page.places import OWNER
 from gateway.config.fields import WEB_NAME_PATTERN
+from gateway.messages.roles import Role, pick_low_role
 from gateway.records.records import Login
-from gateway.roles import Role, pick_low_role
 from gateway.web.host_rules import HostRules
 from gateway.web.http_request import HttpRequest
 from gateway.web.logins import Logins

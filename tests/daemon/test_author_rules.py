@@ -38,8 +38,8 @@ from gateway.jobs.reminders import REMINDER
 from gateway.lanes.context import is_same_person_continuing
 from gateway.messages import authors
 from gateway.messages.message import Address, Message, Reply
+from gateway.messages.roles import ROLES, Role, rank_of
 from gateway.records import records, subjects
-from gateway.roles import ROLES, Role, rank_of
 from gateway.testing.live_gateway import gateway_in
 from gateway.verbs import Authors
 from tests.dispatcher.room import KEY, ROOM, Chat, chat

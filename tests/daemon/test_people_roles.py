@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from gateway.roles import ROLES
 from msgspec.structs import replace
 
 from gateway.daemon.control_verbs import build_verbs
+from gateway.messages.roles import ROLES
 from gateway.records.activity import CALLER, Caller
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import STRANGER

@@ -12,7 +12,6 @@ import anyio
 import msgspec
 import pytest
 from anyio import to_thread
-from gateway.roles import ROLES, Role
 
 from gateway.control.server import AnswerVerb, VerbAnswer
 from gateway.daemon.control_verbs import build_verbs, restrict_verb
@@ -21,6 +20,7 @@ from gateway.engine.interface import NewRecord
 from gateway.errors import AccessError, HookError, RoleRefused
 from gateway.events.verbs import TailParams
 from gateway.hooks.folders.dead_letters import make_dead_letter_put, subject_token_of
+from gateway.messages.roles import ROLES, Role
 from gateway.records import records, subjects
 from gateway.records.activity import CALLER, Activity, Caller
 from gateway.testing.live_gateway import LiveGateway, gateway_in

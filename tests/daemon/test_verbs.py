@@ -143,4 +143,4 @@ def test_a_row_is_a_plain_value_of_its_room() -> None:
 def test_the_type_of_a_row_knows_roles_alone() -> None:
     tree = ast.parse((ROOT / "gateway" / "verbs.py").read_text("utf-8"))
     modules = [str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    assert [module for module in modules if module.startswith("gateway")] == ["gateway.roles"]
+    assert [module for module in modules if module.startswith("gateway")] == ["gateway.messages.roles"]

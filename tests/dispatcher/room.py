@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from gateway.roles import Role
 from msgspec.structs import replace
 
 from gateway.access.access_control import AccessControl
@@ -48,6 +47,7 @@ from gateway.lanes.turn import NoteClaim, RunTurn
 from gateway.lanes.turn_claim import write_decisions
 from gateway.messages.files import HomeFiles
 from gateway.messages.message import Address, Message, Receipt, Reply
+from gateway.messages.roles import Role
 from gateway.outbox.interface import LiveTransport
 from gateway.outbox.outbox import Outbox
 from gateway.records.activity import Activity

@@ -3,7 +3,7 @@
 import msgspec
 
 from gateway.dispatcher.chat_commands import find_command
-from gateway.roles import Role
+from gateway.messages.roles import Role
 from tests.dispatcher.room import Chat, chat
 
 

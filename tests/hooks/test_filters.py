@@ -1,11 +1,11 @@
 """The meaning of `when`, and the rule of scopes."""
 
 import pytest
-from gateway.roles import ROLES, Role, scope_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.hooks.filters import compile_filter, has_scope
+from gateway.messages.roles import ROLES, Role, scope_of
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
-from gateway.roles import rank_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.lanes.slots import GUEST, RANKS, UNAWAITED, Slots
+from gateway.messages.roles import rank_of
 
 USER, OWNER = rank_of("user"), rank_of("owner")
 

@@ -28,7 +28,7 @@ from gateway.engine.interface import NewRecord
 from gateway.errors import AdapterError, Duplicate
 from gateway.files.folders import RECEIVED_NAME
 from gateway.messages.message import Attachment, Message, MessageKind, Receipt, kind_of
-from gateway.roles import Role
+from gateway.messages.roles import Role
 from gateway.threads import run_in_thread
 
 LARGEST_FILE = 25_000_000

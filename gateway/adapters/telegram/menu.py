@@ -12,7 +12,7 @@ from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.telegram.connection import ERRORS, PLATFORM
 from gateway.adapters.telegram.page_button import find_page_address
 from gateway.dispatcher.commands import Command, CommandTable
-from gateway.roles import Role
+from gateway.messages.roles import Role
 
 log = logging.getLogger(__name__)
 

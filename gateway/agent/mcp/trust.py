@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from gateway.config.settings import McpServerSettings
-from gateway.roles import is_admin
+from gateway.messages.roles import is_admin
 
 LONGEST_SHOWN = 300  # characters of a description in the message about its change
 

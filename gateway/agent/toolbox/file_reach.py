@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gateway.agent.toolbox.workspace import Workspace, make_workspace
-from gateway.roles import is_admin
+from gateway.messages.roles import is_admin
 
 FOLDER = "folder"  # among the facts of a turn: the folder of the conversation's own files
 READABLE = "readable"  # among them, too: what a restricted hook reads that began the turn

@@ -11,7 +11,7 @@ from gateway.agent.toolbox.shell_rules import ShellPlaces, find_program
 from gateway.config.settings import SandboxSettings
 from gateway.errors import AgentError
 from gateway.messages.authors import HOOK
-from gateway.roles import is_admin
+from gateway.messages.roles import is_admin
 from gateway.worker.protocol import CommandSandbox
 from gateway.worker.sandbox import SandboxSupport
 

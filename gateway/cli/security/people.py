@@ -16,7 +16,7 @@ from gateway.config.settings import DEFAULT_RATE, GUEST_TOOLS
 from gateway.daemon.part_settings import access_rules_from
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.messages.message import Address, Message
-from gateway.roles import rank_of
+from gateway.messages.roles import rank_of
 
 MANY_MESSAGES = 600  # in a minute
 MANY_ADMINS = 5  # by one group

@@ -16,8 +16,8 @@ from gateway.errors import AccessError
 from gateway.logs.lines import LEVELS, LogLine, from_json
 from gateway.logs.log_files import LineFilter, LogFollower, LogPlace, read_last_lines
 from gateway.logs.verbs import MOST_LINES, LogParams
+from gateway.messages.roles import is_admin
 from gateway.records.activity import CALLER, OWNER
-from gateway.roles import is_admin
 from gateway.threads import run_in_thread
 from gateway.yaml_source.tree import Finding
 

@@ -21,8 +21,8 @@ from gateway.hooks.verbs import (
     HookListParams,
     ListedHooksParams,
 )
+from gateway.messages.roles import is_admin
 from gateway.records.activity import CALLER, OWNER
-from gateway.roles import is_admin
 from gateway.verbs import NameParams
 from gateway.web.event_stream import cut_field
 

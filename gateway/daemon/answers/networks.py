@@ -21,10 +21,10 @@ from gateway.dispatcher import pairing_commands
 from gateway.engine.interface import Record
 from gateway.errors import AdapterError, GatewayError
 from gateway.messages.message import Attachment, Reply, attachment_from
+from gateway.messages.roles import Role
 from gateway.outbox.verbs import ChatSendParams
 from gateway.records import records, subjects
 from gateway.records.activity import CALLER, OWNER
-from gateway.roles import Role
 from gateway.verbs import NameParams
 
 

@@ -13,13 +13,13 @@ from gateway.daemon.groups.people import People
 from gateway.daemon.groups.process import Base
 from gateway.daemon.groups.storage import Storage
 from gateway.errors import AccessError
+from gateway.messages.roles import rank_of
 from gateway.people.leftovers import list_leftovers
 from gateway.people.person import Person, parse_person
 from gateway.people.removal import PersonRemoval
 from gateway.people.traces import PersonTraces, pick_turns
 from gateway.people.verbs import PeopleListParams, PersonParams
 from gateway.records.activity import CALLER, OWNER
-from gateway.roles import rank_of
 from gateway.sessions.export import as_json
 from gateway.sessions.session import Session
 from gateway.threads import run_in_thread

@@ -14,8 +14,8 @@ from gateway.config.settings import MAIN
 from gateway.daemon.groups.process import Base, CurrentConfiguration
 from gateway.daemon.part_settings import access_rules_from
 from gateway.engine.journal_clock import JournalClock
+from gateway.messages.roles import Role
 from gateway.people.forgotten import ForgottenPeople
-from gateway.roles import Role
 from gateway.usage.totals import RunningTotals
 from gateway.usage.usage_journal import UsageJournal
 from gateway.web.logins import Logins

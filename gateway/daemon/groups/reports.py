@@ -11,7 +11,7 @@ from gateway.daemon.parts import describe_parts
 from gateway.daemon.platforms import list_links
 from gateway.dispatcher.context import GatewayReports
 from gateway.errors import AccessError, ExitCode
-from gateway.roles import Role
+from gateway.messages.roles import Role
 from gateway.web.logins import make_page_link
 
 

@@ -32,7 +32,7 @@ from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.logs.redaction import Redactor
-from gateway.roles import ROLES, Role, pick_low_role
+from gateway.messages.roles import ROLES, Role, pick_low_role
 from gateway.turn_marks import ToolTimes
 from gateway.worker.sandbox import SandboxSupport, find_support
 
