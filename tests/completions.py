@@ -15,7 +15,7 @@ from gateway.cli.program import COMMANDS
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What may follow the words `path`: each word with what it does, and the choices behind an option."""
+    """The words that may follow the words `path`, with their purpose, and the choices behind an option."""
 
     path: str
     verbs: dict[str, str] = field(default_factory=dict)

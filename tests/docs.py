@@ -63,7 +63,7 @@ def list_places(nav: object) -> Iterator[str]:
 
 
 def as_page(path: Path, known: Mapping[Path, str]) -> str:
-    """What stands on the page of this file: its links lead to pages of the site."""
+    """Return the page of this file: its links lead to pages of the site."""
     text = path.read_text("utf-8")
     kept, at = [], 0
     for code in CODE.finditer(text):

@@ -89,7 +89,7 @@ class Shell:
         }
 
     def run(self, command: str, shown: str) -> tuple[str, int]:
-        """What it said, with the page's home written as `~`, and its exit code."""
+        """Run a command; returns its output, with the page's home written as `~`, and its exit code."""
         assert self._bash.stdin
         is_behind = command.rstrip().endswith("&")
         before = len(self._text())
@@ -117,7 +117,7 @@ class Shell:
         return shown if is_like(wanted, said) else said
 
     def read_behind(self) -> str:
-        """What the last command that goes on has said so far."""
+        """Return the present output of the last command in the background."""
         return self._at_home(self._behind.read_text())
 
     def _at_home(self, text: str) -> str:
@@ -130,7 +130,7 @@ class Shell:
         return self._said.read_text("utf-8", "replace")
 
     def close(self) -> None:
-        """What was started goes, first asked and then told."""
+        """End the started processes, first by a signal, then by force."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._bash.pid, signal.SIGTERM)
             with contextlib.suppress(GatewayError):
@@ -142,7 +142,7 @@ class Shell:
 
 
 def make_desk(place: Path) -> Path:
-    """Where the pages are tried: as in a clone, but for what is not named there."""
+    """Make the folder in which pages are tried: the listed parts of a clone."""
     desk = place / "desk"
     desk.mkdir()
     (desk / "x").write_text(f'#!/bin/sh\nHERMES_GATEWAY_CALLED=$0 exec {ROOT}/x "$@"\n')
@@ -158,7 +158,7 @@ def find_free_port() -> int:
 
 
 def is_alive(leader: subprocess.Popen[bytes]) -> bool:
-    """Whether anybody is left of the group."""
+    """Return True if a process of the group lives."""
     leader.poll()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader.pid, 0)
@@ -176,12 +176,12 @@ def commands(block: str) -> Iterator[tuple[str, str]]:
 
 
 def remove_progress(said: str) -> str:
-    """What lasts is told in a line of its own, on a machine where it lasts."""
+    """Remove the lines about progress, which appear on a slow machine."""
     return PROGRESS.sub("", said)
 
 
 def is_like(shown: str, said: str) -> bool:
-    """Whether the output is as shown, `...` standing for anything; ends of lines and of the whole count for nothing."""
+    """Return True if the output is as shown; `...` matches anything, and ends of lines do not count."""
     wanted, found = (re.sub(r"[ \t]+$", "", text.strip(), flags=re.MULTILINE) for text in (shown, said))
     return bool(re.fullmatch(".*".join(map(re.escape, wanted.split("..."))), found, re.DOTALL))
 
@@ -198,7 +198,7 @@ class Page:
         self._known = {*parsers, *PICTURES}
 
     def unknown_blocks(self) -> list[str]:
-        """Blocks in a language that nobody here tries."""
+        """List the blocks in an untested language."""
         lexer = RawFencedCodeBlockLexer(re.compile(r"(?P<language>[^\n]*)\n"))
         found = [(region.lexemes["language"].strip(), region.start) for region in lexer(self._document)]
         where = self._document.line_column

@@ -24,7 +24,7 @@ CANDIDATES = "a1 -_.:/\n\"'<>()[]{}=@#*`|\\~é\u0301Z!"
 
 
 class HardText(NamedTuple):
-    """What stands first, what is repeated behind it, and what does not fit."""
+    """A beginning, a part that is repeated behind it, and an end that does not match."""
 
     before: str
     repeated: str
@@ -48,7 +48,7 @@ def find_hard_texts(pattern: "re.Pattern[Any]") -> list[HardText]:
 
 
 def walk(tree: Any, before: str) -> Iterator[tuple[str, str]]:
-    """What stands before each repetition, and what it eats; and each beginning."""
+    """Yield the text before each repetition, and its part; and each beginning."""
     for code, value in tree:
         if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
             yield from ((before, one) for one in samples(value[2]))

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class QuietHandler(BaseHTTPRequestHandler):
-    """Prints nothing of what it is asked."""
+    """A handler that logs no request."""
 
     def answer(self, body: bytes, kind: str = "application/json") -> None:
         """All is well, and this is it."""
@@ -18,12 +18,12 @@ class QuietHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """What is asked for is no news."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[ThreadingHTTPServer]:
-    """The server while inside; it answers whoever still waits before it ends."""
+    """Serve while inside; waiting callers are answered before the end."""
     server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

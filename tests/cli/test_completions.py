@@ -62,7 +62,7 @@ def test_zsh(printed: Path) -> None:
 
 
 def press_tab(place: Path, line: str, wanted: str) -> None:
-    """In a zsh that somebody sits at; it says what there is then."""
+    """Press Tab in an interactive zsh, and return the line."""
     pid, terminal = pty.fork()
     if not pid:
         os.chdir(place)

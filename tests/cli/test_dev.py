@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> GatewayProcess:
-    """Of somebody with a home of their own, where nothing runs, and a token that nobody is to use."""
+    """Make the environment of a person with a home of their own, where nothing runs, and a forbidden token."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     given = {"SHOUT_KEY": "loud", "SHOUT_DIARY": str(tmp_path / "diary"), "TELEGRAM_BOT_TOKEN": "1:nobody"}

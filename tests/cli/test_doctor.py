@@ -134,7 +134,7 @@ def test_a_hook_that_lacks_something_here(gateway: GatewayProcess) -> None:
 
 
 class Endpoint(QuietHandler):
-    """Knows one key and three models. Two of them answer when both are asked, the third one says why it does not."""
+    """An endpoint with one key and three models, two of which answer; the third gives an error."""
 
     calls: ClassVar[Counter[str]] = Counter()
     meeting = threading.Barrier(2, timeout=LONGEST)

@@ -33,7 +33,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 
 
 def tailing(gateway: GatewayProcess, *words: str) -> "subprocess.Popen[str]":
-    """`events tail`, once it hears what is told; what it has heard of until then is ours."""
+    """Start `events tail`, and return it once it receives events, those of our own greetings."""
     tail = gateway.spawn("events", "tail", *words)
     assert tail.stdout
     while not select.select([tail.stdout], [], [], 0.2)[0]:

@@ -115,7 +115,7 @@ def test_an_error_says_what_where_and_what_to_do(tmp_path: Path) -> None:
 
 
 class OlderGateway(socketserver.StreamRequestHandler):
-    """Knows less of itself than is asked today."""
+    """A gateway of an older version, with fewer fields."""
 
     facts: ClassVar[dict[str, object]] = {"version": "0.0.9"}
 

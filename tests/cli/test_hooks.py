@@ -48,7 +48,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 
 
 async def bury_letters(gateway: GatewayProcess) -> None:
-    """Events that the courier, and one who is gone, could not be told of, in a gateway that ran before."""
+    """Leave events that the courier and a removed hook could not receive, in a gateway that ran before."""
     async with await open_sqlite(gateway.home.journal) as engine:
         for number, hook in ((1, "courier"), (2, "courier"), (3, "courier"), (4, "gone")):
             fields = {"id": f"e{number}", "session_id": f"s{number}", "platform": "terminal"}
@@ -65,7 +65,7 @@ def said(done: subprocess.CompletedProcess[str], code: int = 0) -> str:
 
 
 def facts(gateway: GatewayProcess, *words: str, code: int = 0) -> Any:
-    """What `--json` prints."""
+    """Return the output of `--json`."""
     told = json.loads(said(gateway.cli("hooks", *words, "--json"), code))
     assert told["schema_version"] == 1
     return told

@@ -28,7 +28,7 @@ FIT = {**GREET, "README.md": "Says hello.\n", "LICENSE": "MIT\n", "test_greet.py
 
 
 class Publisher:
-    """Somebody who keeps an index, in a folder."""
+    """The publisher of an index, in a folder."""
 
     def __init__(self, folder: Path, gateway: GatewayProcess, signer: Signer | None = None) -> None:
         self.folder, self.file = put(folder, {}), folder / "index.json"
@@ -69,7 +69,7 @@ def publisher(tmp_path: Path, gateway: GatewayProcess, published: Publisher) -> 
 
 @dataclass(frozen=True)
 class WebHost:
-    """Where a publisher's folder is served; `asked`: for what."""
+    """A server of a publisher's folder; `asked` are the requests."""
 
     url: str
     asked: list[str]
@@ -84,7 +84,7 @@ def server(publisher: Publisher) -> Iterator[WebHost]:
             asked.append(self.path)
 
         def log_message(self, *_args: object) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(publisher.folder))) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -342,7 +342,7 @@ YESTERDAY = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)).d
 
 
 def spoil(publisher: Publisher, how: str) -> None:
-    """What somebody does to an index who would like something else to be installed."""
+    """Change an index as an attacker would."""
     match how:
         case "changed":
             publisher.file.write_text(publisher.file.read_text().replace("Says hello", "Says hullo"))

@@ -53,7 +53,7 @@ OWN_MOUNTS = ["unshare", "--mount", "sh", "-ec"]
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What was frozen in another home: the hook `skill-coffee` and the skill `coffee`, and a large one."""
+    """Freeze another home: the hook `skill-coffee` and the skill `coffee`, and a large one."""
     tmp_path = tmp_path_factory.mktemp("many")
     manifest = "name: skill-coffee\nevents: [agent:end]\n"
     hook = put(tmp_path / "skill-coffee", {"HOOK.yaml": manifest, "handler.py": HANDLER})
@@ -81,7 +81,7 @@ def cut(gateway: GatewayProcess, *words: str, program: str = COMMAND_LINE) -> It
 
 
 def list_intact(gateway: GatewayProcess) -> list[str]:
-    """What the lock names; all of it lies there as it names it."""
+    """List the entries of the lock, all of whose files are there."""
     lock = HooksLock(gateway.home.hooks_lock)
     hooks = [(name, one.path, one.digest) for name, one in lock.list()]
     skills = [(name, one.path, one.digest) for name, one in lock.list_skills()]
@@ -159,7 +159,7 @@ def test_a_skill_that_an_earlier_version_installed_is_brought_up_to_date(
 
 
 def can_mount() -> bool:
-    """As root of Linux; most containers let nobody."""
+    """Return True if this process may mount: root of Linux; most containers forbid it."""
     trial = [*OWN_MOUNTS, "mount -t tmpfs tmpfs /mnt"]
     return bool(shutil.which("unshare")) and not subprocess.run(trial, capture_output=True, check=False).returncode
 

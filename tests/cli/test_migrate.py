@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
 
 
 class Home:
-    """A gateway with a durable hook, which is told only where nothing is `closed`, and one that the clock calls."""
+    """A gateway with a durable hook, which receives events only while nothing is `closed`, and a scheduled one."""
 
     def __init__(self, folder: Path, gateway: GatewayProcess, server: NatsServer) -> None:
         self.folder, self.gateway = folder, gateway
@@ -101,7 +101,7 @@ class Home:
         return Counter(line for line in lines if line.startswith(event))
 
     def check(self, said: list[str], told: int) -> None:
-        """The turn that was cut off is ended, each was told of once, and nobody was answered twice."""
+        """Check that the cut turn has ended, each event came once, and each person has one answer."""
         self.gateway.until(lambda: len(self.list_said()) == 2 * len(said))
         self.gateway.until(lambda: len(self.count_told("agent:end")) == told)
         entries = self.list_said()

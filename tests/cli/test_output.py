@@ -20,7 +20,7 @@ LASTS += "with show_progress('[red]{it}', {}): time.sleep(1.8)"
 
 
 def on_a_terminal(code: str, width: int, **environ: str) -> str:
-    """What a program shows on a terminal that is `width` columns wide."""
+    """Return a program's output on a terminal that is `width` columns wide."""
     keeper, end = pty.openpty()
     os.set_blocking(keeper, True)
     subprocess.run(["stty", "columns", str(width)], stdin=end, check=True)

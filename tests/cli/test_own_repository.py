@@ -39,7 +39,7 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environ(tmp_path: Path) -> Mapping[str, str]:
-    """That of somebody who has installed us, and has a home with nothing in it."""
+    """Make the environment of a person who has installed us, with an empty home."""
     home = {"HOME": str(tmp_path), "HERMES_HOME": str(tmp_path / "home")}
     home["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return {**os.environ, **GatewayProcess(tmp_path / "home").environ, **home}
@@ -50,7 +50,7 @@ def do(where: Path, environ: Mapping[str, str], *words: str) -> "subprocess.Comp
 
 
 def steps_of(workflow: Path) -> list[dict[str, Any]]:
-    """What the workflow runs, but for getting us, which is done."""
+    """Return the workflow's commands, except the installation, which is done."""
     steps = yaml.safe_load(workflow.read_text())["jobs"]["test"]["steps"]
     return [step for step in steps if "run" in step and step["name"] != "install"]
 

@@ -148,7 +148,7 @@ def with_open_socket(gateway: GatewayProcess) -> None:
 
 
 def with_owls(change: Callable[[Path], object] = Path.exists, more: str = "") -> Break:
-    """A home with an adapter of somebody else's, as it is once it was changed; `{place}` in `more` is where it lies."""
+    """Make a home with a changed foreign adapter; `{place}` in `more` is its path."""
 
     def break_it(gateway: GatewayProcess) -> None:
         place = gateway.home.root.parent / "adapters"

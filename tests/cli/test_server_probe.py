@@ -54,7 +54,7 @@ def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
 
 
 def say(gateway: GatewayProcess, engine: str, monitor: str = "") -> str:
-    """What doctor says of the journal."""
+    """Return doctor's findings about the journal."""
     gateway.configure(f"engine: {engine}\nmodel: {{provider: demo}}\n")
     gateway.environ["NATS_MONITOR"] = monitor
     said = " ".join(gateway.cli("doctor").stdout.split())
@@ -62,7 +62,7 @@ def say(gateway: GatewayProcess, engine: str, monitor: str = "") -> str:
 
 
 async def limit_files(url: str) -> None:
-    """Those of conversations may take no more room than they do."""
+    """Limit the room of conversations' files to their present size."""
     async with await open_nats(url) as engine:
         with TemporaryFile() as file:
             file.write(b"x" * 200_000)

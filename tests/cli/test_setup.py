@@ -31,7 +31,7 @@ ANSWER = b'{"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]
 
 
 class Offerer(QuietHandler):
-    """An endpoint with two models, for whoever has the key; the large one has to be loaded first."""
+    """An endpoint with two models, for callers with the key; the large one has to be loaded first."""
 
     is_loaded = threading.Event()
 

@@ -44,7 +44,7 @@ by_ssh = pytest.param("git+ssh", marks=() if SSHD else WITHOUT_SSHD)
 
 @dataclass(frozen=True)
 class Place:
-    """Where strangers put things: a folder that is served in each way. `ran`: what must never be there."""
+    """A folder of strangers that is served in each way. `ran` must never exist."""
 
     folder: Path
     http: str

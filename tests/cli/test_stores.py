@@ -46,7 +46,7 @@ def place(folder: Path) -> str:
 
 
 def fire(gateway: GatewayProcess, data: str) -> tuple[Any, str]:
-    """What it has counted then, in the two places."""
+    """Fire an event, and return the counts of the hook in the two places."""
     assert gateway.cli("hooks", "fire", "greet", "agent:end").returncode == 0
     kept = gateway.call("hooks.info", {"name": "greet"})["kept"]["n"]
     return kept, (gateway.home.hook_data / data / "n").read_text()

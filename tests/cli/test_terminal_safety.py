@@ -114,7 +114,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
 
 
 async def bury_letter(gateway: GatewayProcess) -> None:
-    """An event that the hook could not be told of, in a gateway that ran before."""
+    """Leave an event that the hook could not receive, in a gateway that ran before."""
     async with await open_sqlite(gateway.home.journal) as engine:
         emitted = records.encode(records.EmittedEvent(name="agent:end", fields={"id": "e1", "reply": BAD}))
         dead = records.DeadLetterRecord(what="hook:bad", reason=BAD, attempts=5, subject="x", seq=1, data=emitted)
@@ -152,13 +152,13 @@ def show_on_terminal(gateway: GatewayProcess, *args: str, width: int = 80) -> st
 
 
 def find_acting(shown: str) -> list[str]:
-    """Each sign that acts and is not ours, with what stands around it."""
+    """Find each sign that acts and is not ours, with its surroundings."""
     theirs = OURS.sub("  ", shown)
     return [theirs[max(one.start() - 60, 0) : one.end() + 20] for one in ACTS.finditer(theirs)]
 
 
 def walk(gateway: GatewayProcess) -> dict[str, str]:
-    """What each command shows that is not ours."""
+    """Return the foreign text that each command shows."""
     words = {
         "bad": BAD,
         "stranger": STRANGER,

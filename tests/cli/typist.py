@@ -19,7 +19,7 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\].*?\x07|\x1b[=>78]|[\r\x07]"
 
 
 class Typist:
-    """Types keys, waits until something stands there, and leaves."""
+    """A person who types keys, waits for text, and leaves."""
 
     def __init__(self, gateway: GatewayProcess, *args: str) -> None:
         self.seen = ""
@@ -50,7 +50,7 @@ class Typist:
         os.write(self._terminal, keys.encode())
 
     def sees(self, text: str) -> str:
-        """The text comes up, in however many lines. What was before it is returned, and not looked at again."""
+        """Wait for a text, in however many lines. Returns the output before it, which is not searched again."""
         words = re.compile(r"[ \n]+".join(map(re.escape, text.split(" "))))
         while not (at := words.search(found := CONTROL.sub("", self.seen))):
             wait_readable(self._terminal, f"{text!r} behind {found!r}")
@@ -61,7 +61,7 @@ class Typist:
         return found[: at.start()]
 
     def finds(self, text: str) -> None:
-        """The text stands on the screen, perhaps for long."""
+        """Wait until the text is on the screen; it may have been there for long."""
         while text not in self.screen.text:
             wait_readable(self._terminal, f"{text!r} on {self.screen.text!r}")
             assert self._read(), f"it ended before {text!r} stood on {self.screen.text!r}"
@@ -78,7 +78,7 @@ class Typist:
         return self.process.wait()
 
     def _read(self) -> str:
-        """What the program writes; where it asks for the cursor's place, it is told, as a terminal does."""
+        """Read the program's output; answer its question about the cursor's place, as a terminal does."""
         try:
             written = os.read(self._terminal, 65536).decode(errors="replace")
         except OSError:  # the last one to hold the terminal has closed it

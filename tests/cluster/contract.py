@@ -30,7 +30,7 @@ def prove(trial: Trial) -> Iterator[Row]:
 
 
 def run_tests(report: Path) -> dict[str, bool]:
-    """Whether each of them passed; what this machine cannot do is left out."""
+    """Run the tests, and return True for each that passed; those impossible on this machine are left out."""
     command = [sys.executable, "-m", "pytest", *map(str, FILES), "-q", "-k", "nats", "--junitxml", str(report)]
     subprocess.run(command, cwd=ROOT, capture_output=True)
     cases = [one for one in ElementTree.parse(report).iter("testcase") if one.find("skipped") is None]

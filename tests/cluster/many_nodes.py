@@ -55,7 +55,7 @@ MOST_WATCHERS = 12
 
 @dataclass
 class Group:
-    """A process with nodes in it. `is_lost`: it left in the middle of its work, which others began anew."""
+    """A process with nodes in it. `is_lost`: it left in the middle of its work, which others repeated."""
 
     process: subprocess.Popen[bytes]
     nodes: list[str]
@@ -64,7 +64,7 @@ class Group:
 
 @dataclass
 class Counted:
-    """What came to the servers from all nodes and writers."""
+    """The requests of all nodes and writers to the servers."""
 
     seconds: float
     requests: Counter[str]
@@ -77,14 +77,14 @@ class Counted:
         return self.requests.total() / self.seconds
 
     def note(self, requests: Counter[str], seconds: float) -> None:
-        """What came within about a second."""
+        """Note the requests within about a second."""
         if (rate := round(requests.total() / seconds)) > self.most:
             self.most, self.most_of = rate, requests
 
 
 @dataclass
 class Findings:
-    """What came of it."""
+    """The results."""
 
     nodes: int
     said: int
@@ -157,7 +157,7 @@ class ManyNodes:
                 await anyio.sleep(GLANCE)
 
     async def wait_until_idle(self) -> None:
-        """Until the bots are spread over the nodes: nobody tries for a lease any more. If ever, which is told then."""
+        """Wait until the bots are spread over the nodes, and none tries for a lease; report if that fails."""
         async with count_requests(",".join(one.url for one in self._servers), find=find_any_kind) as requests:
             with anyio.move_on_after(LONGEST):
                 while True:
@@ -168,7 +168,7 @@ class ManyNodes:
 
     @asynccontextmanager
     async def counting(self) -> AsyncIterator[Counted]:
-        """What is asked from here on; how much in each second."""
+        """Count the requests from here on, in each second."""
         async with count_requests(",".join(one.url for one in self._servers), find=find_any_kind) as requests:
             counted, begun = Counted(0.0, requests, len(self.said)), time.monotonic()
 

@@ -69,7 +69,7 @@ async def serving(folder: Path, wire: TelegramWire, url: str) -> AsyncIterator[t
 
 
 async def harm_holder(bot: SharedBot, lines: list[Line], holder: int, harm: str) -> float:
-    """What somebody writes then is answered by the other; when all is well again the first one stands by."""
+    """Harm the reader; the other answers a message then, and the first stands by when all is well."""
     name, other = NAMES[holder], NAMES[1 - holder]
     process = bot.gateways[name].process
     assert process

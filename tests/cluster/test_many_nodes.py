@@ -9,7 +9,7 @@ NODES, SECONDS = 8, 10.0
 
 
 def list_faults(idle: float, most: int = 100) -> list[str]:
-    """Of so many requests a second of an idle node, beside what all of them share, and so many in the worst second."""
+    """List the faults for so many requests a second of an idle node, and so many in the worst second."""
     asked = Counted(SECONDS, Counter({"lease": round(SECONDS * (SHARED + NODES * idle))}), 0)
     busy = Counted(SECONDS, asked.requests + Counter({"append": 100}), 20)
     changing = Counted(SECONDS, Counter(), 20)

@@ -238,7 +238,7 @@ async def test_only_so_many_are_connected_and_the_next_is_told_why_not(tmp_path:
 
 @contextmanager
 def told(path: Path, data: bytes) -> Iterator[ControlClient]:
-    """Who has connected, was told this, and the other end has hung up."""
+    """Yield a client that has received this data, and whose other end has hung up."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()

@@ -18,7 +18,7 @@ def history(gateway: GatewayProcess) -> str:
 
 
 def work_in(folder: Path) -> Path:
-    """Where commands may write."""
+    """Return the folder in which commands may write."""
     work = folder / "work"
     work.mkdir(exist_ok=True)
     return work

@@ -76,7 +76,7 @@ def test_the_tables_have_a_line_for_everything() -> None:
 
 
 def message_of(author: str, text: str, number: int) -> Message:
-    """A text of somebody who is no person, as it comes to a lane."""
+    """Make a text of an author who is no person, as it comes to a lane."""
     if author == "job":
         return Message(f"job-{number}", ROOM, PERSONS["owner"], text, session=KEY, is_job=True)
     if author.startswith(authors.PROGRAM):
@@ -92,7 +92,7 @@ class Walk:
         self._count = 0
 
     async def try_text(self, author: str, text: str) -> str:
-        """What became of it: the command that was run, `agent` where the agent got it as a text, else `refused`."""
+        """Try a text: returns the command that ran, `agent` if the agent got it as a text, else `refused`."""
         self._count += 1
         before, turns, ended = len(self.ran), self._count_turns(), await self._count_ended()
         if author in PERSONS:

@@ -102,7 +102,7 @@ async def submitted(house: House) -> None:
 
 
 async def pairing_code_of(house: House) -> str:
-    """The code that the stranger was told."""
+    """Return the code that the stranger received."""
     await house.wire.write("let me in", by=THIEF)
     (told,) = await house.shows("pairing code is")
     return told.text.partition("code is ")[2][:8]

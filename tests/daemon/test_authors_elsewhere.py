@@ -40,7 +40,7 @@ def handle(event_type, context):
 
 
 def tell_in_ann_s_name(wire: Wire, text: str) -> None:
-    """What others than Ann have the network show as hers: a webhook, or an app that writes for her."""
+    """Have the network show another author's text as Ann's: a webhook, or an app that writes for her."""
     if isinstance(wire, DiscordWire):
         wire.told({**wire.message(ANN, wire.place(ANN), text), "webhook_id": "999"})
     elif isinstance(wire, SlackWire):

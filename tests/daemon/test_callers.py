@@ -81,7 +81,7 @@ class Askers:
         return " ".join([*words, str(wait), f"'{json.dumps(VERBS)}'"])
 
     def detached(self, name: str) -> str:
-        """Forked twice, in a session of its own; whoever began it is gone when it asks."""
+        """Fork twice, in a session of its own; the first process is gone when it asks."""
         return f"(setsid {self.command(name, 0.5)} </dev/null >/dev/null 2>&1 &)"
 
     def both(self) -> str:

@@ -46,7 +46,7 @@ def fill_in(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class Cluster:
-    """What compose would start, on loopback: ports take the place of hosts."""
+    """The services of compose, on loopback: ports replace hosts."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         ports = find_free_ports(9)
@@ -151,17 +151,17 @@ def test_what_is_shipped_serves_while_a_server_and_then_a_gateway_is_lost(cluste
 
 
 def wait_for_doctor(gateway: GatewayProcess, words: str) -> None:
-    """Until it says so: a server that is slow to answer just then may be told of first."""
+    """Wait until doctor says so: it may first report a server that is slow to answer."""
     gateway.until(lambda: words in shown(gateway, "doctor"))
 
 
 def shown(gateway: GatewayProcess, command: str) -> str:
-    """What it prints, in one line."""
+    """Return its output in one line."""
     return " ".join(gateway.cli(command).stdout.split())
 
 
 def count_refusals(server: NatsServer) -> int:
-    """How often it has said no to what was asked of JetStream."""
+    """Count its refusals of requests to JetStream."""
     with urllib.request.urlopen(f"http://127.0.0.1:{server.monitor}/jsz", timeout=20) as answer:
         return int(json.load(answer)["api"]["errors"])
 

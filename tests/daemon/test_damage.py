@@ -55,7 +55,7 @@ def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
 
 
 def is_found(gateway: GatewayProcess) -> bool:
-    """What is overwritten shows where it is read."""
+    """Read the overwritten data, and return True if the damage shows."""
     suppressed(lambda: gateway.call("sessions.show", {"session": "agent:main:terminal:dm:s0"}))
     return not gateway.call("status")["journal"]["ok"]
 

@@ -80,9 +80,9 @@ class Cluster:
             self.asked += 1
 
     async def is_answered(self) -> None:
-        """All that was asked is answered once, in each chat in its order, and the chats show each answer once.
+        """Wait until every question is answered once, in order in each chat, and shown once.
 
-        What is shown may be ahead of what was read of the journal just before, but not for good.
+        The display may be ahead of the journal as read just before, but not for good.
         """
         await until(self._is_audited, f"{self.asked} answers, not {self.wire.shown},", 60)
 
@@ -96,7 +96,7 @@ class Cluster:
         return True
 
     async def _read(self, person: str) -> tuple[list[int], int]:
-        """What this person has asked, as far as it is answered, and in how many answers."""
+        """Return this person's answered questions, and the number of answers."""
         asked, answers = list[int](), 0
         for one in (await self.call("sessions.list"))["sessions"]:
             if one["user_id"] == person:

@@ -63,7 +63,7 @@ def rests(gateway: GatewayProcess, name: str) -> bool:
 
 
 def says_of(gateway: GatewayProcess, name: str, why: str) -> bool:
-    """Whether the log says this of why the hook stays."""
+    """Return True if the log gives this reason why the hook stays."""
     lines = (gateway.home.own_folder / "logs" / "gateway.log").read_text().splitlines()
     return any(f"{name} stays" in line and why in line for line in lines)
 

@@ -154,7 +154,7 @@ async def test_who_is_cut_off_has_stopped_before_another_begins(cluster: Cluster
 
 
 class CountingEngine(MemoryEngine):
-    """It counts how often somebody tries for a lease."""
+    """An engine that counts the tries for a lease."""
 
     tries = 0
 

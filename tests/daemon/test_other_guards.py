@@ -43,7 +43,7 @@ TURNS_EACH, AT_A_TIME = 10, 6
 
 
 class Cluster:
-    """Gateways on one journal, by name. What their shells do is seen in files that all of them reach."""
+    """Gateways on one journal, by name. Their shells write into files that all of them reach."""
 
     def __init__(self, folder: Path, server: NatsServer, names: tuple[str, ...]) -> None:
         self.folder = folder
@@ -73,7 +73,7 @@ class Cluster:
         return len(path.read_text().splitlines()) if path.exists() else 0
 
     def try_out(self, name: str, word: str) -> str:
-        """Have it done; what the model was told. Nothing where it was done."""
+        """Run the tool, and return the model's result; empty if it was done."""
         before, session = self.count(word), f"s{next(self.sessions)}"
         said = self[name].say(word, session)
         assert said["reply"] == "Ready.", said

@@ -30,7 +30,7 @@ def hook(events: str, key: str = "events") -> dict[str, str]:
 
 
 async def read_story(engine: Engine) -> list[str]:
-    """What stands in the journal of messages, turns, deliveries and conversations' events, in order."""
+    """Return the journal's records of messages, turns, deliveries and conversations' events, in order."""
     story = []
     for record in await engine.read("gw.>", 0, 1000):
         kept = records.decode(record.data)

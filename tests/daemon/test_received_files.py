@@ -55,7 +55,7 @@ def home(tmp_path: Path) -> Home:
 
 
 async def send(home: Home, name: str, *senders: str, chat: str = "") -> Path:
-    """A file in the old place, as these people have sent it, or nobody."""
+    """Put a file into the old place, with these senders, or none."""
     path = home.files / "telegram" / f"{token_of(name)}.txt"
     path.write_text(name)
     async with await open_sqlite(home.journal) as engine:

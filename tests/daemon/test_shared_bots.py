@@ -44,7 +44,7 @@ class SharedBot:
         return gateway.process
 
     async def asks(self, text: str, limit: float = 60.0) -> None:
-        """Somebody writes, and is answered."""
+        """Write a message, and wait for its answer."""
         before = len(self.wire.shown)
         await self.wire.write(text)
         await until(lambda: len(self.wire.shown) > before, f"an answer to {text!r}", limit)
@@ -53,7 +53,7 @@ class SharedBot:
         await until(partial(self.is_said, name, f"stands by: {holder} serves it"), f"{name} standing by", 60)
 
     async def is_said(self, name: str, what: str) -> bool:
-        """Of the bot, by this gateway."""
+        """Return True if a part has this detail in this gateway's status."""
         try:
             status = await anyio.to_thread.run_sync(self.gateways[name].call, "status")
         except GatewayError:

@@ -99,7 +99,7 @@ def wait_for_slow_answer(gateway: GatewayProcess) -> float:
 
 
 def list_nodes(gateway: GatewayProcess) -> set[str]:
-    """Those that it has heard of; just after a start it may not have heard of all."""
+    """List the nodes that it has heard of; just after a start some may be missing."""
     return {node["name"] for node in gateway.call("status")["nodes"]}
 
 

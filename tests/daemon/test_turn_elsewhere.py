@@ -170,7 +170,7 @@ def write_skill(gateway: GatewayProcess) -> Skill:
 
 
 async def is_named(gateway: GatewayProcess, words: str, *, is_said: bool = True) -> bool:
-    """Whether `status` says so, or does not, in what somebody should look at."""
+    """Return True if `status` names it, or does not, under what needs attention."""
     told = await anyio.to_thread.run_sync(gateway.call, "status")
     return any(re.search(words, one) for one in told["attention"]) == is_said
 
@@ -181,7 +181,7 @@ async def has_hook(gateway: GatewayProcess, name: str) -> bool:
 
 
 def has_written(gateway: GatewayParts, node: str, hook: str) -> bool:
-    """Whether this gateway knows that the node has this hook."""
+    """Return True if this gateway knows that the node has this hook."""
     known = gateway.folder_hooks.others.find(node)
     return known is not None and hook in known.folders
 
@@ -304,7 +304,7 @@ async def test_programs_and_webhooks_are_answered_from_elsewhere(pair: Pair) -> 
 
 
 def shown_files(pair: Pair, gateway: GatewayParts) -> list[tuple[Path, bytes]]:
-    """The pictures that a model was last shown, where they lie at the gateway which asked it."""
+    """Return the pictures that a model last saw, by their paths at the gateway that called it."""
     messages = pair.told("llm:before")[-1]["messages"]
     paths = [Path(part["path"]) for message in messages for part in message.get("parts", ())]
     assert all(path.is_relative_to(gateway.home.files) for path in paths), paths

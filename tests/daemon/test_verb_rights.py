@@ -91,7 +91,7 @@ async def live(tmp_path: Path) -> AsyncIterator[LiveGateway]:
 
 
 async def ask(verb: VerbAnswer, role: Role, params: Mapping[str, Any] = MappingProxyType({})) -> Any:
-    """As somebody of this role; what was notified comes along."""
+    """Call a verb as a person of this role; notifications are returned, too."""
     CALLER.set(Caller("somebody", "elsewhere", role))
     notified: list[Any] = []
 

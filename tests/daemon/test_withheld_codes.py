@@ -46,7 +46,7 @@ def events_with(house: House, code: str) -> list[str]:
 
 
 async def said_by_ann(house: House) -> str:
-    """What the model read last of what she wrote."""
+    """Return Ann's last message, as the model read it."""
     entries = (await house.gateway.sessions.open(OWN)).entries
     return [one.content for one in entries if one.role == "user"][-1]
 

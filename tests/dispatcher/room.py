@@ -117,7 +117,7 @@ class Chat:
         return self.net.sent[count - 1].text
 
     async def is_asked(self) -> bool:
-        """Whether a question is open, and not only on its way."""
+        """Return True if a question is open, and not only on its way."""
         return (await self.house.sessions.open(KEY)).is_waiting
 
     async def when(self, name: str) -> list[dict[str, Any]]:
@@ -126,7 +126,7 @@ class Chat:
         return await self.told(name)
 
     async def told(self, name: str) -> list[dict[str, Any]]:
-        """All events of this name, when everything has been told."""
+        """Return all events of this name, when every event has been delivered."""
         await self.hooks.settled()
         return [fields for heard, fields in self.events if heard == name]
 

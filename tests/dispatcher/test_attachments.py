@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
 
 
 async def sent(root: Path, path: str, **more: Any) -> Reply:
-    """What goes out when a hook attaches this."""
+    """Return the reply when a hook attaches this."""
     async with chat("here it is", workspace=Workspace((root,), (root / "hooks",))) as room:
         room.hooks.on("message:sending", lambda event: {"attachments": [{"kind": "document", "path": path, **more}]})
         await room.write("draw it")

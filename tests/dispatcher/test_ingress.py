@@ -20,7 +20,7 @@ IN_GROUP = Address("net", "group", "group")
 
 
 async def ask_in(room: Chat, address: Address, number: str) -> None:
-    """Let a question be asked there, and wait until it is open."""
+    """Put a question there, and wait until it is open."""
     await room.dispatcher.receive(Message(number, address, "7", "go"))
     await until(lambda: [reply.address for reply in room.net.sent if "Really?" in reply.text].count(address) == 1)
 

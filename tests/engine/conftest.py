@@ -36,7 +36,7 @@ class SetClock:
         )
 
     def jump(self, seconds: float) -> None:
-        """Somebody sets the wall clock."""
+        """Set the wall clock."""
         self.wall_ahead += seconds
 
     def span(self, seconds: float) -> float:
@@ -54,7 +54,7 @@ class SetClock:
 
 
 class ServerClock(SetClock):
-    """Nobody sets the clock of a server: what takes a minute takes some seconds, and they are waited for."""
+    """A server's clock, which cannot be set: a minute takes some seconds, and the test waits for them."""
 
     def span(self, seconds: float) -> float:
         return max(1.0, math.ceil(seconds / 20))
@@ -133,7 +133,7 @@ def time_of_day(request: pytest.FixtureRequest) -> SetClock:
 
 @pytest.fixture(params=["sqlite", "memory"])
 async def own_engine(request: pytest.FixtureRequest, tmp_path: Path, time_of_day: SetClock) -> AsyncIterator[Engine]:
-    """One that goes by the clock of this machine, which somebody may set."""
+    """Open an engine that uses the clock of this machine, which can be set."""
     async with AsyncExitStack() as stack:
         yield await open_engine(request.param, tmp_path, time_of_day, stack)
 
@@ -174,7 +174,7 @@ def size_of(path: Path) -> int:
 
 
 def names_beside(path: Path) -> list[str]:
-    """What the journal's folder holds, less the lock that always stays."""
+    """Return the names in the journal's folder, without the permanent lock."""
     return sorted(file.name for file in path.parent.iterdir() if file.suffix != ".lock")
 
 

@@ -27,7 +27,7 @@ def run_script(journal: Path, *options: str, **environ: str) -> "subprocess.Comp
 
 @dataclass(frozen=True)
 class FaultyDisk:
-    """A library that lies between SQLite and the system, and how many calls of one run it has seen."""
+    """A library between SQLite and the system, and the number of calls that it saw in one run."""
 
     library: Path
     calls: int = 0
@@ -42,7 +42,7 @@ class FaultyDisk:
 
 
 def make_faulty_disk(folder: Path) -> FaultyDisk | None:
-    """None where there is no compiler."""
+    """Build the library; None without a compiler."""
     if not (compiler := shutil.which("cc")):
         return None
     library, count = folder / "io_faults.so", folder / "count"
@@ -80,7 +80,7 @@ class ForkedScripts:
 
 
 async def find_fault(scripts: ForkedScripts, journal: Path, at: int, kind: str) -> str:
-    """What is wrong after a run in which this call failed; "" where nothing is."""
+    """Return the fault after a run in which this call failed; "" without one."""
     code, written = scripts.run(journal, at, kind)
     acknowledged = [int(number) for number in written.split()]
     if kind == "kill" and code != -signal.SIGKILL:

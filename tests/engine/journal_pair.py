@@ -41,7 +41,7 @@ class JournalPair(RuleBasedStateMachine):
         return self.runner.run(main())
 
     def shown(self, outcome: Any) -> Any:
-        """What is the same on both."""
+        """Return the part that is the same on both."""
         return outcome
 
     def outcome(self, awaitable: Awaitable[Any]) -> Any:

@@ -49,7 +49,7 @@ def find_any_kind(message: Msg, journal: str) -> str:
 async def count_requests(
     url: str, journal: str = JOURNAL, find: Callable[[Msg, str], str] = find_kind
 ) -> AsyncIterator[Counter[str]]:
-    """What all clients of these servers ask of the journal from now on; the addresses stand between commas."""
+    """Count all clients' requests about the journal from now on; commas separate the addresses."""
     servers = url.split(",")
     client = await nats.connect(servers[0])
     counts: Counter[str] = Counter()

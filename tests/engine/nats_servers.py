@@ -84,7 +84,7 @@ class NatsServer:
         self.process.wait()
 
     def pause(self) -> None:
-        """When this returns it stands still."""
+        """Stop the process; it stands still when this returns."""
         assert self.process
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)

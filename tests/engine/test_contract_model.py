@@ -21,7 +21,7 @@ PUTS = st.builds(NewRecord, SUBJECTS, st.binary(max_size=3), IDS, EXPECTED, TTLS
 
 
 class Journals(JournalPair):
-    """By a clock that stands still until it is moved."""
+    """Journals with a clock that stands still until it is moved."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="journal-"))

@@ -54,7 +54,7 @@ async def test_who_is_not_there_is_told_of_and_waited_for(tmp_path: Path) -> Non
 
 
 class LostRight:
-    """One that is lost until somebody gives it back."""
+    """A right that is lost until it is given back."""
 
     def __init__(self) -> None:
         self.failure = ""

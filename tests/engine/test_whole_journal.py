@@ -97,7 +97,7 @@ async def take_to_servers(path: Path, url: str) -> None:
 
 
 async def lose_stream(url: str) -> None:
-    """As where a migration is cut off while it makes that one anew."""
+    """Remove the stream, as a migration that was cut off while it recreated the stream."""
     async with await open_nats(url) as engine:
         await engine.get_journal().set_mark("filling here")
         await engine._call(f"STREAM.DELETE.{engine._names.stream}")

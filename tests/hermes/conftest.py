@@ -25,7 +25,7 @@ SCRIPT = (
 
 
 class Seen:
-    """What the hooks wrote down, each in a file of its own."""
+    """The hooks' records, each in a file of its own."""
 
     def __init__(self, gateway: GatewayProcess) -> None:
         self.gateway = gateway
@@ -43,12 +43,12 @@ class Seen:
         return self.all(hook)
 
     def events(self, name: str, **fields: Any) -> list[dict[str, Any]]:
-        """What `every-event` was told of this event, where these fields are so."""
+        """Return the `every-event` hook's events of this name, with these fields."""
         told = [line[1] for line in self.all("every-event") if line[0] == name]
         return [one for one in told if all(one.get(key) == value for key, value in fields.items())]
 
     def event(self, name: str, **fields: Any) -> dict[str, Any]:
-        """The first such event, once it was told."""
+        """Wait for the first such event."""
         return wait_until(lambda: self.events(name, **fields), what=f"{name} with {fields}")[0]
 
     def log(self, hook: str) -> str:

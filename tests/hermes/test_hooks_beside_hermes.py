@@ -43,7 +43,7 @@ SCRIPT = (
 
 
 class Side(NamedTuple):
-    """What the hooks wrote down, and what the person was answered."""
+    """The hooks' records, and the person's answers."""
 
     seen: dict[str, list[Any]]
     answers: list[str]

@@ -34,7 +34,7 @@ WORDS = tuple(text.partition("say: ")[2] for text in SAID if "say: " in text)
 
 
 class Moved(NamedTuple):
-    """What the folders wrote down, what the person was answered, and what the gateway and doctor say of each."""
+    """The folders' records, the person's answers, and the findings of the gateway and doctor about each."""
 
     seen: dict[str, list[Any]]
     answers: list[str]

@@ -80,7 +80,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 
 @pytest.fixture(scope="module")
 def told(gateway: GatewayProcess) -> dict[str, list[dict[str, Any]]]:
-    """What `every-hook` was told, by hook name, once all has been said."""
+    """Return the calls of `every-hook`, by hook name, once all have come."""
     for text in ("hello", "moon", "shell", "delegate", "broken", "keep ask", "/approve", "/new", "hello"):
         gateway.say(text)
     path, last = gateway.home.root / "seen-plugin.jsonl", "on_session_end"
@@ -106,7 +106,7 @@ def lines(path: Path) -> list[Any]:
 
 
 def last_result(gateway: GatewayProcess, session: str = "main") -> str:
-    """What the model was told of its last tool."""
+    """Return the model's result of its last tool."""
     shown = json.loads(gateway.cli(*SHOW, f"agent:main:terminal:dm:{session}", "--json").stdout)
     return str([one["content"] for one in shown["entries"] if one["role"] == "tool"][-1])
 

@@ -96,7 +96,7 @@ def furnish(home: Path, workspace: Path) -> None:
 
 
 class Side:
-    """What the plugin was told in one of the two, and what it left for the model."""
+    """The plugin's calls in one of the two, and the result that it left for the model."""
 
     def __init__(self, home: Path) -> None:
         self.told: list[Told] = [json.loads(line) for line in (home / "seen-results.jsonl").read_text().splitlines()]

@@ -64,7 +64,7 @@ TURNS = (
 
 
 def tell(names: ToolNames, servers: Collection[str], tool: str) -> str:
-    """What a tool of ours is called where these servers are configured."""
+    """Return the name of one of our tools with these servers configured."""
     context = copy_context()
     context.run(TOOL_SERVERS.set, lambda: servers)
     return context.run(names.describe_name, tool)

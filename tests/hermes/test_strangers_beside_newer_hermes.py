@@ -29,7 +29,7 @@ def python() -> Path:
 
 @pytest.fixture(scope="module")
 def said(python: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What came of it there; what it comes to here is in `test_handed_objects`, of the same folders."""
+    """Return the results there; those here are in `test_handed_objects`, with the same folders."""
     home = tmp_path_factory.mktemp("newer")
     for name in NAMES:
         shutil.copytree(STRANGERS / "plugins" / name, home / "plugins" / name)

@@ -51,7 +51,7 @@ def test_the_persons_answer_decides_about_what_does_not_plainly_read(tmp_path: P
         gateway.until(lambda: gateway.call("hooks.info", {"name": "plugin:remote"})["state"] == "loaded")
 
         def say(text: str, *answers: str) -> str:
-            """What the tool gave, after each question was answered."""
+            """Return the tool's result, after each question was answered."""
             said = gateway.say(text, text)
             for answer in answers:
                 assert (said["status"], "May I run" in said["reply"]) == ("waiting", True), said

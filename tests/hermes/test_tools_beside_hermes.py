@@ -92,7 +92,7 @@ def asked(ledger: Ledger) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def after(ledger: Ledger) -> list[list[Any]]:
-    """What became of each call, as observers are told: name, status and result."""
+    """Return the end of each call, as observers receive it: name, status and result."""
     found = [[name, status, result] for _, name, _, status, result in (line for line in ledger if line[0] == "after")]
     return sorted(found, key=json.dumps)
 

@@ -65,7 +65,7 @@ def enable(gateway: GatewayProcess, *names: str) -> None:
 
 
 def keep(gateway: GatewayProcess, said: str) -> str:
-    """What the model is told when it wants to keep this."""
+    """Return the model's result when it wants to keep this."""
     gateway.say(f"keep {said}", said.split()[0].lower())
     return last_result(gateway, said.split()[0].lower())
 

@@ -35,7 +35,7 @@ Seen = dict[str, list[Any]]
 
 
 class Told(NamedTuple):
-    """What hooks and plugins wrote down, and what the gateway and its commands say of the folders set aside."""
+    """The records of hooks and plugins, and the reports about the folders set aside."""
 
     seen: Seen
     listed: dict[str, Any]

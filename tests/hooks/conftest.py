@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def light_heap() -> Iterator[None]:
-    """What a whole run of tests has heaped up takes the collector long to walk, and is not of the gateway."""
+    """Freeze the heap of the run so far: the collector would walk it for long, and it is not the gateway's."""
     gc.collect()
     gc.freeze()
     yield

@@ -79,12 +79,12 @@ class Home:
         assert watch.seconds < PROMPT
 
     def is_told(self, text: str) -> bool:
-        """Whether the healthy hook was."""
+        """Return True if the healthy hook was notified."""
         noted = self.gateway.home.root / "healthy"
         return noted.exists() and text in noted.read_text().splitlines()
 
     def strays(self) -> set[int]:
-        """Processes that are nobody's: neither the fork server nor a hook that is up."""
+        """Return the processes that belong neither to the fork server nor to a running hook."""
         own = {hook["pid"] for hook in self.hooks().values()}
         return {kin.pid for kin in find_descendants({self.pid}) if kin.parent != self.pid and kin.pid not in own}
 

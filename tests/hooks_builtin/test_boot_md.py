@@ -35,7 +35,7 @@ def ledger(gateway: GatewayProcess) -> list[str]:
 
 
 def runs(gateway: GatewayProcess) -> list[str]:
-    """What the ledger says of each run, without its time."""
+    """Return the ledger's entry for each run, without its time."""
     return [re.sub(r"^.{19}  |[0-9.]+ s", "", line) for line in ledger(gateway)]
 
 

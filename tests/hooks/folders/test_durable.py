@@ -253,7 +253,7 @@ async def test_what_was_owed_before_a_restart_is_delivered_after_it(home: Home) 
 
 
 def journal_of(home: Home) -> tuple[set[str], set[str]]:
-    """What stands in the file itself: the consumers, and the subjects of dead letters and of what is tried again."""
+    """Return the content of the file itself: the consumers, and the subjects of dead letters and of retries."""
     with closing(sqlite3.connect(home.root / "journal.db")) as journal:
         consumers = {name for (name,) in journal.execute("SELECT name FROM consumer")}
         names = {subject for (subject,) in journal.execute("SELECT subject FROM log")}
@@ -322,7 +322,7 @@ async def put_seen(home: Home, days: float, engine: Engine | None = None) -> Non
 
 
 async def is_fresh(engine: Engine) -> bool:
-    """Whether it was seen just now."""
+    """Return True if it was seen just now."""
     where = subjects.hook_store_subject_of(OWNER, "hook-keeps")
     _, kept = await records.read_last(engine, where, records.StoredValue)
     return kept is not None and engine.clock.latest() - kept.value < 60

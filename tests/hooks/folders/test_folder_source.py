@@ -150,7 +150,7 @@ def test_a_folder_that_goes_while_it_is_looked_at_is_no_error(tmp_path: Path) ->
 
 @contextmanager
 def nobody() -> Iterator[None]:
-    """Root reads everything: meanwhile, be somebody else."""
+    """Become another user meanwhile, since root reads everything."""
     if os.geteuid() != 0:
         yield
         return

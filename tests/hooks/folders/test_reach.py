@@ -95,7 +95,7 @@ def lock(home: Home, name: str, path: str = "", **grants: Any) -> None:
 
 
 async def tries(home: Home, **environ: Any) -> dict[str, Any]:
-    """What the hook could do; it fails with the hook's own reason where it does not run."""
+    """Return the successes of the hook; fails with the hook's own reason if it does not run."""
     async with home.serving(HookRegistry(), **environ) as service:
         trial = await service.fire("tries", "my:event")
         assert not trial.error, trial.error

@@ -17,7 +17,7 @@ from tests.spine import until
 
 
 class Seen:
-    """What a watcher told."""
+    """The watcher's reports."""
 
     def __init__(self) -> None:
         self.times: list[float] = []

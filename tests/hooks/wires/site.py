@@ -54,7 +54,7 @@ def page(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
 
 
 def serving(server: HookServer) -> Reply:
-    """What an ASGI server would do with our application."""
+    """Serve our application as an ASGI server would."""
 
     async def reply(headers: dict[str, str], body: bytes) -> bytes:
         sent: list[Any] = []

@@ -43,7 +43,7 @@ Started = Callable[[str], Awaitable[WorkerHandle]]
 
 @dataclass
 class Pulse:
-    """How late the loop was while something else happened, and a healthy hook was asked."""
+    """The delay of the loop while something else happened and a healthy hook was called."""
 
     healthy: WorkerHandle
     lags: list[float] = field(default_factory=list)
@@ -86,7 +86,7 @@ async def healthy(fork_server: ForkServerClient, tmp_path_factory: pytest.TempPa
 
 @pytest.fixture(scope="module")
 async def at_rest(healthy: WorkerHandle) -> float:
-    """How late the loop is on this machine at this hour when nobody misbehaves."""
+    """Measure the delay of the loop on this machine at this hour, without any disturbance."""
     async with pulse(healthy) as felt:
         await anyio.sleep(0.5)
     return max(felt.lags)
@@ -154,7 +154,7 @@ async def test_a_misbehaving_hook_hurts_itself_alone(
 async def misbehave(
     case: dict[str, str], fork_server: ForkServerClient, healthy: WorkerHandle, started: Started
 ) -> Pulse:
-    """What that did to others; what it must do itself is looked at here."""
+    """Let a hook misbehave, and return its effect on others."""
     async with pulse(healthy) as felt:
         worker = await started(case["do"] + TAIL)
         outcome = await described(worker, "x", limit_for(case["outcome"]))

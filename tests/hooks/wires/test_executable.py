@@ -171,7 +171,7 @@ async def test_what_it_says_last_counts(tmp_path: Path) -> None:
 
 
 async def hold_until(what: Callable[[], bool]) -> None:
-    """Nobody else runs meanwhile."""
+    """Block the loop until then, so that no other task runs."""
     wait_until(what)
 
 

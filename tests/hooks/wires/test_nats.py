@@ -67,7 +67,7 @@ class HookClient(Client):
         self.refused.append(str(error))
 
     async def is_refused(self, act: Awaitable[Any]) -> bool:
-        """Whether the server says no to it, which comes by itself behind what was done."""
+        """Return True if the server refuses it, which it reports separately."""
         before = len(self.refused)
         await act
         await until(lambda: len(self.refused) > before)

@@ -17,7 +17,7 @@ SETTINGS = ForkServerSettings(processes=256)
 
 
 def worker_spec(handler: Path, **more: Any) -> WorkerSpec:
-    """A hook with nothing around it but what is given."""
+    """Make a hook without any surroundings but the given ones."""
     nothing = {"env": {}, "options": {}, "path": (), "modules": {}, "memory": MEMORY, "label": ""}
     return WorkerSpec(**{"name": "x", "handler": str(handler), **nothing, **more})
 
