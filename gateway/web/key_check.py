@@ -41,10 +41,8 @@ class KeyCheck:
             return None
         found = self._keys.find(key.strip()) if scheme.lower() == "bearer" else None
         if found is None:
-            if wait := self._limiter.note_wrong(self._rules.find_peer(request.headers, peer)):
-                what = "too many wrong keys came from there"
-                raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=str(wait))
-            raise WebRefusal(HTTPStatus.UNAUTHORIZED, NOBODY_HAS, WWW_Authenticate="Bearer")
+            unknown = WebRefusal(HTTPStatus.UNAUTHORIZED, NOBODY_HAS, WWW_Authenticate="Bearer")
+            raise self._limiter.refuse(self._rules.find_peer(request.headers, peer), "keys", unknown)
         return found
 
 
@@ -54,6 +52,13 @@ class KeyLimiter:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()  # since when, and how many
+
+    def refuse(self, peer: str, what: str, usual: WebRefusal) -> WebRefusal:
+        """Count one more, and return the refusal: the usual one or, after too many, one that says how long to wait."""
+        if wait := self.note_wrong(peer):
+            said = f"too many wrong {what} came from there"
+            return WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, said, Retry_After=str(wait))
+        return usual
 
     def note_wrong(self, peer: str) -> int:
         """One more. Returns for how many seconds this peer must wait; 0: not yet."""

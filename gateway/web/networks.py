@@ -61,7 +61,5 @@ class NetworkReceiver:
     def _refuse(self, network: str, why: str, request: HttpRequest, peer: str) -> WebRefusal:
         """What everybody is told who is not believed; why, only the person who runs this."""
         log.info("networks: a call for %.20r was refused: %s", network, why)
-        if wait := self._limiter.note_wrong(self._rules.find_peer(request.headers, peer)):
-            what = "too many wrong calls came from there"
-            return WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=str(wait))
-        return WebRefusal(HTTPStatus.UNAUTHORIZED, UNBELIEVED)
+        unbelieved = WebRefusal(HTTPStatus.UNAUTHORIZED, UNBELIEVED)
+        return self._limiter.refuse(self._rules.find_peer(request.headers, peer), "calls", unbelieved)

@@ -122,10 +122,8 @@ class Page:
         asked = await read_json(request, LinkCode, MOST_OF_LINK)
         secret = await self._logins.redeem(asked.code)
         if not secret:
-            if wait := self._limiter.note_wrong(self._rules.find_peer(request.headers, peer)):
-                what = "too many wrong links came from there"
-                raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=str(wait))
-            raise WebRefusal(HTTPStatus.FORBIDDEN, USED_LINK)
+            used = WebRefusal(HTTPStatus.FORBIDDEN, USED_LINK)
+            raise self._limiter.refuse(self._rules.find_peer(request.headers, peer), "links", used)
         if login := await self._logins.find(secret):
             CALLER.set(self._name_caller(login, request, peer))
         await self._activity.write(ActivityRecord(what="page.login"))

@@ -141,11 +141,8 @@ class WebhookReceiver:
         if webhook:
             counts = self._counts_of(webhook)
             counts.refused, counts.refusal, counts.refused_at = counts.refused + 1, why, time.time()
-        if wait := self._limiter.note_wrong(self._rules.find_peer(request.headers, peer)):
-            return WebRefusal(
-                HTTPStatus.TOO_MANY_REQUESTS, "too many wrong calls came from there", Retry_After=str(wait)
-            )
-        return WebRefusal(HTTPStatus.UNAUTHORIZED, UNBELIEVED)
+        unbelieved = WebRefusal(HTTPStatus.UNAUTHORIZED, UNBELIEVED)
+        return self._limiter.refuse(self._rules.find_peer(request.headers, peer), "calls", unbelieved)
 
     def _counts_of(self, webhook: Webhook) -> WebhookCounts:
         return self.counts.setdefault(webhook.name, WebhookCounts())
