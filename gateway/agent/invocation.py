@@ -178,7 +178,7 @@ async def _answer(state: TurnState, message: Entry | None) -> None:
         if message is not None:
             await state.add(message)
         with anyio.move_on_after(state.request.limits.seconds or None) as clock:
-            if message is not None:
+            if message is not None and state.entries[-1].parts:
                 state.entries[-1] = await describe_pictures(state, state.entries[-1])
             await run_loop(state, (*make_skill_tools(state), *make_agent_tools(state, run_subagent)))
         if clock.cancelled_caught:

@@ -19,6 +19,7 @@ from gateway.agent.ports import EventRunner
 from gateway.config.providers import PROVIDERS
 from gateway.errors import ConfigError, ModelError
 from gateway.late_imports import load_modules
+from gateway.threads import run_in_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class ModelSpec:
 
 
 def make_model(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
-    """Make the model, without hooks.
+    """Make the model, without hooks. Call it in a thread: it may have to load the module that speaks to the provider.
 
     Raises:
         ConfigError: the provider is unknown, or the model cannot be made with these arguments.
@@ -82,7 +83,7 @@ class LazyModel:
     async def warm(self) -> None:
         """Warm a model as it is configured, to be thrown away: `model:create` happens at the first use."""
         with suppress(ConfigError):
-            model = make_model(self._spec, self._spec.model, dict(self._spec.kwargs))
+            model = await run_in_thread(make_model, self._spec, self._spec.model, dict(self._spec.kwargs))
             if warm := getattr(model, "warm", None):
                 await warm()
 
@@ -95,13 +96,13 @@ class LazyModel:
     async def _make(self) -> Model:
         spec, model, kwargs = self._spec, self._spec.model, dict(self._spec.kwargs)
         if not self._wants("model:create"):
-            return make_model(spec, model, kwargs)
+            return await run_in_thread(make_model, spec, model, kwargs)
         event = await self._run(
             "model:create", llm_id=spec.id, provider=spec.provider, model=model, kwargs=kwargs, result=None
         )
         given = event.get("result")
         if given is None:
-            return make_model(spec, str(event["model"]), dict(event["kwargs"]))
+            return await run_in_thread(make_model, spec, str(event["model"]), dict(event["kwargs"]))
         return _model_from_hook(spec, given)
 
     def __repr__(self) -> str:

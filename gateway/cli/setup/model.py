@@ -5,7 +5,7 @@ servers on this machine.
 """
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -122,21 +122,14 @@ def list_choices(environ: Mapping[str, str], home: Home) -> list[ModelChoice]:
         key = environ.get(ENDPOINTS[hermes.provider].key_variable, "")
         why = f"{hermes.name} ({hermes.provider}): Hermes's configuration names it"
         found.append(ModelChoice(hermes.provider, why, hermes.name, hermes.base_url, key))
-    for provider, name, url in list_servers():
-        choice = ModelChoice(provider, "", "", url)
-        names, fault = fetch_model_names(settings_of(choice), LOCAL_PATIENCE)
-        if names and not fault:
-            found.append(
-                ModelChoice(provider, f"{name} runs on this machine: {format_count(len(names), 'model')}", "", url)
-            )
-    return found + list_missing_keys(found)
-
-
-def list_servers() -> Iterator[tuple[str, str, str]]:
-    """Programs of one's own machine: the provider, the program's name, its address where it is not the usual one."""
     for provider, offered in ENDPOINTS.items():
         for name, url in offered.servers.items():
-            yield provider, name, url
+            choice = ModelChoice(provider, "", "", url)
+            names, fault = fetch_model_names(settings_of(choice), LOCAL_PATIENCE)
+            if names and not fault:
+                why = f"{name} runs on this machine: {format_count(len(names), 'model')}"
+                found.append(ModelChoice(provider, why, "", url))
+    return found + list_missing_keys(found)
 
 
 def list_missing_keys(found: list[ModelChoice]) -> list[ModelChoice]:
