@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from gateway.access.access_control import INTERNAL
-from gateway.config.settings import PLUGIN_PREFIX
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.events import Event
 from gateway.files.folders import read_plain_file
@@ -136,7 +135,6 @@ class PluginDialect(HermesDialect):
     config: HermesConfig
 
     name = "hermes-plugin"
-    prefix = PLUGIN_PREFIX
     markers = frozenset({*PLUGIN_MANIFEST_FILES, PLUGIN_ENTRY_FILE})
     off_at_first = "is off, as every plugin that nothing switches on"
     waits_for_told = True  # under Hermes one callback of a conversation follows the other

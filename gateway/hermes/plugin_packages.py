@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from gateway.config.home import Home
+from gateway.config.settings import PLUGIN_PREFIX
 from gateway.files.folders import read_plain_file
 from gateway.hermes.dialects import PluginDialect
 from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS, list_entries
@@ -188,6 +189,5 @@ def make_package_source(home: Home, environ: Mapping[str, str]) -> PluginPackage
     """Those of this interpreter, and those that `hooks deps` put in."""
     places = tuple(place for place in sys.path if place)
     config = make_hermes_config(home, environ)
-    return PluginPackageSource(
-        home.hook_state / "packages", "packages", dialects=(PluginDialect(config),), places=places
-    )
+    path, dialects = home.hook_state / "packages", (PluginDialect(config),)
+    return PluginPackageSource(path, "packages", dialects=dialects, prefix=PLUGIN_PREFIX, places=places)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
+from gateway.config.settings import PLUGIN_PREFIX
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
 from gateway.hermes.dialects import SHELL, WEBHOOK, PluginDialect
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
@@ -220,7 +221,7 @@ def list_plugin_folders(home: Home) -> list[Path]:
 
 def make_plugin_source(path: Path, origin: str, config: HermesConfig) -> FolderSource:
     """Return the plugins that lie there."""
-    return FolderSource(path, origin, dialects=(PluginDialect(config),))
+    return FolderSource(path, origin, dialects=(PluginDialect(config),), prefix=PLUGIN_PREFIX)
 
 
 def add_hermes_variables(configuration: Configuration) -> dict[str, str]:

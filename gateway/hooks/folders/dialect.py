@@ -45,7 +45,6 @@ class Turn(msgspec.Struct, frozen=True):
 class FolderReader:
     """How the folders of a program are found and read: the first half of its dialect."""
 
-    prefix = ""  # begins the names of its hooks
     markers: Collection[str] = frozenset({MANIFEST_FILE, HANDLER_FILE})  # a folder with one of these is meant as a hook
     loads_any_name = False  # the program itself loads a folder whose name keeps it from loading here
     mentions: re.Pattern[bytes] | None = None  # the words at which it looks at a folder of ours, too

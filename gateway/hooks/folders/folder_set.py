@@ -89,7 +89,8 @@ class SourceSet:
 
     def _find(self, name: str) -> HookVersion | None:
         unread: list[HookVersion] = []
-        found = (version for source in reversed(self.sources) if (version := _find_version(source, name, unread)))
+        asked = [source for source in reversed(self.sources) if name.startswith(source.prefix)]
+        found = (version for source in asked if (version := _find_version(source, name, unread)))
         last = next(found, None)
         if last and not _is_present(last):
             return next((version for version in found if version.source.is_elsewhere), last)
@@ -242,7 +243,7 @@ def _list_versions(source: Source) -> Iterator[HookVersion]:
 def _find_version(source: Source, name: str, unread: list[HookVersion]) -> HookVersion | None:
     """Find it in this place; `unread` gets a version if the place cannot be read."""
     try:
-        return source.find(name) if name.startswith(source.prefix) else None
+        return source.find(name)
     except OSError as error:
         path = source.path / name.removeprefix(source.prefix)
         unread.append(report_unreadable(name, path, source, error))

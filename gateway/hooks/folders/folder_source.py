@@ -83,12 +83,9 @@ class FolderSource(Source):
     is_ours: bool = False
     conversations: frozenset[str] | None = None
     dialects: tuple[Dialect, ...] = (OURS,)
+    prefix: str = ""
 
     is_forked = True
-
-    @cached_property
-    def prefix(self) -> str:  # type: ignore[override]
-        return self.dialects[0].prefix
 
     @property
     def is_placed(self) -> bool:
