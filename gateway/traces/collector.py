@@ -53,7 +53,7 @@ class Collector:
 
 
 def _context_of(turn: str, of: str) -> SpanContext:
-    """Return the ids that a span of this turn always has, whoever names it."""
+    """Return the ids that a span of this turn always has, in every process."""
     trace, span = (int.from_bytes(sha256(one.encode()).digest()[:size], "big") for one, size in ((turn, 16), (of, 8)))
     return SpanContext(trace, span, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
