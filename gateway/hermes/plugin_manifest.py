@@ -1,7 +1,7 @@
-"""A Hermes plugin as a hook: its `plugin.yaml` as a manifest, and what it subscribes to.
+"""A Hermes plugin as a hook: its `plugin.yaml` becomes a manifest, and its source shows its subscriptions.
 
-What it subscribes to is only known once `register(ctx)` has run, in its own process. Until then the names that stand in
-its source count, so that what it guards is guarded from the start; afterwards what it has registered counts.
+Only `register(ctx)`, in the process of the plugin, says what it subscribes to. Until then the names in its source count,
+so a guard guards from the start; afterwards its registrations count.
 """
 
 import re
@@ -49,7 +49,7 @@ _COMMAND_NAME = re.compile(rb"""register_command\(\s*(?:name\s*=\s*)?["']/?([\w-
 
 
 def read_plugin_manifest(folder: Path) -> ParsedManifest:
-    """What `plugin.yaml` says; keys that mean nothing here are passed over, as Hermes does."""
+    """Read `plugin.yaml`, and pass over the keys without a meaning here, as Hermes does."""
     file = _find_manifest_file(folder)
     if file is None:
         place = SourceLocation(f"{label_of(folder.name)}/{PLUGIN_MANIFEST_FILES[0]}")
@@ -79,7 +79,7 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
 
 
 def read_plugin_facts(folder: Path) -> dict[str, Any]:
-    """What else of `plugin.yaml` a plugin finds as `ctx.manifest`, as it stands there."""
+    """Return the other values of `plugin.yaml` that a plugin finds in `ctx.manifest`."""
     file = _find_manifest_file(folder)
     root = read_yaml(file, MAX_MANIFEST_BYTES).root if file else None
     said = to_plain(root) if isinstance(root, YamlMapping) else {}
@@ -104,7 +104,7 @@ def _check_kind(root: YamlMapping) -> Iterable[Finding]:
 
 
 def list_entries(folder: Path) -> list[Path]:
-    """What lies in it; nothing, where it is none or has just gone: people move and remove folders while we look."""
+    """List the entries of a folder; none if it has just gone, since people move and remove folders while we look."""
     try:
         return sorted(folder.iterdir())
     except OSError:
@@ -135,14 +135,14 @@ def find_overrides(source: bytes) -> tuple[str, ...]:
 
 
 def find_environment_names(source: bytes) -> tuple[str, ...]:
-    """The variables that it may read: all names in capitals, where it reads any."""
+    """Return the variables that it may read: all names in capitals, if it reads any variable."""
     if not _READS_ENVIRON.search(source):
         return ()
     return tuple(dict.fromkeys(map(bytes.decode, _LITERAL_NAME.findall(source))))
 
 
 def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> Manifest:
-    """With what its source shows."""
+    """Add all that its source shows."""
     text = join_python_files(sources)
     env = dict.fromkeys((*manifest.env, *find_environment_names(text)))
     code = select_imports(manifest.folder, manifest.entry, sources)
@@ -182,7 +182,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
 
 
 def _list_registrations(rows: Iterable[HermesHook], guards: Sequence[HermesHook]) -> HookRegistrations:
-    """What follows from these hook names."""
+    """Return the events that these hook names mean."""
     rows = list(dict.fromkeys((*rows, *guards)))
     decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
     observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
@@ -198,7 +198,7 @@ def find_guards(declared: bytes, code: Mapping[str, bytes]) -> Sequence[HermesHo
 
 
 def find_tool_callbacks(code: Mapping[str, bytes]) -> list[HermesHook]:
-    """The kinds that it may register: while it is broken nobody knows what they would have stopped."""
+    """Find the middleware that it may register: as long as it is broken, each kind may have stopped a call."""
     text = join_python_files(code)
     if b"register_middleware" not in text:
         return []
@@ -206,7 +206,7 @@ def find_tool_callbacks(code: Mapping[str, bytes]) -> list[HermesHook]:
 
 
 def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
-    """With what it has registered."""
+    """Replace what the source shows by what it has registered."""
     decides = {name for mark in loaded.marks if mark.target in loaded.offers.decides for name in mark.names}
     observes = dict.fromkeys(name for mark in loaded.marks for name in mark.names if name not in decides)
     guards = tuple({name for mark in loaded.marks if mark.on_error == "deny" for name in mark.names})

@@ -1,7 +1,7 @@
-"""Where hooks written for Hermes come from besides folders: the shell hooks and webhooks of its `config.yaml`.
+"""The places of hooks written for Hermes: plugins, and the shell hooks and webhooks of its `config.yaml`.
 
-A shell hook runs only when somebody has said that it may, as it is now: its content hash is over its event, its command
-and every file that the command names, so that an edited script asks again.
+A shell hook runs only after a person has agreed to its present content. The content hash covers its event, its command
+and every file that the command names, so an edited script needs a new agreement.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True)
 class ConfigSource(Source):
-    """Hooks that are entries of Hermes's `config.yaml`; they count as soon as they stand there."""
+    """Hooks that are entries of Hermes's `config.yaml`; each counts as soon as it is there."""
 
     path: Path
     config: HermesConfig
@@ -71,7 +71,7 @@ class ConfigSource(Source):
         return self.config.trouble
 
     def entries(self) -> Mapping[str, Any]:
-        """By the names under which they are listed."""
+        """Return the entries by the names of their hooks."""
         raise NotImplementedError
 
     def list(self) -> Iterator[HookVersion]:
@@ -203,12 +203,12 @@ class WebhookSource(ConfigSource):
 
 
 def make_hermes_config(home: Home, environ: Mapping[str, str]) -> HermesConfig:
-    """Hermes's configuration, which does not count in its safe mode."""
+    """Return Hermes's configuration; it does not count in Hermes's safe mode."""
     return HermesConfig(home.hermes_config, environ.get(SAFE_MODE_VARIABLE, "") not in ("", "0", "false"))
 
 
 def list_hermes_sources(home: Home, environ: Mapping[str, str]) -> tuple[Source, ...]:
-    """What Hermes has besides its `hooks/`."""
+    """List the places that Hermes has in addition to its `hooks/`."""
     config = make_hermes_config(home, environ)
     plugins = (make_plugin_source(path, "plugins", config) for path in list_plugin_folders(home))
     return (*plugins, ShellHookSource(config.path, config), WebhookSource(config.path, config))
@@ -220,12 +220,12 @@ def list_plugin_folders(home: Home) -> list[Path]:
 
 
 def make_plugin_source(path: Path, origin: str, config: HermesConfig) -> FolderSource:
-    """Return the plugins that lie there."""
+    """Return the plugins in this folder."""
     return FolderSource(path, origin, dialects=(PluginDialect(config),), prefix=PLUGIN_PREFIX)
 
 
 def add_hermes_variables(configuration: Configuration) -> dict[str, str]:
-    """What a hook may ask for; under Hermes's names also what stands in our own file (`TELEGRAM_HOME_CHANNEL`)."""
+    """Return the environment of hooks, with our own settings under Hermes's names (`TELEGRAM_HOME_CHANNEL`)."""
     found = dict(configuration.environ)
     for name in configuration.schema.hermes_variables:
         value: Any = configuration.settings
@@ -238,7 +238,7 @@ def add_hermes_variables(configuration: Configuration) -> dict[str, str]:
 
 
 def create_hermes_folders(home: Home) -> None:
-    """What hooks written for Hermes find there before they are imported; real ones open a log file at once."""
+    """Make the folders that hooks written for Hermes expect; some open a log file while they are imported."""
     home.hermes_logs.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 

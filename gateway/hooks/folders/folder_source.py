@@ -1,7 +1,7 @@
 """Hook folders: found by name and by `stat` alone, read without running anything, reached by a wire.
 
-A folder counts as its user's own word only when nobody else can have written it: it and its code belong to the user
-of this process (or to root), nothing of it is writable by everybody, and no file of its code leads out of it.
+The gateway uses a folder only if no other user can have written it: it and its code belong to the user of this process
+(or to root), everybody else may only read it, and no file of its code is a link that leads out of it.
 """
 
 import errno
@@ -237,7 +237,7 @@ class FolderSource(Source):
         return await services.fork_server.start(worker, serve, log, START_TIMEOUT)
 
     def _own_findings(self) -> tuple[Finding, ...]:
-        """What is to be said of the place itself, and so of each hook in it."""
+        """Check the place itself; the findings apply to each hook in it."""
         return tuple(_check_permissions(str(self.path), self.path, self.path.stat()))
 
     def _read_folder(self, name: str, is_link: bool, own: tuple[Finding, ...]) -> HookVersion | None:
@@ -271,7 +271,7 @@ def _join(files: Mapping[str, bytes]) -> bytes:
 
 
 def report_unreadable(name: str, path: Path, source: Source, error: OSError) -> HookVersion:
-    """A hook that the system does not let us read, for now or until its rights are others."""
+    """Report a hook that the system does not let us read."""
     is_passing = error.errno in PASSING_ERRORS
     remedy = "it is looked at again" if is_passing else "make it a readable folder of the user that runs the gateway"
     wrong = Finding(SourceLocation(label_of(path.name)), f"cannot be read: {error.strerror}", remedy)
@@ -283,7 +283,7 @@ def is_ignored_name(name: str) -> bool:
 
 
 def _pass_over(source: FolderSource, name: str) -> HookVersion | None:
-    """A folder that only its name keeps from loading, where others load it; else None."""
+    """Report a folder that does not load because of its name, although another program loads it; else None."""
     path, others = source.path / name, [one for one in source.dialects if one.loads_any_name]
     is_loaded = any(all((path / file).exists() for file in one.markers) for one in others)
     if not (is_loaded and source.is_placed):
@@ -304,7 +304,7 @@ def _check_name(name: str) -> Iterator[Finding]:
 
 
 def _list_code_files(path: Path, label: str, findings: list[Finding], markers: Collection[str]) -> Iterator[CodeFile]:
-    """The manifest and every *.py below the folder, in the order of their names."""
+    """Yield the manifest and every *.py below the folder, in the order of their names."""
     count = 0
     waiting = [("", 0)]
     while waiting:
@@ -326,7 +326,7 @@ def _list_code_files(path: Path, label: str, findings: list[Finding], markers: C
 
 
 def find_code_files(folder: Path) -> list[str]:
-    """Every *.py below a folder that nobody wrote for hooks."""
+    """List every *.py below a folder that is no hook's."""
     return [file.name for file in _list_code_files(folder, label_of(folder.name), [], ())]
 
 
@@ -373,7 +373,7 @@ def _check_owner(label: str, path: Path | str, found: os.stat_result) -> Iterato
 
 
 def _merge_shared_findings(label: str, path: Path, findings: list[Finding]) -> Iterator[Finding]:
-    """Where people share their files (umask 002), all of a folder is its group's: one warning says so."""
+    """Merge the warnings that a group may write: with umask 002 each file of a folder has one."""
     yield from (finding for finding in findings if finding.what != GROUP_WRITABLE)
     if any(finding.what == GROUP_WRITABLE for finding in findings):
         yield Finding(SourceLocation(label), GROUP_WRITABLE, f"run: chmod -R g-w {quote_path(path)}", "warning")
@@ -400,7 +400,7 @@ def make_message_id() -> str:
 def program_spec_of(
     version: HookVersion, manifest: Manifest, folder: Path, services: HookServices, log: Path
 ) -> ProgramSpec:
-    """How its command is run, in `folder`."""
+    """Describe how its command runs, in `folder`."""
     spec = ProgramSpec(
         name=manifest.folder,
         command=manifest.command,
@@ -417,7 +417,7 @@ def program_spec_of(
 
 
 def _restrict_program(spec: ProgramSpec, version: HookVersion, services: HookServices) -> ProgramSpec:
-    """As it is started inside of a sandbox: by its path, which is looked for here."""
+    """Add the sandbox; the program is then started by its whole path."""
     files = list_program_files(spec.command, spec.folder, spec.env)
     return msgspec.structs.replace(
         spec,
@@ -455,14 +455,14 @@ def worker_spec_of(
 
 
 def environment_of(version: HookVersion, manifest: Manifest, services: HookServices) -> dict[str, str]:
-    """All that it finds in its environment."""
+    """Return its environment."""
     found = {**version.dialect.environ, **services.environment.environ_of(manifest, version.source.is_placed)}
     data = services.environment.data_of(version.store_name)
     return restrict_environment(found, version.reach, data) if version.reach else found
 
 
 def sandbox_of(version: HookVersion, services: HookServices, around: tuple[str, ...]) -> Sandbox | None:
-    """What it is held to, where it is restricted; `around` is what else it is to find."""
+    """Build the sandbox of a restricted hook; `around`: further paths that it may read."""
     if version.reach is None:
         return None
     environment, data = services.environment, prepare_data_folder(version, services)
@@ -476,7 +476,7 @@ def _describe_data(version: HookVersion, services: HookServices) -> dict[str, st
 
 
 def prepare_data_folder(version: HookVersion, services: HookServices) -> Path:
-    """The folder for its files; from inside a sandbox it could not be made."""
+    """Make the folder for its files; a hook in a sandbox could not."""
     folder = services.environment.data_of(version.store_name)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

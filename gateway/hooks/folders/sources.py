@@ -1,7 +1,7 @@
-"""A hook on its way from where it lies to where it runs, and what every place of hooks can do.
+"""Hooks from their folders to their processes, and the methods of every place of hooks.
 
 A `HookVersion` is one look at one hook. Its source finds it, reads it and opens the wire to it; in between
-`check_readiness` decides whether it may run. Each step hands on the same value with more in it.
+`check_readiness` decides if it may run. Each step adds to the value and hands it on.
 """
 
 import os
@@ -87,14 +87,14 @@ class HookVersion(msgspec.Struct, frozen=True):
 
     @property
     def guard(self) -> Guard | None:
-        """What it guards, as it says itself."""
+        """Return the guard that the hook itself declares."""
         if self.is_guarded_elsewhere:
             return None
         return self.manifest.guard if self.is_ready and self.manifest else self.denied
 
     @property
     def store_name(self) -> str:
-        """Under which name lies what it keeps and is owed: that of an installed one tells where it came from, too."""
+        """Return the name of its store and its queue; the name of an installed hook includes its origin."""
         return self.stored_as or self.name
 
     @property
@@ -103,7 +103,7 @@ class HookVersion(msgspec.Struct, frozen=True):
 
     @property
     def called(self) -> str:
-        """The shortest name that commands and the configuration know it by."""
+        """Return the shortest name that commands and the configuration know."""
         return self.name if self.has_namesake else self.name.removeprefix(PLUGIN_PREFIX)
 
     @property
@@ -125,11 +125,11 @@ class HookVersion(msgspec.Struct, frozen=True):
         return self.state in UNREAD_STATES and not self.digest and not self.source.is_elsewhere
 
     def is_same_as(self, other: "HookVersion") -> bool:
-        """Nothing that counts is different: contents, settings, and what is there on this machine."""
+        """Tell if contents, settings and this machine are the same."""
         return replace(self, source=other.source, files=other.files, registered=other.registered) == other
 
     def is_same_code_as(self, other: "HookVersion") -> bool:
-        """What may differ is which events it is to get: a process that runs can go on with them."""
+        """Tell if only the events differ that it gets: a running process can go on with others."""
         if not self.is_ready or self.manifest is None or other.manifest is None:
             return False
         as_other = replace(self, manifest=other.manifest, denied=other.denied, has_namesake=other.has_namesake)
@@ -171,16 +171,16 @@ class HookPlace(Protocol):
             return f"{self.path} cannot be read: {error.strerror}"
 
     def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for those that have some
-        """Whether a folder in this place is no hook, but a further place of hooks."""
+        """Tell if a folder in this place is no hook, but a further place of hooks."""
         return False
 
     def list_touched(self, folders: Iterable[Path]) -> Iterable[str]:
-        """Its hooks to look at again where these folders were touched."""
+        """List its hooks to look at again after these folders were touched."""
         return [self.prefix + folder.name for folder in folders if folder.parent == self.path]
 
 
 class Source(HookPlace, Protocol):
-    """A place, and what can be done with its hooks. Two sources that are equal list the same hooks."""
+    """A place with its hooks. Two equal sources list the same hooks."""
 
     conversations: frozenset[str] | None = None  # its hooks get the events of these sessions alone
     is_ours: bool = False  # its hooks come with the gateway: off at first, and what they say of isolation counts
@@ -195,28 +195,28 @@ class Source(HookPlace, Protocol):
         return False
 
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
-        """The version with what its manifest says."""
+        """Add the manifest."""
 
     def inspect(self, version: HookVersion) -> HookVersion:
-        """The version with all that its contents say. OSError when a part of it goes meanwhile."""
+        """Add all that its contents say. Raises OSError if a part of it goes meanwhile."""
 
     def why_disabled(self, version: HookVersion) -> str:
-        """Why it is off where neither the configuration nor a command decides; nothing when it is on."""
+        """Say why it is off if neither the configuration nor a command decides; "" if it is on."""
 
     def places_of(self, version: HookVersion) -> tuple[str, ...]:
-        """Folders of packages that come with it."""
+        """List the folders of the packages that come with it."""
         return (str(version.packages),) if version.packages else ()
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
-        """The way to it, ready to be called. HookError with the reason; nothing is left of it then."""
+        """Open the wire to it. Raises HookError with the reason, and leaves nothing behind then."""
 
     def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:  # noqa: ARG002 - likewise
-        """What helps, where it said this of its failure; `packages` is where its interpreter looks. Often nothing."""
+        """Say what helps against a failure; `packages` is where its interpreter looks. Often ""."""
         return ""
 
 
 class MissingSource(Source):
-    """Lists hooks that are not here, as broken: where one is not wanted it is not listed."""
+    """A source of hooks that are missing here: it lists them as broken."""
 
     is_watched = False
 
@@ -244,7 +244,7 @@ class MissingSource(Source):
 
 
 def describe_first_error(findings: tuple[Finding, ...]) -> str:
-    """The first error, and how many there are; nothing where there is none."""
+    """Describe the first error, and count the others; "" without errors."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if not errors:
         return ""
