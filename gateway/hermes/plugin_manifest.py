@@ -1,7 +1,7 @@
 """A Hermes plugin as a hook: its `plugin.yaml` becomes a manifest, and its source shows its subscriptions.
 
-Only `register(ctx)`, in the process of the plugin, says what it subscribes to. Until then the names in its source count,
-so a guard guards from the start; afterwards its registrations count.
+Only `register(ctx)`, in the process of the plugin, says what it subscribes to. Until then the names in its source
+count, so a guard guards from the start; afterwards its registrations count.
 """
 
 import re
