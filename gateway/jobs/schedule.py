@@ -1,16 +1,16 @@
-"""The hooks that the clock calls: `schedule:<hook>` is told when a hook's `schedule:` is due.
+"""Scheduled hooks: each gets the event `schedule:<hook>` when its `schedule:` is due.
 
-What was told last stands in the journal before it is told, so that a restart tells nobody twice; for a durable hook
-the event stands there in the same append, so that a crash in between loses nothing either. Times at which nobody
-could be told (the gateway was down, the machine asleep, the hook broken) are made up for by one event, which says how
-late it is. Those at which the hook was switched off are passed over.
+The mark of the last event is in the journal before the event is sent, so that a restart repeats none; for a durable
+hook the same append has the event, so that a crash in between loses none either. Times that were missed (the gateway
+was down, the machine asleep, the hook broken) are made up for by one event, which says how late it is. Times at which
+the hook was switched off are skipped.
 
-The wall clock decides, and is looked at again every few seconds, since people and time servers set it. Put forward,
-it makes things due; put back a little, nothing is told again until it is where it was. Where it was wrong by more
-than an hour, the count begins anew.
+The wall clock decides, and is read again every few seconds, since people and time servers set it. If it is put forward,
+hooks become due; if it is put back a little, nothing is repeated until it is where it was. If it was wrong by more than
+an hour, the count restarts.
 
-Of several gateways on one journal one does this at a time. Should two do it for a moment, one of them tells: each mark
-is written on the condition that it follows the one that was read.
+If several gateways share a journal, one does this at a time. Should two do it for a moment, only one sends the event:
+each mark is written on the condition that it follows the one that was read.
 """
 
 import logging
@@ -38,7 +38,7 @@ HookPresence = Literal["there", "away", "off"]
 
 
 class ScheduledHook(NamedTuple):
-    """A hook with a timetable. `away`: it cannot be told now, and wants to be; `off`: it does not."""
+    """A hook with a timetable. `away`: it cannot receive the event now, but wants it; `off`: it does not want it."""
 
     hook: str
     timetable: str
@@ -47,7 +47,7 @@ class ScheduledHook(NamedTuple):
 
 
 class ScheduleMark(msgspec.Struct, frozen=True):
-    """Up to when a hook has been told, by which timetable."""
+    """The time of a hook's last event, by this timetable."""
 
     timetable: str
     at: float
@@ -55,7 +55,7 @@ class ScheduleMark(msgspec.Struct, frozen=True):
 
 
 class Scheduler:
-    """`planned` says at any time which hooks there are."""
+    """The scheduler. `planned` lists the present hooks with a timetable."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Scheduler:
         return msgspec.structs.replace(msgspec.convert(kept.value, ScheduleMark), seq=record.seq)
 
     async def _write(self, plan: ScheduledHook, mark: ScheduleMark, *owed: NewRecord) -> ScheduleMark:
-        """Move the mark, in the append of what is owed for it.
+        """Move the mark, in the append of its pending events.
 
         Raises:
             Conflict: another gateway has moved it.
@@ -150,7 +150,7 @@ class Scheduler:
         put = NewRecord(where, records.encode(kept), expect=mark.seq)
         try:
             seq = (await self._engine.append(*owed, put))[-1]
-        except Duplicate:  # the event stands there already
+        except Duplicate:  # the event is there already
             seq = (await self._engine.append(put))[0]
         await self._engine.purge(where, seq - 1)
         return msgspec.structs.replace(mark, seq=seq)

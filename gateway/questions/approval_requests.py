@@ -1,4 +1,4 @@
-"""Open approvals: the people who are asked, the places, and the end of each question.
+"""Open approvals: the approvers, the places of a question, and its end.
 
 A turn that needs an approval is in the journal with its questions; a request beside it marks one of them as an
 approval. The same append writes both, and the request is removed last. Everything between may happen again after a

@@ -1,7 +1,7 @@
-"""The places in which an approver is asked, and the text of the question.
+"""The places in which an approver gets a question, and the question's text.
 
 First come the direct chats of approvers on the network of the person who asks, then those on other networks, then the
-home channels. The arguments are only for approvers: where others read along, the question names only the tool.
+home channels. The arguments are only for approvers: in a chat with other readers, the question names only the tool.
 """
 
 from collections.abc import Callable, Sequence

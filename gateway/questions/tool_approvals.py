@@ -84,7 +84,7 @@ class TurnApprovals:
             self.allowed |= {key: how for key, how in self._known.items() if key not in self.allowed}
 
     async def keep(self) -> None:
-        """Store the approvals that were given in the turn."""
+        """Store the turn's new approvals."""
         if self._kept and self.allowed:
             await self._kept.keep(self._known or {}, self.allowed)
 

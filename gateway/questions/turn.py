@@ -45,7 +45,7 @@ def make_question_result(
     approvals = [question for question in asked.values() if question.is_approval]
     prompts: Mapping[str, str] = {question.id: question.prompt for question in asked.values()}
     calls = {question.id: question.calls for question in approvals}
-    if message.address.platform == API:  # a program waits, and no person is asked instead
+    if message.address.platform == API:  # a program waits, and no person can answer instead
         return LaneResult(questions=prompts, calls=calls, wait=0.0)
     is_own, is_attended = access.can_approve_own(message), message.kind != "internal"
     replies = tuple(
