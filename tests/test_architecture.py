@@ -311,7 +311,7 @@ def guessed_attributes(source: Source) -> Iterator[str]:
 
 def own_meanings(source: Source) -> Iterator[str]:
     """What an outcome means stands in `events/outcomes.py`; the collector of outcomes makes one of several."""
-    if source.path.startswith("gateway/events/") or source.path == "gateway/hooks/outcomes.py":
+    if source.path.startswith("gateway/events/") or source.path == "gateway/hooks/outcome_collector.py":
         return
     for node in source.nodes:
         asked = node.args[1] if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance" else None

@@ -25,7 +25,7 @@ from gateway.events import Bags, Event
 from gateway.events.fields import SHORT_FORMS, SHORT_LENGTH
 from gateway.hooks.cause import CAUSE, MAX_DEPTH, stamp_event
 from gateway.hooks.deadlines import Deadlines
-from gateway.hooks.outcomes import OutcomeCollector
+from gateway.hooks.outcome_collector import OutcomeCollector
 from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.subscriptions import EventPlan
 

@@ -13,7 +13,7 @@ from gateway.events.catalogue import get_event_spec, suggest_event
 from gateway.events.fields import EventSpec
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.manifest_keys import HookRight
-from gateway.hooks.outcomes import describe_refused_field
+from gateway.hooks.outcome_collector import describe_refused_field
 from gateway.hooks.patterns import EventSelector
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 

@@ -16,7 +16,7 @@ from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.hook import Remark
-from gateway.hooks.outcomes import change_fields
+from gateway.hooks.outcome_collector import change_fields
 from gateway.hooks.patterns import EventSelector, Patterns
 from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.event_calls import CallTerms, intercept, observe

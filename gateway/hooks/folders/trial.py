@@ -21,7 +21,7 @@ from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.services import HookServices, check_request
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.hook import Hook, HookTraits, Remark
-from gateway.hooks.outcomes import OutcomeCollector
+from gateway.hooks.outcome_collector import OutcomeCollector
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires.event_calls import CallTerms
 from gateway.hooks.wires.wire import HookFailed, Wire

@@ -8,7 +8,7 @@ import msgspec
 from gateway.events import Deny, Event, is_yes
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.hook import Remark
-from gateway.hooks.outcomes import describe_refused_field
+from gateway.hooks.outcome_collector import describe_refused_field
 from gateway.hooks.wires.codec import RpcMessage
 from gateway.hooks.wires.field_encoding import check_changes, encode_event, to_plain
 from gateway.hooks.wires.wire import BagDelta, HookAnswer, HookFailed, Wire
