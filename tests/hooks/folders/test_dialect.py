@@ -2,6 +2,7 @@
 
 import configparser
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +20,6 @@ from gateway.hooks.wires.oneshot_answer import ProgramFormat
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta
 from tests.hooks.folders.workshop import Home
-
-pytestmark = pytest.mark.process
 
 WATCHES = {"tool": "tool:before", "end": "agent:end"}
 RULE = "[watch]\nwhat = tool\nrun = ./judge\n"
@@ -86,6 +85,7 @@ async def follow(service: FolderHooks, home: Home) -> None:
     await service.follow([replace(places, dialects=(*places.dialects, WatchDialect()))])
 
 
+@pytest.mark.process
 async def test_it_is_found_read_called_and_shown(tmp_path: Path) -> None:
     home, registry = Home(tmp_path), HookRegistry()
     plant(home)
@@ -102,3 +102,25 @@ async def test_it_is_found_read_called_and_shown(tmp_path: Path) -> None:
         await service.reload("dog")
         assert "it barked" in str(await ask(registry, "ls"))
         assert (await service.info("ours")).written_for.startswith("Hermes")
+
+
+def list_entered(home: Home, name: str) -> set[str]:
+    """List the files of Hermes's room with a function that is entered while this folder is found and read."""
+    places, entered = make_folder_source(home.hooks, "home"), set[str]()
+    sys.setprofile(lambda frame, _what, _about: entered.add(frame.f_code.co_filename))
+    try:
+        version = places.find(name)
+        read = version and version.source.inspect(version)
+    finally:
+        sys.setprofile(None)
+    assert read
+    assert read.is_ready
+    return {Path(file).name for file in entered if "/gateway/hermes/" in file}
+
+
+def test_a_folder_with_a_key_of_ours_is_read_without_a_line_of_hermes(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.note("own", manifest="intercepts: [tool:before]\n")
+    home.note("theirs", manifest="events: [agent:end]\n")
+    assert list_entered(home, "own") == set()
+    assert "written_for.py" in list_entered(home, "theirs")
