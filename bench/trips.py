@@ -187,11 +187,11 @@ def repeat(act: Callable[[], object], times: int) -> None:
         act()
 
 
-def place_hook(gateway: TreeGateway) -> None:
+def place_hook(gateway: TreeGateway, key: str = "events") -> None:
     """Until it is loaded."""
     loaded = gateway.home.root.parent / "loaded"
     source = f"open({str(loaded)!r}, 'w').close()\n\ndef handle(event_type, context):\n    print(1)\n"
-    gateway.add_hook("hello", {"HOOK.yaml": "name: hello\nevents: ['agent:end']\n", "handler.py": source})
+    gateway.add_hook("hello", {"HOOK.yaml": f"name: hello\n{key}: ['agent:end']\n", "handler.py": source})
     gateway.until(loaded.exists)
 
 
@@ -209,6 +209,17 @@ def count_many(tree: Path) -> Found:
     names = ("calls", "entries", "hops", "tasks", "timers", "scopes", "copies")
     FUNCTIONS.note("many.entries", found)
     return {row: value / MANY / TURNS_EACH for row, value in rows_of("many", found, names).items()}
+
+
+def count_own_folder(tree: Path) -> Found:
+    """Count the first folder, if it has a key of ours."""
+    with run_counted(tree) as counted:
+        with talking(counted.gateway, "warm") as speak:
+            repeat(speak, WARM)
+        counted.gateway.call("sessions.list")
+        placed = [counted.during(lambda: place_hook(counted.gateway, "intercepts"))]
+    FUNCTIONS.note("own_folder.entries", placed)
+    return rows_of("own_folder", placed, ("entries",))
 
 
 def count_deaf_hooks(tree: Path) -> Found:
@@ -312,6 +323,7 @@ SCENES: dict[str, Callable[[Path], Found]] = {
     "discord": lambda tree: count_imports(tree, DiscordWire()),
     "slack": lambda tree: count_imports(tree, SlackWire()),
     "deaf_hooks": count_deaf_hooks,
+    "own_folder": count_own_folder,
     "idle": count_idle,
     "model": count_model,
 }

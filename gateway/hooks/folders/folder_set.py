@@ -368,9 +368,7 @@ class FolderSet:
                     await self._durable.note_gone(hook.store_name)
             return
         hook = self._hook(name)
-        up = {each.name for each in self.hooks.values() if each.is_up}
-        eager = len(up | self._starting) < self._services.settings.eager
-        if eager:
+        if eager := self._may_start_more():
             self._starting.add(name)
         before = hook.current
         try:
@@ -378,6 +376,14 @@ class FolderSet:
         finally:
             self._starting.discard(name)
         self._tell_change(hook, before)
+
+    def _may_start_more(self) -> bool:
+        """Tell if fewer than `hooks.eager` hooks are up or on their way."""
+        most = self._services.settings.eager
+        if len(self.hooks) <= most:
+            return True
+        up = {each.name for each in self.hooks.values() if each.is_up}
+        return len(up | self._starting) < most
 
     def _tell_change(self, hook: FolderHook, before: HookVersion | None) -> None:
         """Whoever has put a hook there, or edited it, sees that it was noticed; what is wrong is said where it is."""
