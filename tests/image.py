@@ -74,7 +74,7 @@ def ask(*command: "str | Path") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where buildah keeps what it makes: with this run it is gone."""
+    """The store of buildah's files, which is removed with this run."""
 
     place: Path
 
@@ -109,7 +109,7 @@ def make_base(store: Store, place: Path) -> str:
 
 
 def build(store: Store, place: Path) -> dict[str, Any]:
-    """What the image says of itself, from what git has of the commit."""
+    """Build the image from the commit's files, and return its description."""
     tree, archive = place / "tree", place / "tree.tar"
     ask("git", "-C", ROOT, "-c", "tar.umask=0022", "archive", "-o", archive, "HEAD")
     tree.mkdir()
@@ -122,7 +122,7 @@ def build(store: Store, place: Path) -> dict[str, Any]:
 
 
 def measure(root: Path) -> int:
-    """What it takes on a disk, the base with it."""
+    """Return its size on a disk, including the base."""
     return int(ask("du", "-sxb", root).split()[0])
 
 
@@ -143,7 +143,7 @@ class Box:
         )
 
     def fetch(self, source: str) -> str:
-        """What the page says to somebody of the container's network with this address."""
+        """Return the page's answer to a client of the container's network with this address."""
         code = (
             "import http.client as h; c = h.HTTPConnection('{}', 8730, timeout=20, source_address=('{}', 0)); "
             "c.request('GET', '/health', headers={{'Host': '127.0.0.1:8730'}}); print(c.getresponse().status)"
@@ -152,7 +152,7 @@ class Box:
 
 
 def list_faults(box: Box, health: list[str], host: str) -> Iterator[str]:
-    """What does not hold of an image that runs."""
+    """Yield the broken promises of a running image."""
     wait_until(lambda: box.run(*health) == "", "it does not become well")
     if f"NSpid:\t{box.init}\t1\n" not in Path(f"/proc/{box.init}/status").read_text():
         yield "it is not process 1"
@@ -169,7 +169,7 @@ def list_faults(box: Box, health: list[str], host: str) -> Iterator[str]:
 
 
 def install_packages(box: Box) -> None:
-    """What a hook needs comes into the volume: from a wheel that is made there, as no registry can be reached."""
+    """Install a hook's package into the volume: from a wheel that is made there, as no registry can be reached."""
     box.run("python3", "-c", NEEDY)
     box.run("env", "PIP_NO_INDEX=1", "PIP_FIND_LINKS=/tmp", "hermes-gateway", "hooks", "deps", "needy")
     shown = box.run("hermes-gateway", "hooks", "test", "needy", "--event", "agent:end")
@@ -216,7 +216,7 @@ def try_out(root: Path, config: Mapping[str, Any], log: Path) -> list[str]:
 
 
 def can_run() -> bool:
-    """Whether this machine lets one have a system of one's own; most containers do not."""
+    """Return True if this machine allows a system of one's own; most containers do not."""
     if subprocess.run(["unshare", "--pid", "--mount", "--net", "--fork", "true"], capture_output=True).returncode:
         print("it is built, and not run: there are no namespaces to be had here", flush=True)
         return False

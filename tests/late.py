@@ -18,7 +18,7 @@ class Late:
         self._gate = gate
 
     async def serve(self, _subject: str, _answer: Any) -> Any:
-        """It is another process: what both serve, who is here is asked for."""
+        """Serve nothing: it is another process, and shared requests reach the one that is here."""
         return anyio.lowlevel.checkpoint
 
     def __getattr__(self, name: str) -> Any:

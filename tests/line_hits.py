@@ -41,7 +41,7 @@ def map_bytes(file: Path) -> mmap.mmap:
 
 
 def join_bytes() -> "mmap.mmap | dict[int, int]":
-    """Those of the nearest pytest that we descend from."""
+    """Map the bytes of the nearest pytest process among our ancestors."""
     pid = os.getpid()
     with suppress(OSError):
         while pid:

@@ -27,7 +27,7 @@ def list_sources(tree: Path) -> list[str]:
 
 
 def list_lines(module: ast.Module) -> dict[int, bool]:
-    """Where statements begin, and whether that waits for a call, or is done when the file is imported."""
+    """List the first lines of statements, and if each waits for a call or runs at import."""
     lines: dict[int, bool] = {}
     for statement in list_statements(module):
         line = statement.node.lineno

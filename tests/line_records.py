@@ -51,10 +51,10 @@ class LineRecords:
         return [test for test in self.tests if test.lines & mask]
 
     def _mask(self, line: Line) -> int:
-        """Lines whose execution tries this one.
+        """Return the lines whose execution tries this one.
 
-        Whoever starts a process imports most files, and needs few of them: what a file does then is tried by those who
-        call what stands in it.
+        A process that a test starts imports most files, and needs few of them: statements that run at import count for
+        the tests that call code of the file.
         """
         own, called = 1 << self._numbers[line], self._called[line[0]]
         return own if own & called else called or own

@@ -46,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Bench:
-    """What is measured: this tree, and that of the last release, if there is one."""
+    """The measured trees: this one, and that of the last release, if it exists."""
 
     release: Path | None
     is_short: bool
@@ -94,7 +94,7 @@ def measure_messages(bench: Bench) -> Iterator[Row]:
 
 
 def count(bench: Bench) -> Iterator[Row]:
-    """What is counted, which no busy machine changes; the goal, or the bound where it is reached."""
+    """Count values that no busy machine changes; with the goal, or the bound once that is reached."""
     scenes = ("model",) if bench.is_short else ()
     ours, *release = (trips.count(tree, scenes) for tree in bench.trees)
     bounds = trips.read_bounds()

@@ -40,7 +40,7 @@ def read_hook(page: Path) -> dict[str, str]:
 
 
 def take_terminal(place: Path) -> str:
-    """What README.md begins with: an answer, a hook, and what it changes."""
+    """Take the picture at the top of README.md: an answer, a hook, and its change."""
     waiting = place / "desk" / HOOK
     shell = Shell(place, FORCE_COLOR="1", COLUMNS="80")
     try:

@@ -19,7 +19,7 @@ CALLS_TOLD = 3
 
 @dataclass(frozen=True)
 class Trial:
-    """Which gateway is tried, how long, and where what it leaves may lie; `parts`: those to be tried, () for all."""
+    """The gateway to try, the duration, and the folder of its leftovers; `parts`: those to try, () for all."""
 
     folder: Path
     tree: Path = ROOT
@@ -41,7 +41,7 @@ class Row:
 
 
 def make_row(what: str, goal: str, came: str, is_met: bool = True, remarks: tuple[str, ...] = ()) -> Row:
-    """Of a table that names what was promised in its second column."""
+    """Make a row of a table whose second column names the promise."""
     return Row((what, goal, came), () if is_met else (f"{what}: {came}, and promised was {goal}",), remarks)
 
 

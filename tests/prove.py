@@ -37,7 +37,7 @@ def about(name: str) -> str:
 
 
 def describe_run(tree: Path, seconds: float) -> str:
-    """What was tried, and when. A version and a day are found again by everybody, whatever became of the commits."""
+    """Describe the trial: the version and the day, which stay meaningful whatever becomes of the commits."""
     version = tomllib.loads((tree / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     day, minutes = time.strftime("%Y-%m-%d"), round(seconds / 60)
     lasted = "1 minute" if minutes == 1 else f"{minutes} minutes"
@@ -76,7 +76,7 @@ def check_part(parser: argparse.ArgumentParser, given: list[str], part: str) -> 
 
 
 def tell(what: str) -> None:
-    """Where it is, on one line that the next one replaces; a log has no such line."""
+    """Print the state on one line that the next one replaces; a log has no such line."""
     if sys.stdout.isatty():
         print(f"\r\033[K{what[:79]}", end="", flush=True)
 

@@ -66,7 +66,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What a commit was built into."""
+    """The built files of a commit."""
 
     wheel: Path
     sources: Path
@@ -77,7 +77,7 @@ class Build:
 
 
 def ask(*command: "str | Path", cwd: Path = ROOT, environ: Mapping[str, str] | None = None) -> str:
-    """What a command prints; all that it says where it fails."""
+    """Return a command's output; raise with all of it after a failure."""
     done = subprocess.run(
         command,
         cwd=cwd,
@@ -103,7 +103,7 @@ def version_of(tags: str, project: str) -> str:
 
 
 def build(uv: str, place: Path, moment: str) -> Build:
-    """From what git has of the commit, and from nothing else that lies here."""
+    """Build from the commit's files alone."""
     tree, into = place / "tree", place / "built"
     tree.mkdir(parents=True)
     archive = place / "tree.tar"
@@ -122,7 +122,7 @@ def build(uv: str, place: Path, moment: str) -> Build:
 
 
 def list_lost(made: Build) -> list[str]:
-    """What is not in them, and has to be."""
+    """List the required files that are missing."""
     wheel = set(zipfile.ZipFile(made.wheel).namelist())
     with tarfile.open(made.sources) as packed:
         sources = {name.partition("/")[2] for name in packed.getnames()}
@@ -195,7 +195,7 @@ BRINGS = {
 
 
 def name_wanted(made: Build, installer: str) -> str:
-    """What is installed, as a person would write it: the wheel with an extra, the archive without."""
+    """Return the requirement as a person would write it: the wheel with an extra, the archive without."""
     return str(made.sources) if installer == "sdist" else f"{NAME}[media] @ {made.wheel.as_uri()}"
 
 
@@ -270,7 +270,7 @@ def ask_when_ready(program: Path, environ: Mapping[str, str], home: Path) -> str
 
 
 def make_bill(lock: str, version: str, digests: Mapping[str, str], moment: str) -> str:
-    """What it is made of, as CycloneDX has it; the same for the same commit."""
+    """List the components, as CycloneDX; equal for equal commits."""
     own = {"type": "application", "name": NAME, "version": version, "purl": f"pkg:pypi/{NAME}@{version}"}
     own["bom-ref"] = own["purl"]
     components = []

@@ -30,9 +30,9 @@ SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
 
 
 class WebHost(SimpleHTTPRequestHandler):
-    """The files of a folder. Git's own server answers for what lies in a bare repository.
+    """A server of the files in a folder. Git's own server answers for bare repositories.
 
-    `/endless` never ends, `/led/ADDRESS` leads there, what lies below `/secret` is Anna's.
+    `/endless` never ends, `/led/ADDRESS` redirects there, and paths below `/secret` need Anna's login.
     """
 
     protocol_version = "HTTP/1.1"
@@ -94,14 +94,14 @@ class WebHost(SimpleHTTPRequestHandler):
             """Whoever asked has heard enough."""
 
     def log_message(self, *_args: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 class QuietServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_args: object) -> None:
-        """Of a connection that was given up."""
+        """Ignore the error of a connection that was given up."""
 
 
 @contextmanager
@@ -122,7 +122,7 @@ def serve_folder(folder: Path, certificate: Path | None = None) -> Iterator[str]
 
 
 def make_certificate(path: Path) -> Path:
-    """Of 127.0.0.1, with its key; who trusts this file trusts the host."""
+    """Make a certificate of 127.0.0.1, with its key; a client that trusts this file trusts the host."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.datetime.now(datetime.UTC)

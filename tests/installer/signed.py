@@ -16,7 +16,7 @@ def pack(*parts: bytes) -> bytes:
 
 
 class Signer:
-    """Somebody with a key."""
+    """A person with a key."""
 
     def __init__(self) -> None:
         self._private = Ed25519PrivateKey.generate()
@@ -25,7 +25,7 @@ class Signer:
 
     @property
     def line(self) -> str:
-        """The public key, as it stands in a file `.pub`."""
+        """Return the public key, as a file `.pub` holds it."""
         return f"ssh-ed25519 {base64.b64encode(self._packed).decode()} somebody@example.org"
 
     def sign(self, data: bytes, namespace: bytes = NAMESPACE, kind: bytes = b"ssh-ed25519") -> str:

@@ -24,7 +24,7 @@ from tests.lanes.desk import QUICK, echo
 
 
 async def work(turn: LaneTurn) -> LaneResult:
-    """What the message says; each innocent one is under way for a while, waits, and writes steps down."""
+    """Do what the message says; each innocent turn runs for a while, waits, and records steps."""
     match turn.messages[0].text:
         case "crash":
             await anyio.sleep(0.01)

@@ -21,7 +21,7 @@ LONG = 3600.0
 
 @dataclass
 class Listener:
-    """Hears the name of the file; `hang` never ends, `fail` has no words, and at `stop` somebody says stop."""
+    """A transcriber that returns the file's name; `hang` never ends, `fail` has no words, `stop` gets a `/stop`."""
 
     heard: list[str] = field(default_factory=list)
     stop: Callable[[], Awaitable[object]] | None = None

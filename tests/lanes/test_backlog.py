@@ -20,7 +20,7 @@ FEW = lane_settings(sessions=SessionSettings(turns=4, turns_per_person=2), patie
 
 
 async def leave_waiting(engine: Engine, count: int, person: str = "") -> None:
-    """Messages of so many sessions, of one person or each of another, that nobody has answered."""
+    """Leave unanswered messages of so many sessions, of one person or of as many."""
     for start in range(0, count, 500):
         some = range(start, min(start + 500, count))
         said = [(message("old", f"c{n}{person}", person or f"p{n}"), key(f"c{n}{person}")) for n in some]

@@ -55,7 +55,7 @@ class Nodes:
         return len(self.list_told(name, "serves")) == times
 
     def list_told(self, *words: str) -> list[list[str]]:
-        """The lines in which these words stand: node, what, message, text."""
+        """List the lines with these words: node, what, message, text."""
         lines = [line.split(" ", 3) for line in self.told.read_text().splitlines()] if self.told.exists() else []
         return [line for line in lines if all(word in line for word in words)]
 

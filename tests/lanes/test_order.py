@@ -233,7 +233,7 @@ async def test_events_owed_to_hooks_and_the_bag_go_with_the_end(engine: Engine) 
 
 
 def owe(turn: LaneTurn, name: str) -> None:
-    """An event of the turn that a hook is owed; of one name, always the same one."""
+    """Add a pending event to the turn; those of one name are equal."""
     event = records.EmittedEvent(name=name, fields={"id": f"{turn.turn_id}/{name}"})
     turn.owed.add(OwedEvent(f"{turn.turn_id}/{name}", name, records.encode(event)))
 

@@ -14,7 +14,7 @@ from tests.spine import SetClock, key, replies, turn_chain, until
 
 
 async def asks(turn: LaneTurn) -> LaneResult:
-    """Does one step, asks two questions, and answers with what it was told."""
+    """Do one step, ask two questions, and answer with the answers."""
     if not turn.open.steps:
         await turn.record(records.LlmStep(turn_id=turn.turn_id, hop=0, entry=Entry("assistant", "hm")))
     missing = {name: f"{name}?" for name in ("red", "blue") if name not in turn.open.answers}

@@ -17,7 +17,7 @@ USER, OWNER = rank_of("user"), rank_of("owner")
 
 
 async def tell_nobody(_position: int) -> None:
-    """Who waits is patient."""
+    """Report no wait."""
 
 
 @given(

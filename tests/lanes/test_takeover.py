@@ -26,7 +26,7 @@ TICK = 0.02
 
 
 class ProcessClock:
-    """Seconds in which this process runs: while the machine stands still, none pass for any node."""
+    """The seconds in which this process runs: while the machine stands still, none pass for any node."""
 
     def __init__(self) -> None:
         self.now = time.monotonic()

@@ -71,7 +71,7 @@ def run_node(path: Path, url: str, name: str, log: Path, program: Path = NODE) -
 
 
 def stop(node: subprocess.Popen[str]) -> str:
-    """What it left to others."""
+    """Stop the node, and return the messages that it left to others."""
     left, _ = node.communicate("end\n")
     return left.strip()
 

@@ -41,7 +41,7 @@ def logging_as_it_was() -> Iterator[None]:
 def logged(
     path: Path, write: Callable[[], object], secrets: tuple[str, ...] = (), level: str = "info"
 ) -> list[dict[str, Any]]:
-    """What stands in the file after something was logged."""
+    """Return the content of the file after a line was logged."""
     schema = load_settings_schema()
     redactor = Redactor(secrets, schema.token_shapes)
     with LogPipeline(redactor, [FileSink(path, 10_000_000, 2)], level, schema.noisy_loggers):

@@ -146,7 +146,7 @@ class Post:
 
 
 class Listener(DeliveryCallbacks):
-    """Remembers how deliveries ended; `change` makes of a reply what is sent, and `owed` is owed with each end."""
+    """The record of ended deliveries; `change` rewrites a reply before it is sent, and `owed` is added to each end."""
 
     def __init__(self, change: Callable[[Reply], Reply], owed: Sequence[NewRecord]) -> None:
         self.change = change

@@ -82,7 +82,7 @@ def imported(module: str, name: str, texts: str, known: Mapping[str, str]) -> Fa
 
 
 def members(thing: Any) -> Iterator[tuple[str, Any]]:
-    """What a class of ours has for everybody."""
+    """Yield the public members of a class of ours."""
     for one in thing.__mro__ if isinstance(thing, type) else ():
         for name in vars(one) if one.__module__.startswith("gateway") else ():
             if not name.startswith("_"):

@@ -121,7 +121,7 @@ def is_loaded(gateway: GatewayProcess) -> bool:
 
 
 def home(tour: Tour, place: Path) -> None:
-    """Where things are; what is said of a home that is not right, and of a gateway that does not run."""
+    """Record the home's paths, and the messages about a faulty home and a gateway that does not run."""
     gateway = tour.gateway
     tour.kept.note("json", "status --json, where none runs", json.loads(gateway.cli("status", "--json").stdout))
     tour.show("config path")
@@ -160,7 +160,7 @@ def talk(tour: Tour) -> None:
 
 
 def approvals(tour: Tour) -> None:
-    """Calls that wait for a yes and questions that wait for a word, and what became of them."""
+    """Record open approvals and questions, and their ends."""
     with tour.line() as line:
         for session in ("one", "two", "three"):
             line.ask("chat.say", {"text": "run it", "session": session})
@@ -179,7 +179,7 @@ def approvals(tour: Tour) -> None:
 
 
 def tails(tour: Tour) -> None:
-    """Events while they happen: who asked for some names is told of those alone."""
+    """Record live events: a caller with names gets these alone."""
     with tour.line() as line:
         line.send("events.tail", {"names": ["agent:end"]})
         while not line.has_something():
@@ -213,7 +213,7 @@ def programs(tour: Tour) -> None:
 
 
 def strangers(tour: Tour, portal: BlockingPortal, wire: TelegramWire) -> None:
-    """Two people ask to be let in; one is let in by the socket, one by the command."""
+    """Record two pairing requests, one approved by the socket, one by the command."""
     codes = []
     for number, person in enumerate(("6001", "6002"), 1):
         portal.call(partial(wire.write, "hello", by=person))
@@ -297,12 +297,12 @@ def hooks(tour: Tour) -> None:
 
 
 def is_said(tour: Tour, name: str, field: str, text: str) -> bool:
-    """Whether the list of hooks says this of the hook."""
+    """Return True if the list of hooks has this text about the hook."""
     return any(text in one[field] for one in tour.ask("hooks.list", {})["hooks"] if one["name"] == name)
 
 
 def offered(tour: Tour) -> None:
-    """A hook of somebody else's: installed, frozen, updated, made anew from what was frozen, removed."""
+    """Record a foreign hook: installed, frozen, updated, restored from the frozen file, removed."""
     root = tour.gateway.home.root.parent
     source, frozen = root / "offered", root / "frozen.json"
     source.mkdir()
@@ -344,7 +344,7 @@ def listed(tour: Tour, source: Path) -> None:
 
 
 def letters(tour: Tour) -> None:
-    """What could not be delivered: looked at, delivered again, thrown away."""
+    """Record dead letters: shown, delivered again, thrown away."""
     tour.verb("hooks.dead_letters", name="courier")
     numbers = {
         hook: [str(one["number"]) for one in tour.show("hooks dead-letters list", hook)["letters"]]

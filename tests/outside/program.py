@@ -14,7 +14,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def printed(*words: str) -> str:
-    """What it prints for these words."""
+    """Return the output for these words."""
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
     module, _, function = scripts[PROGRAM].partition(":")
     before, said = os.umask(0o077), io.StringIO()

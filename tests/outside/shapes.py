@@ -73,7 +73,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 def signature(thing: Any, at: str) -> Facts:
-    """What kind of thing it is, and its parameters, if it has some that can be known."""
+    """Return its kind, and its parameters if they can be known."""
     facts = {at: "class" if isinstance(thing, type) else "callable" if callable(thing) else "value"}
     try:
         parameters = inspect.signature(thing).parameters.values()

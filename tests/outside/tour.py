@@ -68,7 +68,7 @@ class Line:
 
 
 class Kept:
-    """What was told, by section and by who told it, until it is made facts."""
+    """The answers, by section and caller, until they become facts."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, str], list[Any]] = {}
@@ -96,7 +96,7 @@ class Tour:
         self.kept = kept
 
     def show(self, command: str, *words: str) -> Any:
-        """What the command prints with `--json`."""
+        """Return the command's output with `--json`."""
         said = printed("--home", str(self.gateway.home.root), *command.split(), *words, "--json")
         told = [json.loads(line) for line in said.splitlines()] or [{}]
         for one in told:
@@ -116,7 +116,7 @@ class Tour:
             return line.ask(verb, params)
 
     def verb(self, verb: str, /, **params: Any) -> Any:
-        """A verb with these parameters; and without each of them, which says whether it must be given, or counts."""
+        """Call a verb with these parameters; and without each of them, to learn which are required or matter."""
         told = {name: self.without(verb, params, name) for name in params}
         whole = self.answered(verb, params)
         if isinstance(whole, Refused):

@@ -78,7 +78,7 @@ def check_that_status_answers(gateway: GatewayProcess, text: str, reply: str) ->
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GatewayProcess, list[str]]]:
-    """A gateway that reads the page whose number it is told, and who asked for which."""
+    """Yield a gateway that reads the page with a given number, and the requests for pages."""
     root = tmp_path_factory.mktemp("reader") / "home"
     with serving_pages() as (port, asked), GatewayProcess(root) as gateway:
         turns = [

@@ -42,7 +42,7 @@ def handle(event_type, context):
 
 
 def calling(word: str, tool: str, **args: Any) -> dict[str, Any]:
-    """A turn of the model's that uses a tool when somebody begins with this word."""
+    """Make a turn of the model that uses a tool when a message begins with this word."""
     return {"user": word, "answers": [{"tool_calls": [{"name": tool, "args": args}]}, {"text": "Done."}]}
 
 
@@ -88,7 +88,7 @@ async def say(wire: TelegramWire, text: str, **how: Any) -> None:
 
 
 async def speak(wire: TelegramWire) -> None:
-    """What Ben and Ann leave behind."""
+    """Write Ben's and Ann's messages."""
     for text in (f"remember {SECRET}", f"later {SECRET}", f"write {SECRET}", f"that is all {SECRET}"):
         await say(wire, text, by=BEN)
     before = len(wire.shown)
@@ -100,7 +100,7 @@ async def speak(wire: TelegramWire) -> None:
 
 
 def find_in_home(gateway: GatewayProcess, word: str, *but: Path) -> list[str]:
-    """The files in which it stands, as bytes."""
+    """Find the files that contain it, as bytes."""
     logs = gateway.home.logs.rglob("*")  # those who run it have what it printed
     skipped = {gateway.home.config, gateway.home.own_folder / "script.yaml", *logs, *but}
     found = [path for path in gateway.home.own_folder.rglob("*") if path.is_file() and path not in skipped]

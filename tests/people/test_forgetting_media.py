@@ -35,7 +35,7 @@ class SeeingModel(QuietHandler):
 
 @pytest.fixture
 def model() -> Iterator[str]:
-    """Where it is."""
+    """Yield its address."""
     with serving(SeeingModel) as server:
         yield f"http://127.0.0.1:{server.server_address[1]}/v1"
 
@@ -67,12 +67,12 @@ async def send(wire: TelegramCallsWire, name: str, data: bytes, *, by: str, chat
 
 
 def list_files(gateway: GatewayProcess) -> list[str]:
-    """All that lies with conversations."""
+    """List all files of conversations."""
     return sorted(one.name for one in gateway.home.files.rglob("*") if one.is_file())
 
 
 def count_kept(gateway: GatewayProcess) -> dict[str, int]:
-    """Records of what the network called with, of what was heard, and of what is spoken."""
+    """Count the records of the network's calls, of transcriptions, and of spoken answers."""
     found = {"calls": UPDATE_SUBJECTS, "heard": AUDIO_SUBJECTS, "spoken": VOICE_SUBJECTS}
     return {name: len(read_in(gateway.home.journal, subject, 1000)) for name, subject in found.items()}
 

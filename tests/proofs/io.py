@@ -105,7 +105,7 @@ def say(gateway: GatewayProcess, number: int) -> bool:
 
 
 def try_daemon(folder: Path, disk: FaultyDisk, at: int, kind: str) -> str:
-    """What is wrong after this call of a daemon has failed; "" where nothing is."""
+    """Return the fault after this call of a daemon has failed; "" without one."""
     with make_gateway(folder) as gateway:
         with suppress(GatewayError):
             gateway.start(environ=disk.environ_of(at, kind))

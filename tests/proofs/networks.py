@@ -48,7 +48,7 @@ NUMBER, ANSWER = re.compile(r"number (\d{5})"), re.compile(r"answer (\d{5})\.")
 
 @dataclass
 class Network:
-    """What happens on one of them, and what came of it."""
+    """The events and results of one network."""
 
     wire: Wire
     until: float
@@ -91,7 +91,7 @@ class Network:
             await anyio.sleep(max(0.1, begun + EVERY * chance.uniform(0.5, 1.5) - time.monotonic()))
 
     async def trouble(self) -> None:
-        """Break lines, refuse, and say things that nobody knows."""
+        """Break lines, refuse, and send unknown messages."""
         for deed in itertools.cycle(("cut", "refused", "noise", "again")):
             await anyio.sleep(TROUBLE)
             if self.is_over:
@@ -220,7 +220,7 @@ HEAD = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "usa
 
 
 def find_numbers(messages: Sequence[dict[str, Any]]) -> list[str]:
-    """Those that stand behind the last answer."""
+    """Find the numbers after the last answer."""
     last = max((at for at, one in enumerate(messages, 1) if one["role"] == "assistant"), default=0)
     return list(dict.fromkeys(NUMBER.findall(json.dumps(messages[last:]))))
 

@@ -45,7 +45,7 @@ class Late(NamedTuple):
 
 @dataclass
 class Stage:
-    """What came of so many pages and so many people."""
+    """The results of so many pages and so many people."""
 
     pages: int
     people: int
@@ -87,7 +87,7 @@ def prove(trial: Trial) -> Iterator[Row]:
 
 
 async def watch(trial: Trial) -> list[Stage]:
-    """First nobody, then people alone, then pages too; and what is left of it."""
+    """Measure without users, then with people, then with pages too; and after they have left."""
     seconds, stages = trial.amount(60, 8), list[Stage]()
     async with gateway_in(trial.folder / "home", hooks=HOOKS) as gateway:
         gc.collect()
@@ -134,6 +134,6 @@ async def lateness() -> AsyncIterator[list[Late]]:
 
 
 def most_of(times: Iterable[float]) -> float:
-    """Within which all but one of a thousand lie."""
+    """Return the value below which all but one in a thousand are."""
     ordered = sorted(times)
     return ordered[len(ordered) * 999 // 1000] if ordered else 0.0

@@ -57,7 +57,7 @@ def told(room: Chat, where: Address = ROOM) -> list[str]:
 
 
 async def ran(room: Chat) -> list[Any]:
-    """What the tool gave, each time that it ran."""
+    """Return the tool's result for each run."""
     return [after["result"] for after in await room.told("tool:after") if after["result"]]
 
 
@@ -297,7 +297,7 @@ async def test_who_may_not_answer_writes_nothing_into_the_session_of_whoever_ask
 
 
 class FarOutbox:
-    """Of a network that cannot be reached for a while."""
+    """The outbox of a network that is unreachable for a while."""
 
     def __init__(self, failures: int) -> None:
         self.failures = failures

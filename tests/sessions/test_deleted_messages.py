@@ -46,7 +46,7 @@ def deletions(engine: Engine, sessions: SessionRepository, search: SessionSearch
 
 
 async def take(engine: Engine, *messages: Message) -> int:
-    """They are in the journal, with what hooks are owed of them."""
+    """Append the messages, with their pending events; returns the last sequence."""
     seq = 0
     for one in messages:
         inbound = records.encode(records.InboundMessage(session_key=key(), message=one))

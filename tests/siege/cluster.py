@@ -43,7 +43,7 @@ UNTOLD = re.compile(r"\berror\S* +hooks: ")  # what a gateway says itself that h
 
 @dataclass
 class Cluster:
-    """What is harmed; `gaps` are the seconds in which nobody asked Telegram after its gateway was lost."""
+    """The victims; `gaps` are the seconds in which no gateway polled Telegram after a loss."""
 
     gateways: Sequence[GatewayProcess]
     servers: Sequence[NatsServer]
@@ -72,7 +72,7 @@ class Cluster:
                 await anyio.sleep(GLANCE)
 
     async def measure_gap(self) -> None:
-        """Until somebody else asks Telegram."""
+        """Measure the time until another gateway polls Telegram."""
         telegram, begun = self.crowd.wires[0], time.monotonic()
         before = telegram.polls
         async with fail_after(LONGEST):
@@ -82,7 +82,7 @@ class Cluster:
 
 @dataclass
 class Aftermath:
-    """What came of it. `rate`: messages a second, while harm was done; `model` and `sends`: calls that were cut off."""
+    """The results. `rate`: messages a second during the siege; `model` and `sends`: calls that were cut off."""
 
     cluster: Cluster
     verdict: Verdict
@@ -104,7 +104,7 @@ Deed = Callable[[Cluster], Awaitable[None]]
 
 
 def ask_status(gateway: GatewayProcess) -> dict[str, Any]:
-    """What it says of itself; nothing where it does not answer."""
+    """Return its status; empty if it does not answer."""
     try:
         return dict(gateway.call("status"))
     except (GatewayError, OSError):
@@ -138,7 +138,7 @@ async def kill(cluster: Cluster, gateway: GatewayProcess, *, is_polling: bool = 
 
 
 async def pause_the_polling_one(cluster: Cluster) -> None:
-    """It wakes when everything is somebody else's, and writes nothing more of what it had begun."""
+    """Pause the polling gateway, which wakes when others have its work, and writes nothing more of it."""
     gateway = await cluster.find_polling()
     process = gateway.process
     assert process

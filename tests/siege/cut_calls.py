@@ -15,7 +15,7 @@ SLOWEST_SEND = 0.3
 
 @dataclass(frozen=True)
 class Kill:
-    """Of a gateway, from before the signal until it was dead; `tools`: runs of a tool that it did not see end."""
+    """A kill of a gateway, from before the signal until its death; `tools`: runs of a tool whose end it did not see."""
 
     begun: float
     dead: float
@@ -24,7 +24,7 @@ class Kill:
 
 @dataclass
 class CutCalls:
-    """Those of one kind. `spans`: when each began, and when it was seen that nobody waits for its answer."""
+    """The cut calls of one kind. `spans`: each beginning, and the time when its caller was seen to be gone."""
 
     spans: list[tuple[float, float]] = field(default_factory=list)
 
@@ -41,7 +41,7 @@ class CutCalls:
 
 
 class CutSends(CutCalls):
-    """Of calls that send to a chat: it is shown there, and its answer takes a while, as on the real networks."""
+    """The cut calls that send to a chat: the chat shows the message, and the answer takes a while."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ PATIENCE = 60.0
 
 @dataclass
 class Victim:
-    """A gateway, when its process was killed, and what it did that nobody asked for."""
+    """A gateway, the times of its kills, and its unexpected ends."""
 
     gateway: Besieged
     environ: dict[str, str]
@@ -37,7 +37,7 @@ class Victim:
         return self.gateway.process.pid
 
     async def start(self) -> None:
-        """Until it answers; what ends by itself is begun anew, and told."""
+        """Start it and wait for an answer; an unexpected end is reported, and it is restarted."""
         self.spawn()
         async with fail_after(PATIENCE):
             await until(self._is_ready)
@@ -121,7 +121,7 @@ async def set_the_clock(victim: Victim, number: int) -> None:
 
 
 async def fill_the_disk(victim: Victim, number: int) -> None:
-    """Each third time it is killed while there is no room."""
+    """Fill the disk; each third time, kill the gateway while it is full."""
     assert victim.ballast
     await victim.pause(0.5, 1.5)
     await to_thread.run_sync(fill, victim.ballast)

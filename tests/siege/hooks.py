@@ -76,7 +76,7 @@ class Notes:
         gateway.add_hook(name, {"HOOK.yaml": manifest, "handler.py": source})
 
     def told(self, hook: str) -> dict[str, set[str]]:
-        """The numbers of which a hook was told, by the event."""
+        """Return the numbers that a hook received, by event."""
         found = defaultdict[str, set[str]](set)
         for line in self._lines(hook):
             name, *numbers = line.split()
@@ -87,7 +87,7 @@ class Notes:
         return set(self._lines("guard"))
 
     def tool_runs(self) -> list[str]:
-        """What the shell wrote down, by the model's wish."""
+        """Return the shell's records, which the model wanted."""
         files = [folder / WRITTEN for folder in self._noted]
         lines = [line for path in files if path.exists() for line in path.read_text().splitlines()]
         return [line for line in lines if NUMBER.fullmatch(line)]
@@ -101,7 +101,7 @@ class Notes:
 
 
 def find_noted(gateway: GatewayProcess) -> Path:
-    """Where the tool writes of this gateway."""
+    """Return the file in which this gateway's tool writes."""
     return gateway.home.root.parent / NOTED
 
 

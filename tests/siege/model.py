@@ -32,9 +32,9 @@ def is_forbidden(number: str) -> bool:
 
 
 class Model:
-    """Answers each request as it stands; `tools` has the numbers whose tool gave a result.
+    """Answers each request by its text; `tools` has the numbers whose tool gave a result.
 
-    `cut`: requests whose gateway was gone before they were answered. `tool_lasts`: the seconds that the tool takes.
+    `cut`: requests whose gateway was gone before the answer. `tool_lasts`: the seconds that the tool takes.
     """
 
     def __init__(self, tool_lasts: float = 0.0) -> None:

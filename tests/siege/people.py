@@ -33,14 +33,14 @@ APOLOGY = re.compile("Sorry: I tried|Something went wrong")
 
 
 async def until(is_so: Callable[[], object]) -> None:
-    """Another process tells nobody when something has become so."""
+    """Wait for another process by polling."""
     while not is_so():  # noqa: ASYNC110
         await anyio.sleep(GLANCE)
 
 
 @dataclass
 class Person:
-    """Somebody with a chat of their own."""
+    """A person with a chat of their own."""
 
     wire: Any
     name: str
@@ -52,9 +52,9 @@ class Person:
 
 @dataclass
 class Crowd:
-    """All of them; `seen` is when a message was first shown, by its network and its id.
+    """All people; `seen` is the first display of each message, by its network and its id.
 
-    Where several gateways serve them, the terminals of the `others` are used too.
+    If several gateways serve them, they use the terminals of the `others` too.
     """
 
     socket: Path
@@ -86,7 +86,7 @@ class Crowd:
         return itertools.chain(self.typed, *(person.said for person in self.people))
 
     def unanswered(self) -> set[str]:
-        """What nobody was told an answer to, nor an apology for."""
+        """List the messages without an answer or an apology."""
         excused = {number for person in self.people if self.has_apology(person) for number in person.said}
         told = {name for typist in self.typists for name in typist.answers}
         return set(self.all_said()) - self.answered - excused - told
@@ -137,7 +137,7 @@ class Crowd:
             await anyio.sleep(chance.uniform(0.2, 1.0))
 
     async def _leave(self, scope: anyio.CancelScope) -> None:
-        """Nobody waits for ever."""
+        """Set a deadline once the siege is over, so that no person waits for ever."""
         await until(lambda: self.is_over)
         scope.deadline = anyio.current_time() + LAST_PATIENCE
 

@@ -20,7 +20,7 @@ class Process:
 
 
 def processes() -> Iterator[Process]:
-    """Those that live; one that has ended and waits to be reaped does not."""
+    """Return the live processes; one that has ended and waits to be reaped does not count."""
     for entry in PROC.iterdir():
         with suppress(OSError, ValueError):
             pid = int(entry.name)
@@ -40,7 +40,7 @@ def workers(daemon: int) -> list[int]:
 
 
 def left_behind(home: Path, sleeps: str = "") -> dict[int, str]:
-    """What still lives of gateways in this home, and of what their hooks have detached: `sleeps` is a word of that."""
+    """Return the live processes of gateways in this home, and of their hooks: `sleeps` is a word of these."""
     variable = b"HERMES_HOME=%s\0" % str(home).encode()
     words = {sleeps.encode()} if sleeps else set[bytes]()
     return {

@@ -45,7 +45,7 @@ class NoSmallDisk(Exception):
 
 
 async def besiege(stage: Stage, trial: Trial, folder: Path) -> tuple[Verdict, list[str]]:
-    """What was found, and what the gateway did of itself."""
+    """Return the findings, and the gateway's unexpected ends."""
     disk = folder / "disk"
     crowd = Crowd(disk / "home" / "hermes-gateway" / "control.sock", seed=1)
     async with AsyncExitStack() as stack:
@@ -92,7 +92,7 @@ def settings(model: Model, crowd: Crowd, gateway: GatewayProcess) -> str:
 
 
 def count_unanswered(crowd: Crowd) -> int:
-    """Answers come also when nobody writes any more."""
+    """Count the unanswered messages; answers still come after the last message."""
     crowd.look()
     return len(crowd.unanswered())
 
