@@ -4,19 +4,15 @@ What is appended meanwhile is in it too: whatever is removed for its sake may ha
 consumer had in its hands it is given once more by whoever goes on with the copy.
 """
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
 from gateway.agent.libraries import load_library
-from gateway.cluster.files import SharedFiles
-from gateway.cluster.folders import SharedFolders
-from gateway.cluster.roots import find_shared_root
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.engine.interface import Engine, Record
+from gateway.engine.interface import Record
 from gateway.engine.sqlite.backup import JournalContents, verify_journal
 from gateway.engine.sqlite.whole_journal import make_journal_file
 from gateway.errors import EngineError
@@ -79,25 +75,13 @@ def fetch_shared_files(servers: JournalServers, home: Home) -> None:
         ConfigError: the client of NATS is not installed.
         EngineError: the servers do not answer, or the disk is full.
     """
+    from gateway.cluster.folders import fetch_files  # noqa: PLC0415 - as above
 
     async def fetch() -> None:
         async with await open_servers(servers) as engine:
             await fetch_files(engine, home)
 
     anyio.run(fetch)
-
-
-async def fetch_files(engine: Engine, home: Home) -> int:
-    """The same from a journal that is open; how many files of conversations those are.
-
-    Raises:
-        EngineError: the servers do not answer, or the disk is full.
-    """
-    try:
-        await SharedFolders(engine, home.files).fetch_all(partial(find_shared_root, home))
-        return await SharedFiles(engine.files, home.files).fetch_all()
-    except OSError as error:
-        raise EngineError(f"{home.files} cannot be written: {error.strerror}") from error
 
 
 def create_shared_backup(servers: JournalServers, target: Path) -> JournalContents:

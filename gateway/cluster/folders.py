@@ -16,12 +16,13 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import anyio
 import msgspec
 
-from gateway.cluster.files import FETCHED
+from gateway.cluster.files import FETCHED, SharedFiles
 from gateway.cluster.folder_contents import (
     EXECUTABLE,
     FileMark,
@@ -38,7 +39,8 @@ from gateway.cluster.folder_contents import (
     remove_from,
 )
 from gateway.cluster.folder_journal import FolderJournal, run_for_all
-from gateway.cluster.roots import find_turn_folders
+from gateway.cluster.roots import find_shared_root, find_turn_folders
+from gateway.config.home import Home
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError
 from gateway.files.agent_folders import (
@@ -266,6 +268,19 @@ class SharedFolders(HomeFolders):
 
     def _write_known(self, folder: SharedFolder, base: KnownFolder) -> None:
         write_file(find_known_place(self._kept, folder.name), msgspec.json.encode(base))
+
+
+async def fetch_files(engine: Engine, home: Home) -> int:
+    """Fetch all shared files and folders into the home; return the number of files of conversations.
+
+    Raises:
+        EngineError: the servers do not answer, or the disk is full.
+    """
+    try:
+        await SharedFolders(engine, home.files).fetch_all(partial(find_shared_root, home))
+        return await SharedFiles(engine.files, home.files).fetch_all()
+    except OSError as error:
+        raise EngineError(f"{home.files} cannot be written: {error.strerror}") from error
 
 
 def _tell(told: dict[str, str], folder: SharedFolder, about: str, items: Sequence[str]) -> None:
