@@ -22,7 +22,7 @@ Kind: TypeAlias = Literal["hook", "skill"]
 Line = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
-class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
+class ListedSource(msgspec.Struct, frozen=True, kw_only=True):
     """A hook or a skill in an index. A source that begins with `./` starts at the folder of the index."""
 
     description: Line = ""
@@ -31,13 +31,13 @@ class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
     digest: Line
 
 
-class ListedHook(IndexEntry, frozen=True, kw_only=True):
+class ListedHook(ListedSource, frozen=True, kw_only=True):
     """A hook, with its request."""
 
     asks: HookGrants = HookGrants()
 
 
-class ListedSkill(IndexEntry, frozen=True, kw_only=True):
+class ListedSkill(ListedSource, frozen=True, kw_only=True):
     """A skill, with the requests of its hooks."""
 
     hooks: dict[Line, HookGrants] = {}

@@ -102,7 +102,7 @@ class DiscordReader(msgspec.Struct, frozen=True):
 
     def _replied(self, message: discord.Message) -> int:
         """Return the author of the message that this one answers; 0: there is none, or it is not known."""
-        return replied.author.id if (replied := find_replied(message)) else 0
+        return quoted.author.id if (quoted := find_answered_message(message)) else 0
 
     def _is_our_thread(self, message: discord.Message) -> bool:
         """One that grew out of an answer of ours, or a thread or a post of somebody else's in which we were called."""
@@ -110,10 +110,10 @@ class DiscordReader(msgspec.Struct, frozen=True):
         return isinstance(where, discord.Thread) and (where.owner_id == self.me.id or self.marks.knows(str(where.id)))
 
 
-def find_replied(message: discord.Message) -> discord.Message | None:
+def find_answered_message(message: discord.Message) -> discord.Message | None:
     """Find the message that this one answers, if Discord has sent it along."""
-    replied = message.reference.resolved if message.reference else None
-    return replied if isinstance(replied, discord.Message) else None
+    quoted = message.reference.resolved if message.reference else None
+    return quoted if isinstance(quoted, discord.Message) else None
 
 
 def files_of(message: discord.Message) -> tuple[discord.Attachment, ...]:
@@ -122,7 +122,7 @@ def files_of(message: discord.Message) -> tuple[discord.Attachment, ...]:
 
 def files_of_reply(message: discord.Message) -> tuple[discord.Attachment, ...]:
     """The pictures and documents that it is about. Audio that it answers is not what this person says."""
-    found = replied.attachments if (replied := find_replied(message)) else ()
+    found = quoted.attachments if (quoted := find_answered_message(message)) else ()
     return tuple(one for one in found if not (one.content_type or "").startswith(("audio/", "video/")))
 
 
@@ -138,8 +138,8 @@ def context_of(message: discord.Message, text: str, me: int) -> str:
     """The text, and before it where it comes from or what it is about."""
     if message.message_snapshots:
         return add_context(text, forwarded_from=origin_of(message))
-    if (replied := find_replied(message)) and replied.author.id != me:
-        return add_context(text, quoted=replied.content)
+    if (quoted := find_answered_message(message)) and quoted.author.id != me:
+        return add_context(text, quoted=quoted.content)
     return text
 
 
@@ -164,9 +164,9 @@ def extra_of(message: discord.Message, me: int) -> dict[str, Any]:
         extra["chat_topic"] = str(topic)
     if message.message_snapshots:
         extra["forwarded_from"] = origin_of(message)
-    if replied := find_replied(message):
-        author = replied.author
-        extra |= describe_reply(replied.content, author.id, author.display_name, is_own=author.id == me)
+    if quoted := find_answered_message(message):
+        author = quoted.author
+        extra |= describe_reply(quoted.content, author.id, author.display_name, is_own=author.id == me)
     return extra
 
 

@@ -14,7 +14,6 @@ import anyio
 import anyio.abc
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
-from gateway.adapters.shared.command_menu import keep_menu_current
 from gateway.adapters.shared.inbox import FetchFile, add_files, add_network_message
 from gateway.adapters.shared.incoming import FileT, IncomingMessage, RecentMessages, check_message
 from gateway.adapters.shared.read_positions import ReadCursor
@@ -22,11 +21,14 @@ from gateway.adapters.shared.typing_indicator import ShowTyping, TypingIndicator
 from gateway.dispatcher.commands import CommandTable
 from gateway.engine.interface import NewRecord, append_until_written
 from gateway.errors import AdapterError, Conflict
+from gateway.hooks import HookRegistry
 from gateway.messages.message import Address, Message, Receipt
 from gateway.messages.pieces import MessageName
 from gateway.outbox.interface import Transport
 
 TYPING_PAUSE = 5.0
+MENU_PAUSE = 2.0  # seconds in which hooks that are loaded together come together
+MENU_LOOK_PAUSE = 60.0  # a hook that is removed causes no event
 OTHER_READER = "another gateway with the same journal reads for this bot"
 
 
@@ -148,3 +150,32 @@ async def begin_transport(
         tasks.start_soon(sign.run, parts.engine)
     if show_menu is not None:
         tasks.start_soon(keep_menu_current, parts.registry, parts.commands, show_menu)
+
+
+async def keep_menu_current(
+    registry: HookRegistry, table: CommandTable, show: Callable[[], Awaitable[None]], pause: float = MENU_PAUSE
+) -> None:
+    """Show the menu of commands now, and again whenever the table has changed, until cancelled.
+
+    Hooks and plugins add and remove commands while the gateway runs. A network limits how often a menu is shown, so
+    several changes at once are shown together, and an unchanged menu is not shown again.
+    """
+    news = anyio.Event()
+    remove = registry.watch("hook:loaded", lambda *_: news.set())
+    shown: list[tuple[object, ...]] = []
+    try:
+        while True:
+            if (now := list_menu_rows(table)) != shown:
+                shown = now
+                await show()
+            with anyio.move_on_after(MENU_LOOK_PAUSE):
+                await news.wait()
+                await anyio.sleep(pause)
+            news = anyio.Event()
+    finally:
+        remove()
+
+
+def list_menu_rows(table: CommandTable) -> list[tuple[object, ...]]:
+    """List what people see of the table."""
+    return [(one.name, one.summary, one.usage, one.rights, one.hidden) for one in table.values()]

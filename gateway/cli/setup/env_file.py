@@ -14,14 +14,14 @@ FORBIDDEN_CHARACTERS = re.compile(r"""[\s'"\\#$`]|[^\x21-\x7e]""")
 
 
 def check_value(value: str, pattern: str) -> str:
-    """What is wrong with a value that is to be written; empty: nothing."""
+    """Return what is wrong with a value that is about to be written, or an empty text."""
     if re.fullmatch(pattern, value) is None:
         return "does not look like one"
     return "has characters that no such value has" if FORBIDDEN_CHARACTERS.search(value.replace(" ", "")) else ""
 
 
 def find_fault(text: str, pattern: str, *, is_needed: bool) -> str:
-    """Say what is wrong with an answer for such a value; empty: nothing."""
+    """Return what is wrong with an answer, or an empty text."""
     if not text:
         return "it is needed" if is_needed else ""
     return f"what was given {wrong}" if (wrong := check_value(text, pattern)) else ""
@@ -45,6 +45,6 @@ def add_variables(path: Path, values: Mapping[str, str]) -> None:
 
 
 def name_of(line: str) -> str:
-    """The variable that a line sets; empty where it is none."""
+    """Return the name of the variable that a line sets, or an empty text."""
     found = re.match(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=", line)
     return found[1] if found else ""

@@ -4,7 +4,7 @@ from typing import Any
 
 import anyio
 
-from gateway.adapters.shared.command_menu import keep_menu_current
+from gateway.adapters.shared.adapter_host import keep_menu_current
 from gateway.dispatcher.commands import Command, CommandResult, CommandTable
 from gateway.hooks import HookRegistry
 from tests.spine import until
