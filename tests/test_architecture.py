@@ -87,6 +87,7 @@ SHORT = {
     "gateway/installer/package_installer.py": "a program, run by the Python that has pip",
     "gateway/testing/networks/plugin.py": "what pytest loads by its name",
     "gateway/testing/plugin.py": "what pytest loads by its name",
+    "gateway/records/stores.py": "hooks, people's switches and skills keep small values, and none knows the others",
     "gateway/records/own_turns.py": "traces and figures ask it, and neither knows the other",
     "gateway/hooks/folders/requirement.py": "plugins and commands read packages too, and no manifest",
     "gateway/hermes/shim/*": "each stands in for one module of Hermes",
@@ -406,6 +407,7 @@ SINS_OF_IMPORTS = {
     "gateway/agent/ports.py": "from gateway.records import records",
     "gateway/cli/stop.py": "from gateway.web.verbs import VERBS",
     "gateway/lanes/context.py": "from gateway.cluster import nodes",
+    "gateway/questions/rights.py": "from gateway.hermes import sources",
 }
 
 

@@ -303,10 +303,7 @@ class Dispatcher:
             )
         said = "" if result.status == "interrupted" and is_unread else result.reply
         replies = await self._make_answers(turn, parts.make_reply(said), ports if result.sends_files else None, view)
-        if result.status == "ok" and self._is_spoken(turn.session, message):
-            replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
-        used, over = result.usage, result.stop == "budget"
-        return LaneResult(result.entries, replies, result.status, usage=used, error=result.error, over_budget=over)
+        return make_lane_result(result, replies, is_spoken=self._is_spoken(turn.session, message))
 
     async def _make_answers(
         self, turn: LaneTurn, reply: Reply, ports: Ports | None, view: HookScope
@@ -449,3 +446,11 @@ def make_text_result(
     """Make a result of a text that no model wrote; "" ends the turn without a reply."""
     reply = Reply(reply_id_of(turn.turn_id), message.address, text, reply_to=message.id, codes=codes)
     return LaneResult(replies=(reply,) if text else (), **how)
+
+
+def make_lane_result(result: TurnResult, replies: tuple[Reply, ...], is_spoken: bool) -> LaneResult:
+    """Make the lane's result of a turn without open questions. A turn that went well may be spoken."""
+    if is_spoken and result.status == "ok":
+        replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
+    used, over = result.usage, result.stop == "budget"
+    return LaneResult(result.entries, replies, result.status, usage=used, error=result.error, over_budget=over)
