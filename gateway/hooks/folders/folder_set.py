@@ -186,11 +186,12 @@ class SourceSet:
         return replace(checked, state="pending", reason=why, manifest=manifest, denied=manifest.guard)
 
     def _find_kept_dialect(self, version: HookVersion) -> HookVersion:
-        """Return it as what it was written for at its last good load."""
+        """Return it as what it was written for at its last good load, if its place has hooks of several dialects."""
         kept = self.kept.get(version.name)
+        if kept is None or not version.dialect.is_own:
+            return version
         known = (dialect for source in (version.source, *self.sources) for dialect in source.dialects)
-        found = next((one for one in known if kept and one.name == kept.dialect), version.dialect)
-        return replace(version, dialect=found)
+        return replace(version, dialect=next((one for one in known if one.name == kept.dialect), version.dialect))
 
     def _judge_here(self, version: HookVersion) -> HookVersion:
         """Judge it; the word of other gateways counts until it is whole, and may run here."""

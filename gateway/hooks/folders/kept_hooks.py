@@ -59,18 +59,6 @@ class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
     missed: MissedDecisions = MissedDecisions()
 
 
-class FormerManifest(msgspec.Struct, frozen=True):
-    """A manifest of a home of 0.1.0, where it said if it was Hermes's."""
-
-    hermes: bool = False
-
-
-class FormerKeptHook(msgspec.Struct, frozen=True):
-    """A kept hook as 0.1.0 wrote it."""
-
-    manifest: FormerManifest | None = None
-
-
 class KeptHooks:
     """The kept hooks by name, in memory and in one file of the home.
 
@@ -258,8 +246,9 @@ def _read_entries(path: Path) -> tuple[dict[str, KeptHook], bool]:
     for name, entry in entries.items():
         with suppress(msgspec.MsgspecError, ValueError):
             kept = msgspec.json.decode(entry, type=KeptHook)
-            former = None if kept.dialect else msgspec.json.decode(entry, type=FormerKeptHook).manifest
-            found[name] = msgspec.structs.replace(kept, dialect="hermes") if former and former.hermes else kept
+            if kept.manifest and not kept.dialect and msgspec.json.decode(entry)["manifest"].get("hermes"):  # of 0.1.0
+                kept = msgspec.structs.replace(kept, dialect="hermes")
+            found[name] = kept
     return found, len(found) == len(entries)
 
 

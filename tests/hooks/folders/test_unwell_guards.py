@@ -22,6 +22,7 @@ from gateway.hermes.config import HermesConfig
 from gateway.hermes.sources import ShellHookSource, make_plugin_source
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.kept_hooks import REGISTRATIONS_FILE
 from gateway.hooks.folders.services import HookPorts
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
@@ -320,6 +321,26 @@ async def test_in_each_state_of_a_plugin_nothing_gets_past_it(guarded: Guarded) 
     place.rename(guarded.home.root / "aside")
     async with guarded.serving(settled=False):
         assert not await guarded.list_open(), "its place is away"
+
+
+async def test_a_broken_plugin_that_0_1_0_has_kept_is_still_a_plugin(guarded: Guarded) -> None:
+    home, config = guarded.home, guarded.home.root / "config.yaml"
+    config.write_text(json.dumps({"plugins": {"enabled": ["cell"]}}))
+    folder = home.root / "plugins" / "cell"
+    folder.mkdir(parents=True)
+    (folder / "plugin.yaml").write_text("name: [cell\n")
+    (folder / "__init__.py").write_text("def register(ctx): ...\n")
+    manifest = {"folder": "cell", "name": "cell", "hermes": True, "intercepts": ["tool:before"]}
+    kept = {"manifest": {**manifest, "guards": ["tool:before"]}, "path": str(folder), "place": str(folder.parent)}
+    (home.root / "state").mkdir()
+    (home.root / "state" / REGISTRATIONS_FILE).write_text(json.dumps({"plugin:cell": kept}))
+    plugins = make_plugin_source(folder.parent, "plugins", HermesConfig(config))
+    guarded.list_sources = lambda: [plugins, make_folder_source(home.hooks, "home")]
+    async with guarded.serving():
+        found = hook_of(guarded.service, "plugin:cell").latest
+        assert found
+        assert found.dialect.starts_early
+        assert not await guarded.list_open(["cell"])
 
 
 SHELL_GUARD = '#!/bin/sh\necho \'{"decision": "block", "reason": "not this"}\'\n'
