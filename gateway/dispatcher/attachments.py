@@ -183,7 +183,7 @@ def path_from(spelled: str) -> str:
         return spelled
     address = urlsplit(spelled)
     if address.netloc not in ("", "localhost"):
-        raise AgentError(f"{spelled} lies on another machine")
+        raise AgentError(f"{spelled} is on another machine")
     return unquote(address.path)
 
 

@@ -1,8 +1,8 @@
 """Turns for which a hook waits.
 
-Such a turn does not continue after a crash, as a person's message does: the hook that waited ended with the gateway.
-For the same reason it does not delay the stop. It may run on another node, which asks if the gateway of the waiting
-hook is still alive.
+An awaited turn does not continue after a crash, as a person's message does: the hook that waited ended with the
+gateway. For the same reason it does not delay the stop. It may run on another node, which asks if the gateway of the
+waiting hook is still alive.
 """
 
 import math

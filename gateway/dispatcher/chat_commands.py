@@ -51,14 +51,14 @@ MOST_DIGITS = 9  # Python refuses a number of thousands of digits, and no sessio
 KEPT_SETTINGS = ("model", "approvals", QUOTES, SPOKEN)
 APPROVE_ANSWERS = {"": "yes", "once": "yes", "session": "session", "always": "always"}
 NOT_IN_GROUPS = (
-    "A code is not for the eyes of a group, and this one was let in nowhere. Write `/pairing approve CODE` to me in a "
+    "A code is not for the eyes of a group, and this one had no effect. Write `/pairing approve CODE` to me in a "
     "direct message, or run `hermes-gateway pairing approve CODE` where the gateway runs."
 )
-INVITED_ALONE = "An invitation lets in whoever opens it first: ask me for it in a direct message."
+INVITED_ALONE = "An invitation is good for the first person who opens it: ask me for it in a direct message."
 NOT_FOR_MANY = "A link to the page is for one person alone: ask me for it in a direct message."
 NOT_FOR_USERS = "The page is for those who look after the gateway."
-LINK = "{link}\nIt is good once, for 60 seconds; whoever opens it is let in as you, with your role ({role})."
-NO_SUCH_HOOK = "There is no such hook, or its dead letters cannot be told again; /letters lists those that have any."
+LINK = "{link}\nIt is good once, for 60 seconds. The person who opens it acts as you, with your role ({role})."
+NO_SUCH_HOOK = "The hook was not found, or its dead letters cannot be retried; /letters lists the hooks that have any."
 NOT_BY_HOOKS = (
     "/{command} is not for hooks, and the hook `{hook}` put it in place of what you wrote. "
     "To have it done, type /{command}."
@@ -138,7 +138,7 @@ async def open_page_by_button(context: DispatcherContext, message: Message) -> s
     """Return the link of `/open`, for a person who pressed a button instead.
 
     Raises:
-        AccessError: it is not available to them, or a hook must be asked first.
+        AccessError: it is not available to them, or a hook must decide first.
     """
     role = context.access.find_role(message)
     command = find_command(context, "open", role) if role else None
@@ -158,7 +158,7 @@ def describe_unknown_command(context: DispatcherContext, word: str) -> str:
 
 
 def parse_own_command(message: Message) -> ParsedCommand | None:
-    """Return the command in a text whose author may use commands; None if there is none."""
+    """Return the command in a text whose author may use commands; None if the text is no command."""
     return parse_command(message.text) if can_command(message.author) else None
 
 
@@ -265,7 +265,9 @@ async def set_voice(call: CommandCall) -> CommandResult:
         return CommandResult(f"/voice takes nothing, `on`, `off`, `quote on` or `quote off`, not {call.args!r}")
     can_speak = speaker is not None and speaker.is_on and call.message.address.platform not in SILENT_PLATFORMS
     if wanted["spoken"] == "on" and not can_speak:
-        return CommandResult("Answers cannot be spoken here: nobody speaks (`voice.speak`), or nobody could hear it.")
+        return CommandResult(
+            "Answers cannot be spoken here: no speaker is set up (`voice.speak`), or this chat plays no audio."
+        )
     heard = "are heard" if transcriber and transcriber.is_on else "are not heard here"
     is_quoted, is_spoken = bool(call.session.settings.get(QUOTES)), bool(call.session.settings.get(SPOKEN))
     changes = list[TurnRecord]()
@@ -289,7 +291,9 @@ async def list_sessions(call: CommandCall) -> CommandResult:
         f"{'*' if one.session_id == call.session.session_id else '-'} {one.session_id}  {one.title or one.first_words}"
         for one in list(past.values())[-MOST_LISTED:]
     ]
-    return CommandResult("\n".join(rows) + "\n/resume ID goes back to one." if rows else "There is no session yet.")
+    return CommandResult(
+        "\n".join(rows) + "\n/resume ID goes back to one." if rows else "This chat has no session yet."
+    )
 
 
 async def resume_session(call: CommandCall) -> CommandResult:
@@ -432,7 +436,7 @@ async def open_page(call: CommandCall) -> CommandResult:
     try:
         link = await call.context.reports.open_page(call.role, call.message.sender)
     except AccessError as error:
-        return CommandResult(f"There is no link: {error}.")
+        return CommandResult(f"No link: {error}.")
     told = LINK.format(link=link, role=call.role)
     return CommandResult(told, activity=ActivityRecord(what="/open"), codes=(link.rpartition("=")[2],))
 
@@ -487,10 +491,10 @@ VOICES = (
 )
 SESSION = CommandOption("session", "which one", list_names=command_names.list_sessions, is_needed=True)
 DEAD_HOOK = CommandOption(
-    "retry", "the hook that is to be told again", list_names=command_names.list_dead_hooks, before="retry"
+    "retry", "the hook whose dead letters are retried", list_names=command_names.list_dead_hooks, before="retry"
 )
 HOW_LONG = CommandOption("for", "for longer than this once", choices=("session", "always"))
-REVOKED = CommandOption("revoke", "the number of what is to be asked for again", "number", before="revoke")
+REVOKED = CommandOption("revoke", "the number of the approval to take back", "number", before="revoke")
 STEERING = (
     CommandOption("do", "what is to be done with one", choices=("pause", "resume", "restart")),
     CommandOption("platform", "which one", list_names=command_names.list_platforms),
@@ -532,7 +536,7 @@ BUILT_IN = (
     for_hooks("hooks", "the hooks there are, and how they fare", show_hooks, urgent=True),
     Command(
         "letters",
-        "what hooks could not be told",
+        "list the dead letters of hooks, or retry them",
         run_letters,
         usage="[retry NAME]",
         options=(DEAD_HOOK,),
@@ -567,7 +571,7 @@ BUILT_IN = (
     ),
     Command(
         "pairing",
-        "who asks to be let in",
+        "the people who want to use this bot",
         run_pairing,
         usage="[approve CODE|invite|revoke ID]",
         options=PAIRING,

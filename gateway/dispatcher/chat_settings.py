@@ -11,7 +11,7 @@ from gateway.records.records import ActivityRecord
 MOST_BUTTONS = 5  # the buttons of one row
 LONGEST_VALUE = 64  # bytes of a button's value
 USAGE = "Write `/settings NAME VALUE`, or `/settings NAME default` to take it back; NAME is one of: {names}."
-NOT_A_CHAT = "This is no chat of a network: what holds here stands in config.yaml alone."
+NOT_A_CHAT = "This is no chat of a network: its settings are in config.yaml alone."
 MEANINGS = {
     "answer": "what is answered in a group",
     "agent": "who answers",
@@ -85,6 +85,6 @@ def describe_rule(rule: ChatRule) -> str:
 
 
 def make_buttons(choices: list[tuple[str, str]]) -> tuple[Button, ...]:
-    """Make buttons of pairs: a label, and the text behind `/settings` that it stands for."""
+    """Make buttons of pairs: a label, and the text that it types behind `/settings`."""
     made = (Button(label, f"/settings {typed}") for label, typed in choices)
     return tuple(one for one in made if len(one.value.encode()) <= LONGEST_VALUE)

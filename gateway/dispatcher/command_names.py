@@ -36,6 +36,6 @@ async def list_platforms(context: DispatcherContext, _session: Session, _given: 
 
 
 async def list_rule_values(context: DispatcherContext, _session: Session, given: Given) -> list[CommandChoice]:
-    """List the values of the setting whose name was given."""
+    """List the values of the named setting."""
     name = next((one for one in CHANGEABLE if one == given.get("name")), None)
     return [CommandChoice(one) for one in (*(context.chats.list_choices(name) if name else ()), DEFAULT)]

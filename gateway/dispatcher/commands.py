@@ -83,8 +83,8 @@ class Command(msgspec.Struct, frozen=True):
     The configuration may list the commands of users (`access.user_commands`); commands for `everyone` need not be in
     the list, and those for an `operator` or `admin` are in it only if the operator added them.
 
-    `urgent` commands act at once, even while a turn runs; the others wait for their place in the lane. Those with
-    `answers` answer an open question, so they are for the person asked, and for admins.
+    `urgent` commands act at once, even while a turn runs; the others wait for their place in the lane. Commands
+    with `answers` answer an open question, so they are for its person, and for admins.
 
     A hook may put those `by_hooks` in place of a person's words: none that approves, pairs, opens the page, or steers
     the gateway.

@@ -72,8 +72,8 @@ class GatewayFacts(msgspec.Struct, frozen=True):
 class GatewayReports(msgspec.Struct, frozen=True):
     """Reports and actions of the rest of the gateway, for people in a chat.
 
-    `ways_in` lists the networks with the text to join there; `{code}` in it stands for the code. `open_page` returns a
-    link to the page for a person (`PLATFORM:ID`) of this role, and raises AccessError if there is none.
+    `ways_in` lists the networks with the text to join there, in which `{code}` is replaced by the code. `open_page`
+    returns a link to the page for a person (`PLATFORM:ID`) of this role, and raises AccessError if it is not served.
     """
 
     status: DescribeState
@@ -125,7 +125,7 @@ class ChatPlaces(msgspec.Struct, frozen=True):
     def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None) -> Address:
         """Return the address of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.
 
-        A bot with a name of its own stands for a platform: `telegram:work`. `why_not` has the reasons why platforms are
+        A bot with a name of its own is a platform: `telegram:work`. `why_not` has the reasons why platforms are
         not served.
 
         Raises:

@@ -179,7 +179,7 @@ class Dispatcher:
             return LaneResult(status="denied", error="the sender may no longer speak here")
         match await self._find_refusal(message, resumed=turn.resumed):
             case "too old":
-                log.warning("a message of %s came too long ago; it is not answered, and they are told", message.user_id)
+                log.warning("a message of %s came too long ago; they get a note instead of an answer", message.user_id)
                 return make_text_result(turn, message, TOO_OLD, status="expired")
             case "not awaited":
                 return LaneResult(

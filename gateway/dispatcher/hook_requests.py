@@ -150,7 +150,7 @@ class HookRequests:
 
     async def _emit(self, hook: str, asked: EmitRequest) -> Any:
         if get_event_spec(asked.name) is not None:
-            raise HookError(f"emit: {asked.name} is told by the gateway alone; a hook's events have names of their own")
+            raise HookError(f"emit: {asked.name} comes from the gateway alone; a hook's events have names of their own")
         self._context.registry.emit(asked.name, **{**asked.fields, "hook": hook, "rights": RIGHTS.get()})
         await self._context.registry.recorders.settled()
 
@@ -187,7 +187,7 @@ class HookRequests:
         if to.startswith("agent:"):
             address = await self._address_of(to)
             if address is None:
-                raise AdapterError(f"nobody ever wrote in the session {to}")
+                raise AdapterError(f"no message ever came in the session {to}")
             return address, to
         return self._context.places.resolve_destination(to), ""
 

@@ -48,7 +48,7 @@ from gateway.sessions.session import Session
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-NOT_YOURS = "That question is for somebody else to decide."
+NOT_YOURS = "That question is for another person to decide."
 FORBIDDEN = ActivityRecord(what="approvals.answer", outcome="refused")
 
 CompleteMessage: TypeAlias = Callable[[Message], Awaitable[tuple[Message, Sequence[NewRecord]]]]
@@ -83,9 +83,9 @@ class Ingress:
     ) -> Receipt:
         """Take a message; afterwards it is either settled or in the journal (with `extra`, a cursor).
 
-        `asked` is the id of the person under whose question a button was pressed, if it is not for everyone in the
+        `asked` is the person whose question has the button that was pressed, by id, if it is not for everyone in the
         chat. An admin who presses on their behalf answers in that person's session; others may not. The answer to an
-        approval goes to the session that waits for it, wherever it was given.
+        approval goes to the session that waits for it, whichever chat it comes from.
 
         Raises:
             Conflict: a record of `extra` came too late.

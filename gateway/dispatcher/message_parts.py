@@ -119,7 +119,7 @@ def text_of(data: bytes) -> str:
 
 def _show_text(text: str, room: int, *, is_whole: bool = True) -> ShownFile:
     if room <= 0:
-        return ShownFile("there is no room for its text here: read it with your tools")
+        return ShownFile("its text does not fit here: read it with your tools")
     if is_whole and len(text) <= room:
         return ShownFile("its text:", text)
     return ShownFile(f"the first {min(room, len(text))} characters of its text:", text[:room])

@@ -17,7 +17,7 @@ from gateway.yaml_source.units import format_duration, parse_duration
 
 UNKNOWN = """\
 I do not know you yet. Your pairing code is {code}, good for one hour.
-Whoever runs this gateway lets you in with `hermes-gateway pairing approve {code}`; an admin can write me \
+The operator of this gateway authorizes you with `hermes-gateway pairing approve {code}`; an admin can write me \
 `/pairing approve {code}`.\
 """
 CODE_REPLY = "pairing-code:"  # starts the id of a reply with a code
@@ -31,12 +31,12 @@ GIVEN_ROLES = tuple(role for role in ROLES if role != "guest")
 APPROVED_AS = re.compile(r"(?P<code>\S+)(\s+[-\u2013\u2014]*as\s+(?P<role>\S+))?")  # a phone may join the two hyphens
 INVITED = re.compile(r"(\s*[-\u2013\u2014]*as\s+(?P<role>\S+))?(\s*[-\u2013\u2014]*for\s+(?P<lifetime>\S+))?\s*")
 INVITATION = """\
-Invitation #{number}: whoever opens it first is let in as {role}. It is good once, for {lifetime}; `/pairing uninvite \
-{number}` takes it back.\
+Invitation #{number}: the first person who opens it can use this bot as {role}. It is good once, for {lifetime}; \
+`/pairing uninvite {number}` takes it back.\
 """
 ANYWHERE = "write `/start {code}` to the bot, in a direct message"
-NOWHERE = "there is no bot yet to which `/start {code}` could be written: `hermes-gateway setup --help` connects one"
-WELCOME = "You are let in. Write what you want to know or have done; /help lists the commands."
+NOWHERE = "no bot is connected yet that could take `/start {code}`: `hermes-gateway setup --help` connects one"
+WELCOME = "You can use this bot now. Ask a question, or give it a task; /help lists the commands."
 
 
 async def refuse_stranger(context: DispatcherContext, message: Message, first: str = "") -> str:
@@ -48,7 +48,7 @@ async def refuse_stranger(context: DispatcherContext, message: Message, first: s
     name = f"{CODE_REPLY}{uuid.uuid4().hex}"
     reply = Reply(name, message.address, text, reply_to=message.id, codes=(code,))
     await context.outbox.post(reply)
-    return "no rule names this person, who was given a pairing code"
+    return "no rule names this person, who got a pairing code"
 
 
 async def approve_pairing(
@@ -56,7 +56,7 @@ async def approve_pairing(
 ) -> PairingUser:
     """Authorize the person with this code in this role, and notify them; or change the role of an authorized person.
 
-    `giver` is the role of the person who approves. With `is_listed`, `#3` stands for the third request, because its
+    `giver` is the role of the person who approves. With `is_listed`, `#3` means the third request, because its
     person is visible.
 
     Raises:
@@ -108,7 +108,7 @@ def check_role(role: Role, by: str, giver: Role) -> None:
     if role == "owner" and by != HOST_OPERATOR:
         raise AccessError("an owner is made where the gateway runs: hermes-gateway pairing approve CODE --as owner")
     if rank_of(role) > rank_of(giver):
-        raise AccessError(f"you are {giver} here, and nobody gives more than they have")
+        raise AccessError(f"you are {giver} here, and cannot give a higher role")
 
 
 async def use_invitation(context: DispatcherContext, message: Message, role: Role | None) -> tuple[str, bool]:
@@ -205,7 +205,7 @@ async def run_pairing_command(
         f"{one['platform']} {one['user_id']} {one['user_name']} was let in as {one['role']}" for one in found["people"]
     ]
     rows += [f"invitation #{one['number']} is open, as {one['role']}, made by {one['by']}" for one in found["invited"]]
-    return CommandResult("\n".join(rows) or "Nobody asks to be let in, and nobody was let in by a code.")
+    return CommandResult("\n".join(rows) or "No pairing requests, and no paired users.")
 
 
 async def _invite(context: DispatcherContext, asked: re.Match[str], by: str, giver: Role) -> CommandResult:
@@ -220,10 +220,10 @@ async def _invite(context: DispatcherContext, asked: re.Match[str], by: str, giv
 
 
 def _find_role(name: str | None) -> Role:
-    """Return the role of this name; raises AccessError if there is none."""
+    """Return the role of this name; raise AccessError if it is unknown."""
     role = next((one for one in GIVEN_ROLES if one == (name or "user").lower()), None)
     if role is None:
-        raise AccessError(f"there is no role {(name or '')[:20]}; there is {', '.join(GIVEN_ROLES)}")
+        raise AccessError(f"{(name or 'user')[:20]!r} is no role; the roles are {', '.join(GIVEN_ROLES)}")
     return role
 
 

@@ -89,7 +89,7 @@ class TurnSigns:
         try:
             await self._engine.publish(subjects.sign_subject_of(sign.address.served_as), msgspec.json.encode(sign))
         except EngineError as error:
-            log.info("nobody is told of turn %s that it is %s: %s", sign.turn_id, sign.state or "over", error)
+            log.info("no network learns that turn %s is %s: %s", sign.turn_id, sign.state or "over", error)
 
 
 async def tail_turn_signs(engine: Engine, served_as: str) -> AsyncIterator[TurnSign]:

@@ -3,7 +3,7 @@
 Theory of operation. The text goes first, by the outbox as usual. The append that records its arrival contains the
 pending voice answer: its words, as hooks at `message:sending` left them, on the conversation's own subject
 (`VoiceAnswer`). From there on one worker a conversation has the answers spoken, one after another, and appends the end
-of each together with the reply that carries the audio, or that says once why there is none. That reply passes the
+of each together with the reply that carries the audio, or that says once why it is missing. That reply passes the
 outbox like any other.
 
 - A record is written before each try. A process that is killed in the middle has used up a try; an orderly stop gives
@@ -147,7 +147,7 @@ class VoiceAnswers:
             VoiceError: it was not spoken.
         """
         if (speaker := self._speaker) is None:
-            raise VoiceError("nobody speaks any more", is_final=True)
+            raise VoiceError("no speaker is set up any more", is_final=True)
         session, at, words = await self._context.sessions.open(owed.session_key), owed.reply.address, owed.reply.text
         role, (_, _, user) = owed.reply.role or "guest", owed.person.partition(":")
         message = Message(owed.reply.reply_to, at, user, "", person=owed.person)
@@ -273,7 +273,7 @@ class VoiceWorker:
                 await records.purge_record(self._answers.engine, record)
 
     def _make_reply(self, ended: records.VoiceAnswer, spoken: Attachment | None, *, was_said: bool) -> Reply | None:
-        """Make the reply with the audio; or, once until it works again, the reason why there is none."""
+        """Make the reply with the audio; or, once until it works again, with the reason why it is missing."""
         reply = dataclasses.replace(ended.reply, id=f"{ended.reply.id}{records.VOICE_MARK}", text="")
         if spoken is not None:
             return dataclasses.replace(reply, attachments=(spoken,))

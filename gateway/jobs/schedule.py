@@ -1,16 +1,16 @@
-"""Scheduled hooks: each gets the event `schedule:<hook>` when its `schedule:` is due.
+"""The timetables of hooks: the event `schedule:<hook>` comes when a hook's `schedule:` is due.
 
-The mark of the last event is in the journal before the event is sent, so that a restart repeats none; for a durable
-hook the same append has the event, so that a crash in between loses none either. Times that were missed (the gateway
-was down, the machine asleep, the hook broken) are made up for by one event, which says how late it is. Times at which
-the hook was switched off are skipped.
+The time of the last event is written to the journal before the event is emitted, so a restart repeats none. For a
+durable hook the same append contains the event, so a crash in between loses none. If a hook was due while it could not
+be called (the gateway was down, the machine asleep, the hook broken), it gets one event afterwards, which says how late
+it is. Times at which the hook was switched off are skipped.
 
-The wall clock decides, and is read again every few seconds, since people and time servers set it. If it is put forward,
-hooks become due; if it is put back a little, nothing is repeated until it is where it was. If it was wrong by more than
-an hour, the count restarts.
+The wall clock decides. People and time servers set it, so the scheduler reads it every few seconds. If the clock is put
+forward, hooks become due; if it is put back a little, nothing repeats until the clock has caught up. After a jump back
+of more than an hour the count starts again.
 
-If several gateways share a journal, one does this at a time. Should two do it for a moment, only one sends the event:
-each mark is written on the condition that it follows the one that was read.
+One of several gateways on a journal does this at a time. If two do it for a moment, only one of them emits: each mark
+is written on the condition that it follows the one that was read.
 """
 
 import logging
@@ -28,7 +28,7 @@ from gateway.hooks import HookRegistry
 from gateway.records import records, subjects
 from gateway.yaml_source.timetable import parse_timetable
 
-LOOK = 5.0  # seconds between two looks at the wall clock, at most
+LOOK = 5.0  # seconds between two readings of the wall clock, at most
 LONGEST_JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
 KEY = "schedule"  # its name in the registry
 
@@ -38,7 +38,7 @@ HookPresence = Literal["there", "away", "off"]
 
 
 class ScheduledHook(NamedTuple):
-    """A hook with a timetable. `away`: it cannot receive the event now, but wants it; `off`: it does not want it."""
+    """A hook with a timetable. `away`: it cannot be called now, and gets the event later; `off`: it wants none."""
 
     hook: str
     timetable: str
@@ -47,7 +47,7 @@ class ScheduledHook(NamedTuple):
 
 
 class ScheduleMark(msgspec.Struct, frozen=True):
-    """The time of a hook's last event, by this timetable."""
+    """The time of a hook's last event, and the timetable that it followed."""
 
     timetable: str
     at: float
@@ -55,7 +55,7 @@ class ScheduleMark(msgspec.Struct, frozen=True):
 
 
 class Scheduler:
-    """The scheduler. `planned` lists the present hooks with a timetable."""
+    """Calls hooks when they are due. `planned` returns the hooks that have a timetable now."""
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class Scheduler:
         self._woken = anyio.Event()
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Call hooks until cancelled."""
         self._marks.clear()  # another gateway may have moved them
         leave = self._registry.watch(("hook:loaded", "hook:failed"), self._wake, key=KEY)
         task_status.started()
@@ -88,7 +89,7 @@ class Scheduler:
         self._woken.set()
 
     async def look(self) -> float:
-        """Tell whom it is time for; the seconds until the next one."""
+        """Emit the events that are due; return the seconds until the next one."""
         planned = list(self._planned())
         for hook in self._marks.keys() - {plan.hook for plan in planned}:
             del self._marks[hook]
@@ -96,7 +97,7 @@ class Scheduler:
         return min([await self._look_again(plan) for plan in planned], default=LOOK)
 
     async def _look_again(self, plan: ScheduledHook) -> float:
-        """As often as others move its mark meanwhile."""
+        """Look at one hook, again whenever another gateway has moved its mark meanwhile."""
         while True:
             try:
                 return await self._look_at(plan)
@@ -112,11 +113,11 @@ class Scheduler:
         due = None if plan.presence == "away" else timetable.latest(mark.at, now)
         if due is not None:
             mark = ScheduleMark(plan.timetable, due, mark.seq)
-            mark = await (self._tell(plan, mark, now) if plan.presence == "there" else self._write(plan, mark))
+            mark = await (self._emit(plan, mark, now) if plan.presence == "there" else self._write(plan, mark))
             self._marks[plan.hook] = mark
         return LOOK if plan.presence == "away" else max(0.0, timetable.next_after(mark.at) - now)
 
-    async def _tell(self, plan: ScheduledHook, mark: ScheduleMark, now: float) -> ScheduleMark:
+    async def _emit(self, plan: ScheduledHook, mark: ScheduleMark, now: float) -> ScheduleMark:
         name = f"schedule:{plan.hook}"
         fields = {
             "id": f"{name}:{mark.at:.3f}",
@@ -132,15 +133,12 @@ class Scheduler:
         return mark
 
     async def _read(self, hook: str) -> ScheduleMark | None:
-        record = await self._engine.last(subjects.schedule_subject_of(hook))
-        if record is None:
-            return None
-        kept = records.decode(record.data)
-        assert isinstance(kept, records.StoredValue)
-        return msgspec.structs.replace(msgspec.convert(kept.value, ScheduleMark), seq=record.seq)
+        where = subjects.schedule_subject_of(hook)
+        seq, kept = await records.read_last(self._engine, where, records.StoredValue)
+        return msgspec.structs.replace(msgspec.convert(kept.value, ScheduleMark), seq=seq) if kept else None
 
     async def _write(self, plan: ScheduledHook, mark: ScheduleMark, *owed: NewRecord) -> ScheduleMark:
-        """Move the mark, in the append of its pending events.
+        """Move the mark, in one append with the events that are `owed`.
 
         Raises:
             Conflict: another gateway has moved it.
@@ -150,7 +148,7 @@ class Scheduler:
         put = NewRecord(where, records.encode(kept), expect=mark.seq)
         try:
             seq = (await self._engine.append(*owed, put))[-1]
-        except Duplicate:  # the event is there already
+        except Duplicate:  # the event is in the journal already
             seq = (await self._engine.append(put))[0]
         await self._engine.purge(where, seq - 1)
         return msgspec.structs.replace(mark, seq=seq)

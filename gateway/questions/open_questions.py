@@ -69,7 +69,7 @@ class OpenQuestions(msgspec.Struct, frozen=True):
         if request is None:
             raise SessionError(f"no approval {mark[:60]!r} is open: {GONE}\nthose that are: hermes-gateway approvals")
         if answer in LASTING and not await self._find_lasting(request, persons):
-            raise SessionError("this can be allowed once only: for longer whoever wants it allows it themself")
+            raise SessionError("this can be allowed once only: a lasting approval comes from the person who wants it")
         await self._settle(request.session_key, request.name, answer, persons, digest)
 
     async def answer_question(self, mark: str, text: str, persons: Persons, digest: str) -> str:

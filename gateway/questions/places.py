@@ -20,10 +20,10 @@ from gateway.records.records import ApprovalRequest
 from gateway.sessions.session import OpenTurn
 
 QUESTION_SIGN = "#"  # before the mark of a question, in the value of a button
-ASKED = "Somebody who may allow that is asked: {tools}. It goes on as soon as they have answered."
+ASKED = "An approver was asked: {tools}. It goes on as soon as they have answered."
 HIDDEN = (
-    "Whoever may allow it sees the whole call in a direct chat with me, by /approvals, or where the gateway runs, by "
-    "the command approvals."
+    "Approvers see the whole call in a direct chat with me, by /approvals, or where the gateway runs, by the command "
+    "approvals."
 )
 
 
@@ -59,7 +59,7 @@ class Approvers(msgspec.Struct, frozen=True):
 
 def make_question(request: ApprovalRequest, turn: OpenTurn, place: Place, number: str) -> Reply:
     """Make the question for an approver who did not ask themself."""
-    who, calls = LiteralText("Somebody wants this:", describe_sender(request)), turn.calls[request.name]
+    who, calls = LiteralText("A person wants this:", describe_sender(request)), turn.calls[request.name]
     if place.is_private:
         shown = (who, *show_calls(turn.questions[request.name], calls), LiteralText(APPROVAL_END))
     else:
@@ -89,13 +89,13 @@ def show_request(request: ApprovalRequest, turn: OpenTurn) -> str:
     shown = show_calls(turn.questions[request.name], turn.calls[request.name])
     sign = f"{QUESTION_SIGN}{request.mark}"
     end = LiteralText(f"/approve {sign} lets it run this once, /deny {sign} refuses it.")
-    return to_markdown((LiteralText("Somebody wants this:", describe_sender(request)), *shown, end))
+    return to_markdown((LiteralText("A person wants this:", describe_sender(request)), *shown, end))
 
 
 def describe_answer(answered: records.QuestionAnswered) -> str:
     """Describe the end of a question."""
     if answered.answer is None:
-        return "Nobody answered in time."
+        return "No answer came in time."
     if not answered.by:
         return UNSHOWN if answered.answer == UNSHOWN else UNREACHABLE
     platform, _, user = answered.by.partition(":")
@@ -108,7 +108,7 @@ def describe_sender(request: ApprovalRequest) -> str:
     """Describe the person who wants it, and the place."""
     at = request.address
     if not request.is_attended:
-        return f"Work that nobody waits for ({as_plain_name(request.user_id) or at.platform})"
+        return f"Unattended work ({as_plain_name(request.user_id) or at.platform})"
     where = "" if at.chat_type == "dm" else f", in {at.chat_type} {at.chat_id}"
     return f"{as_plain_name(request.user_name) or 'Somebody'} ({at.platform} {request.user_id}{where})"
 

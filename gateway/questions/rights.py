@@ -65,7 +65,7 @@ def list_refusals(turn: OpenTurn) -> tuple[str, ...]:
     """Describe the tools that unattended work was not allowed to use, for its answer."""
     missed = [name for name, answer in turn.answers.items() if is_approval(turn, name) and not is_yes(answer)]
     tools = dict.fromkeys(call.tool for name in missed for call in turn.calls.get(name, ()))
-    return (f"(Done without {', '.join(tools)}: nobody allowed it in time.)",) if tools else ()
+    return (f"(Done without {', '.join(tools)}: no approval came in time.)",) if tools else ()
 
 
 async def find_sender(engine: Engine, session: Session) -> Message | None:

@@ -20,8 +20,8 @@ APPROVAL_END = "Yes or no? A button answers, or /approve and /deny."
 TYPED_APPROVAL_END = "Yes or no? Write it, or /approve and /deny."
 LASTING = "For this session and Always allow every call of this tool"
 TYPED_LASTING = "For this session is written /approve session, and Always /approve always."
-QUESTION_END = "A button answers, or what you write."
-TYPED_QUESTION_END = "What you write answers."
+QUESTION_END = "A button answers, or a text."
+TYPED_QUESTION_END = "Write your answer."
 
 
 def show_question(question: Question, *, can_last: bool, has_buttons: bool) -> tuple[LiteralText, ...]:

@@ -113,7 +113,7 @@ async def test_who_is_let_in_by_one_bot_is_a_stranger_to_the_other(both: tuple[H
     await until(lambda: any("pairing code" in one.text for one in work.shown), "the code")
     code = work.shown[-1].text.split("code is ")[1][:8]
     await house.wire.write(f"/pairing approve {code}")
-    await until(lambda: any("You are let in" in one.text for one in work.shown), "the welcome")
+    await until(lambda: any("You can use this bot now" in one.text for one in work.shown), "the welcome")
     await work.write("what is it?", by=STRANGER)
     await until(lambda: any("It is 42." in one.text for one in work.shown), "the answer")
     await house.wire.write("what is it?", by=STRANGER)

@@ -22,7 +22,7 @@ SCRIPT: tuple[dict[str, Any], ...] = (
     *({"text": "I heard you."},) * 20,
 )
 OPENED = f", chats: {{slack: [{CHANNEL}]}}"
-NOTE = "Somebody who may allow that is asked"
+NOTE = "An approver was asked"
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ async def test_who_was_let_in_by_a_code_runs_nothing(wire: Wire, tmp_path: Path)
         await wire.write("hello", by=STRANGER)
         (told,) = await house.shows("pairing code")
         await wire.write(f"/pairing approve {told.text.split('code is ')[1][:8]}")
-        await house.shows("You are let in")
+        await house.shows("You can use this bot now")
         await wire.write("do it", by=STRANGER)
         question = await question_for(house)
         assert question.chat == ANN

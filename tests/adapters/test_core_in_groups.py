@@ -52,7 +52,7 @@ async def test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else(wire:
         await wire.write(f"/pairing approve {code}", by=BEN)
         await house.shows("no command /pairing for you")
         await wire.write(f"/pairing approve {code}")
-        await house.shows("You are let in")
+        await house.shows("You can use this bot now")
         assert len(await house.hears("access:paired")) == 1
         await wire.write("what is it?", by=STRANGER)
         (shown,) = await house.shows("It is 42.")
@@ -79,7 +79,7 @@ async def test_an_invitation_lets_in_whoever_comes_first_with_it_and_nobody_else
         (turned_away,) = await house.shows("This invitation is not good any more")
         assert "pairing code is" in turned_away.text
         await wire.write(said, by=STRANGER)
-        await house.shows("You are let in")
+        await house.shows("You can use this bot now")
         (paired,) = await house.hears("access:paired")
         assert (paired["user_id"], paired["role"]) == (wire.known_as(STRANGER), "user")
         await wire.write("what is it?", by=STRANGER)

@@ -100,7 +100,7 @@ async def test_the_first_words_of_whoever_was_let_in_are_read_again_too(wire: Di
         (shown,) = await home.shows("pairing code")
         code = shown.text.split("code is ")[1][:8]
         await wire.write(f"/pairing approve {code}")
-        await home.shows("You are let in")
+        await home.shows("You can use this bot now")
     await wire.write("what is it?", by=STRANGER)
     async with housed(wire, tmp_path / "home", settings=settings) as home:
         (shown,) = await home.shows("It is 42.")
@@ -182,7 +182,7 @@ async def test_a_button_is_for_whoever_is_asked_and_dead_after_use(home: House, 
     (shown,) = await home.shows("Really?")
     await wire.press(shown, "Yes", by=ANN)
     await until(lambda: bool(wire.whispers), "the whisper")
-    assert "somebody else" in wire.whispers[0]
+    assert "another person" in wire.whispers[0]
     await wire.press(shown, "Yes", by=BEN)
     await home.shows(known_as(BEN))
     await until(lambda: not shown.buttons, "the buttons' end")

@@ -21,7 +21,7 @@ COMMAND = "echo 'it\x1b[31mran'; id -u"
 RUN = {"tool_calls": [{"name": "shell", "args": {"command": COMMAND}}]}
 TURN = {"user": "run", "answers": [RUN, {"text": "Did."}]}
 BOOT = {"user": "boot.md", "answers": [RUN, {"text": "All is well."}]}
-NOTE = "Somebody who may allow that is asked"
+NOTE = "An approver was asked"
 PEOPLE = f"owners: {{telegram: ['{ANN}']}}, users: {{telegram: ['{BEN}']}}"
 SETTINGS = f"access: {{{PEOPLE}, tools: {{user: [shell]}}}}\n"
 
@@ -154,9 +154,9 @@ async def test_boot_md_asks_and_goes_on_without_and_says_so(gateway: GatewayProc
     await begin(gateway, BOOT, SETTINGS + boot)
     asked = await question(wire)
     assert asked.chat == ANN
-    assert "Work that nobody waits for" in asked.text
+    assert "Unattended work" in asked.text
     await until(lambda: bool(said(wire, "All is well.")), "the answer")
-    assert "Done without shell: nobody allowed it in time." in said(wire, "All is well.")[0].text
+    assert "Done without shell: no approval came in time." in said(wire, "All is well.")[0].text
     (line,) = [one for one in (await cli(gateway, "doctor")).stdout.splitlines() if "asks an approver before" in one]
     assert "shell" in line
     assert "shell" in json.loads((await cli(gateway, "doctor", "--json")).stdout)["unattended"]

@@ -136,7 +136,7 @@ async def test_an_invitation_to_a_gateway_without_a_network_says_that_there_is_n
     await to_thread.run_sync(gateway.start)
     made = await cli(gateway, "pairing", "invite")
     assert made.returncode == 0
-    assert "there is no bot yet to which `/start " in " ".join(made.stdout.split())
+    assert "no bot is connected yet that could take `/start " in " ".join(made.stdout.split())
     assert "setup --help" in made.stdout
 
 
@@ -157,6 +157,6 @@ async def test_who_is_invited_comes_by_a_link_that_is_good_once(wire: TelegramWi
     await wire.write(f"/start {gone['ways'][0]['text'].rpartition('=')[2]}", by=STRANGER)
     await until(lambda: "not good any more" in str(wire.shown), "the refusal")
     await wire.write(f"/start {code}", by=STRANGER)
-    await until(lambda: "You are let in" in str(wire.shown), "the door")
+    await until(lambda: "You can use this bot now" in str(wire.shown), "the door")
     assert "was let in as admin" in (listed := (await cli(gateway, "pairing", "list")).stdout)
     assert "invitation" not in listed

@@ -137,7 +137,7 @@ async def test_an_operator_is_made_by_a_code_and_a_group_that_is_gone_lets_nobod
     code = (await answer(house, "hello", STRANGER)).split("code is ")[1][:8]
     await house.wire.write(f"/pairing approve {code} --as operator", by=PEOPLE["admin"])
     await house.shows("may speak now, as operator")
-    await house.shows("You are let in")
+    await house.shows("You can use this bot now")
     assert f"telegram user {STRANGER}, operator;" in await answer(house, "/whoami", STRANGER)
     assert await answer(house, "/platform", STRANGER) == "telegram: up"
     raised = await answer(house, f"/pairing approve telegram:{STRANGER} --as owner", PEOPLE["admin"])

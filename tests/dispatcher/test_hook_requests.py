@@ -39,7 +39,7 @@ async def test_a_hook_may_send_to_a_session_and_to_a_chat() -> None:
             ("do not forget", "room"),
             ("elsewhere", "other"),
         }
-        with pytest.raises(HookError, match="nobody ever wrote"):
+        with pytest.raises(HookError, match="no message ever came"):
             await grant("reminder", "send", {"to": "agent:main:net:dm:nobody", "text": "?"}, "")
         with pytest.raises(HookError, match="to"):
             await grant("reminder", "send", {"text": "?"}, "")

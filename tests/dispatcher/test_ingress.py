@@ -97,10 +97,10 @@ async def test_who_presses_a_button_that_is_not_theirs_is_told_by_the_receipt_al
         press = Message("1:pressed", ROOM, "8", "/approve", kind="button")
         typed = dataclasses.replace(press, id="2", kind="command")
         assert [(await room.dispatcher.receive(one)).decision for one in (press, typed)] == ["forbidden"] * 2
-        assert await room.hear(2) == "That question is for somebody else to decide."
+        assert await room.hear(2) == "That question is for another person to decide."
         await room.write("/approve")
         await until(lambda: "done" in [reply.text for reply in room.net.sent])
-        assert [reply.reply_to for reply in room.net.sent if "somebody else" in reply.text] == ["2"]
+        assert [reply.reply_to for reply in room.net.sent if "another person" in reply.text] == ["2"]
 
 
 async def test_a_reaction_is_told_to_hooks_within_the_pace_and_answered_by_nobody() -> None:

@@ -65,7 +65,7 @@ async def test_texts_stand_in_the_text_as_far_as_there_is_room(tmp_path: Path) -
     left = MOST_TEXT - len("one\ntwo")
     assert lines[5].endswith(f"; the first {left} characters of its text:]")
     assert lines[6] == "ä" * left
-    assert lines[8].endswith("; there is no room for its text here: read it with your tools]")
+    assert lines[8].endswith("; its text does not fit here: read it with your tools]")
     assert len(lines) == 9
 
 

@@ -287,7 +287,7 @@ async def test_somebody_is_let_in_but_nobody_becomes_an_owner(
     assert {one.status for one in wrong} == {409}
     assert b"too many wrong codes" in wrong[-1].body
     assert done(await approve(f"#{asks['number']}"))["role"] == "user"
-    await until(lambda: any("You are let in" in one.text for one in wire.shown), "the word of it")
+    await until(lambda: any("You can use this bot now" in one.text for one in wire.shown), "the word of it")
     assert (await to_thread.run_sync(browser.ask, "pairing.list"))["asking"] == []
     host = await to_thread.run_sync(gateway.cli, "pairing", "approve", "NOBODY22")
     assert "nobody has this code" in host.stderr, "wrong tries on the page cost the terminal none"

@@ -105,7 +105,7 @@ async def test_an_invitation_is_what_the_networks_own_people_can_use(wire: Wire,
         await wire.write("/pairing invite --for 2h")
         (told,) = await house.shows("Invitation #1")
         await wire.write(invitation_in(told.text)[1], by=STRANGER)
-        await house.shows("You are let in")
+        await house.shows("You can use this bot now")
         (paired,) = await house.hears("access:paired")
         assert paired["user_id"] == wire.known_as(STRANGER)
         await wire.write("what is it?", by=STRANGER)
