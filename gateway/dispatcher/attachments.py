@@ -144,10 +144,9 @@ async def attach_files(
 
 
 async def ask_guards(names: Sequence[str], run: RunEvent) -> tuple[list[str], list[str]]:
-    """Ask the hooks before tools about the files that an answer names, since such a line is a `send_file` in other
-    words.
+    """Ask the hooks before tools about the files that an answer names; return the allowed files, and refusals.
 
-    Return the files that may be sent, and a line about each of the others.
+    A line that names a file is a `send_file` in other words.
     """
     allowed: list[str] = list(names[MOST_NAMED:])
     refused: list[str] = []

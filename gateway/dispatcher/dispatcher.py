@@ -308,9 +308,7 @@ class Dispatcher:
     async def _make_answers(
         self, turn: LaneTurn, reply: Reply, ports: Ports | None, view: HookScope
     ) -> tuple[Reply, ...]:
-        """Make the replies of an answer, with the files that it names by the turn's facts; without ports, no file is
-        sent.
-        """
+        """Make the replies of an answer, with the files that it names; without ports, no file is sent."""
         facts = ports.for_call().facts if ports else None
         refused = list_refusals(turn.open) if turn.messages[-1].kind == "internal" else ()
         text, files = split_file_lines("\n\n".join(filter(None, [reply.text, *refused])))
@@ -329,8 +327,9 @@ class Dispatcher:
         return bool(session.settings.get(SPOKEN)) and self.voice_answers.can_reach(message)
 
     def _make_usage(self, turn: LaneTurn, message: Message, role: Role, view: HookScope) -> CallUsage:
-        """Choose who is warned of a budget: the author, if a chat shows it; for everyone's budget, the people who steer
-        it.
+        """Return the counter of a turn's usage.
+
+        It warns the turn's author of a budget, if a chat shows the warning; the admins learn of everyone's budget.
         """
         is_told = message.kind != "internal" and message.address.platform not in (INTERNAL, API)
         place = message.address if is_told else None

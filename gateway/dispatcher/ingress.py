@@ -176,10 +176,9 @@ class Ingress:
             return Receipt(key, await self._lanes.accept(message, key, *extra, bot=bot) or 0)
 
     async def _find_request(self, message: Message) -> ApprovalRequest | None:
-        """Return the approval that this answers: by the mark it carries, the question it replies to, or the one in its
-        chat.
+        """Return the approval that this answers: by its mark, the question it replies to, or the one in its chat.
 
-        A text without any of these belongs to the conversation, even if it says yes.
+        Any other text belongs to the conversation, even if it says yes.
         """
         typed, said = parse_command(message.text), message.text.strip().lower()
         if typed and typed.word in ("approve", "deny"):
