@@ -1,6 +1,7 @@
 """A verb is one row and one function of its name; the command line asks for rows alone. Each rule is shown a sin."""
 
 import ast
+import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -31,6 +32,18 @@ def list_strays(verbs: Mapping[str, Verb], answers: Mapping[str, Callable[..., A
         parameters = [one for one in inspect.signature(answers[name]).parameters if one in GIVEN]
         if parameters != list(GIVEN[: len(parameters)]):
             yield f"{name}: the parameters stand before what notifies"
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+def list_misplaced(answers: Mapping[str, Callable[..., Any]], rows: Mapping[str, str]) -> Iterator[str]:
+    """Answers in another room than their rows, except those in `daemon/answers`, which need several rooms."""
+    for name, answer in answers.items():
+        room = room_of(answer.__module__)
+        if room not in ("daemon", rows[name]):
+            yield f"{name}: its row is in {rows[name]}, and its answer in {room}"
 
 
 def list_unknown_fields(verb: Verb) -> Iterator[str]:
@@ -95,6 +108,17 @@ def test_the_rule_of_rows_sees_the_sin(rows: list[str], answers: dict[str, Any],
 
 def test_a_row_has_its_function_and_a_function_its_row() -> None:
     assert list(list_strays(VERBS, ANSWERS)) == []
+
+
+def test_an_answer_of_one_room_is_where_its_row_is() -> None:
+    found = {
+        verb.name: path.parent.name
+        for path in (ROOT / "gateway").glob("*/verbs.py")
+        for verb in importlib.import_module(f"gateway.{path.parent.name}.verbs").VERBS
+    }
+    assert found.keys() == VERBS.keys()
+    assert list(list_misplaced({"usage": ANSWERS["usage"]}, {"usage": "people"}))
+    assert list(list_misplaced(ANSWERS, found)) == []
 
 
 def test_a_row_names_fields_that_its_parameters_have() -> None:
