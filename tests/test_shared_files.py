@@ -22,7 +22,6 @@ from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.cluster.nats.file_names import FileNames
 from gateway.cluster.nats.stored_messages import LIFETIME
 from gateway.config.home import Home as GatewayHome
-from gateway.engine.interface import Engine
 from gateway.files.agent_folders import make_chat_folder
 from gateway.files.folders import key_of
 from gateway.messages.files import HomeFiles, find_event_files, find_message_files, make_path_pattern
@@ -49,7 +48,7 @@ NAME, KEY = "00112233445566778899aabb.jpg", "net/7/00112233445566778899aabb.jpg"
 class Home:
     """A gateway's, as far as it has files."""
 
-    def __init__(self, engine: Engine, root: Path) -> None:
+    def __init__(self, engine: NatsEngine, root: Path) -> None:
         self.engine = engine
         self.folder = root / "hermes-gateway" / "files"
         self.files = SharedFiles(engine.files, self.folder)

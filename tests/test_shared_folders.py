@@ -21,7 +21,6 @@ from gateway.cluster.folders import SharedFolders, list_chat_folders
 from gateway.cluster.nats.connection import PATIENCE
 from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.cluster.nats.file_names import FileNames, make_file_id
-from gateway.engine.interface import Engine
 from gateway.files.agent_folders import BASES, SharedFolder, is_steering, make_chat_folder
 from gateway.records import records
 from tests.engine.conftest import nats_server
@@ -33,7 +32,7 @@ __all__ = ["nats_server"]
 class Home:
     """A gateway's, as far as it has a workspace."""
 
-    def __init__(self, engine: Engine, root: Path) -> None:
+    def __init__(self, engine: NatsEngine, root: Path) -> None:
         self.engine = engine
         self.files = root / "files"
         self.kept = root / BASES
@@ -251,7 +250,6 @@ async def test_what_the_servers_lost_is_put_anew(homes: tuple[Home, Home]) -> No
     key = f"{(await one.engine.files.list(STORED))[0].key[:-4]}0000"
     with one.write("cut off", "more.md").open("rb") as file:
         await one.engine.files.put(key, file, 1_000)
-    assert isinstance(one.engine, NatsEngine)
     never_whole = f"{key[:-4]}0001"
     piece = FileNames(one.engine._names.journal).pieces(make_file_id(never_whole, uuid.uuid4().hex))
     await one.engine._connection.ask_stored(piece, b"killed before it was who")
@@ -405,7 +403,6 @@ async def test_what_was_stored_before_the_servers_refused_one_counts(
     homes: tuple[Home, Home], bound: dict[str, int], words: str
 ) -> None:
     one, other = homes
-    assert isinstance(one.engine, NatsEngine)
     files = await one.engine._connection.call(f"STREAM.INFO.{one.engine._names.files}")
     await one.engine._connection.call(f"STREAM.UPDATE.{one.engine._names.files}", **(files["config"] | bound))
     one.write("of one", "a")

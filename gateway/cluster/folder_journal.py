@@ -37,6 +37,7 @@ class FolderJournal:
 
     def __init__(self, engine: Engine, node: str) -> None:
         self._engine = engine
+        assert engine.files is not None, "a shared journal has a store of files"
         self._store = engine.files
         self._own = token_of(node)
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
@@ -54,6 +55,9 @@ from gateway.files.agent_folders import (
 from gateway.files.folders import FOLDER, is_key, read_plain_file, write_file
 from gateway.records import records
 from gateway.threads import run_in_thread
+
+if TYPE_CHECKING:
+    from gateway.cluster.nats.engine import NatsEngine
 
 SHOWN_LEFT_OUT = 3
 LONGEST_BESIDE = 240  # bytes of the name of a file that is kept beside another one
@@ -270,7 +274,7 @@ class SharedFolders(HomeFolders):
         write_file(find_known_place(self._kept, folder.name), msgspec.json.encode(base))
 
 
-async def fetch_files(engine: Engine, home: Home) -> int:
+async def fetch_files(engine: "NatsEngine", home: Home) -> int:
     """Fetch all shared files and folders into the home; return the number of files of conversations.
 
     Raises:

@@ -46,7 +46,7 @@ def build_nodes(
     engine: Engine, name: str, roles: tuple[NodeRole, ...], registry: HookRegistry, run_id: str
 ) -> tuple[Nodes, EventRelay, PlatformSteering]:
     """Build this node's leases, its way to events on other nodes, and that to their networks."""
-    if not engine.files.is_shared:
+    if engine.files is None:
         nodes = Nodes(name, roles)
         return nodes, EventRelay(), PlatformSteering(nodes)
     from gateway.cluster.event_relay import SharedEventRelay
@@ -77,19 +77,19 @@ def build_files(
     engine: Engine, home: Home, node: str, get_settings: Callable[[], Settings]
 ) -> tuple[HomeFiles, HomeFolders]:
     """Build the files of conversations, and the folders in which agents write."""
-    if not engine.files.is_shared:
+    if (store := engine.files) is None:
         return HomeFiles(home.files), HomeFolders()
     from gateway.cluster.files import SharedFiles
     from gateway.cluster.folders import SharedFolders
     from gateway.cluster.roots import SharedRoots
 
     roots = SharedRoots(home, get_settings)
-    return SharedFiles(engine.files, home.files), SharedFolders(engine, home.files, node, roots.list)
+    return SharedFiles(store, home.files), SharedFolders(engine, home.files, node, roots.list)
 
 
 def build_other_hooks(engine: Engine, home: Home, configuration: Configuration, node: str) -> OtherHooks:
     """Build the hooks of other gateways."""
-    if not engine.files.is_shared:
+    if engine.files is None:
         return OtherHooks()
     from gateway.cluster.journal import forget_last_name
     from gateway.cluster.other_hooks import SharedHooks

@@ -191,13 +191,6 @@ class FileStore(Protocol):
     segment is `.` or `..`. Any other key raises ValueError. A file is never in memory as a whole.
     """
 
-    @property
-    def is_shared(self) -> bool:
-        """True if other gateways can read these files.
-
-        If they cannot, data need not be moved out of local files.
-        """
-
     async def put(self, key: str, file: BinaryIO, ttl: float) -> None:
         """Store the contents of an open file under a key and replace what was there.
 
@@ -241,7 +234,8 @@ class Engine(Protocol):
         """The clock that decides when records expire."""
 
     @property
-    def files(self) -> FileStore: ...
+    def files(self) -> FileStore | None:
+        """Return the store that other gateways share; None if no other gateway can read this journal."""
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         """Append all records or none, and return a sequence for each. A cancelled caller does not know which.

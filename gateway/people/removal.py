@@ -139,10 +139,10 @@ class PersonRemoval(msgspec.Struct, eq=False):
 
     async def _remove_shared_files(self, person: Person) -> None:
         """Remove shared files. Each gateway removes its own folders when it is notified."""
-        store = self.traces.engine.files
-        for one in await store.list() if store.is_shared else ():
-            if self.traces.is_folder_of(person, *one.key.split("/")[:2]):
-                await store.delete(one.key)
+        if store := self.traces.engine.files:
+            for one in await store.list():
+                if self.traces.is_folder_of(person, *one.key.split("/")[:2]):
+                    await store.delete(one.key)
         await self.traces.forget_shared(person)
 
     def _remove_files(self, person: Person) -> int:

@@ -149,7 +149,7 @@ class PersonTraces(msgspec.Struct, eq=False):
             EngineError: the store does not answer.
         """
         store = self.engine.files
-        for one in await store.list() if store.is_shared else ():
+        for one in await store.list() if store else ():
             if self.is_folder_of(person, *one.key.split("/")[:2]):
                 await self.shared.find(str(self.files / one.key))
         await self.folders.take(*[make_chat_folder(self.files / key) for key in await self.list_shared(person)])

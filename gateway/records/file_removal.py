@@ -38,12 +38,13 @@ class RemovalFollower:
 async def remove_files(engine: Engine, paths: Iterable[Path]) -> None:
     """Remove files of conversations, with everything made of them, on every gateway; a path may lack its suffix."""
     names = {path.with_name(path.name[:NAME_LENGTH]) for path in paths if key_of(path)}
-    if not (engine.files.is_shared and names):
+    store = engine.files
+    if not (store and names):
         return
     for folder in {path.parent for path in names}:
-        for one in await engine.files.list("/".join(folder.parts[-2:])):
+        for one in await store.list("/".join(folder.parts[-2:])):
             if folder / one.key.rpartition("/")[2][:NAME_LENGTH] in names:
-                await engine.files.delete(one.key)
+                await store.delete(one.key)
     kept = records.FileRemoval(files=tuple({digest_of(path) for path in names}))
     await engine.append(NewRecord(REMOVED_FILES_SUBJECT, records.encode(kept), ttl=records.TRAFFIC_TTL))
 

@@ -1,17 +1,13 @@
 """The journal in memory: the whole contract, nothing kept. For tests, and the plainest reading of what is promised."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import islice, takewhile
-from typing import BinaryIO
 
-from gateway.engine.folder_files import check_key, describe_file
 from gateway.engine.interface import (
     ConsumerSpec,
     Delivery,
     EngineHealth,
-    KeyedFile,
     NewRecord,
     Record,
     SettledRecords,
@@ -34,7 +30,7 @@ class MemoryEngine(LiveMessages):
     def __init__(self, clock: Clock | None = None) -> None:
         clock = clock or Clock()
         self.clock = JournalClock(clock)
-        self.files = MemoryFiles()
+        self.files = None
         super().__init__(Clock(self.clock.read, clock.steady))
         self._log: dict[int, Record] = {}
         self._end = 0
@@ -192,31 +188,3 @@ class MemoryConsumer(WakeupConsumer):
     async def take(self, n: int) -> tuple[list[Delivery], float]:
         self._engine.expire()
         return await super().take(n)
-
-
-class MemoryFiles:
-    """Fills `FileStore`; all is in memory here."""
-
-    is_shared = False
-
-    def __init__(self) -> None:
-        self._stored: dict[str, tuple[KeyedFile, bytes]] = {}
-
-    async def put(self, key: str, file: BinaryIO, ttl: float) -> None:  # noqa: ARG002 - nothing lasts here
-        self._stored[check_key(key)] = describe_file(key, os.fstat(file.fileno())), file.read()
-
-    async def get(self, key: str, file: BinaryIO) -> KeyedFile | None:
-        if (found := self._stored.get(check_key(key))) is None:
-            return None
-        file.write(found[1])
-        return found[0]
-
-    async def delete(self, key: str) -> None:
-        self._stored.pop(check_key(key), None)
-
-    async def list_cut_off(self, prefix: str) -> list[str]:  # noqa: ARG002 - nothing is kept of it
-        return []
-
-    async def list(self, prefix: str = "") -> list[KeyedFile]:
-        wanted = f"{check_key(prefix)}/" if prefix else ""
-        return [about for key, (about, _) in sorted(self._stored.items()) if f"{key}/".startswith(wanted)]

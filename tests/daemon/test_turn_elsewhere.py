@@ -329,5 +329,6 @@ async def test_files_come_and_go_between_them(pair: Pair) -> None:
     key = pair.told("message:received")[-1]["session_key"]
     assert await forget_sessions(pair.network.engine, pair.network.sessions, key)
     await until(lambda: not any(path.exists() for path in copies), "the end of all files")
+    assert pair.network.engine.files
     left = await pair.network.engine.files.list()
     assert [one for one in left if not one.key.startswith(STORED)] == [], "the workspace stays"

@@ -22,9 +22,9 @@ from gateway.cluster.nats.file_names import FileNames, make_file_id
 from gateway.cluster.nats.names import Names
 from gateway.cluster.nats.stored_messages import LIFETIME, ROOM
 from gateway.cluster.nats.streams import list_subjects, read_message
-from gateway.engine.folder_files import check_key, describe_file
 from gateway.engine.interface import KeyedFile
 from gateway.errors import EngineError
+from gateway.files.folders import is_key
 from gateway.threads import run_in_thread
 
 PIECE_BYTES = 256_000
@@ -44,8 +44,6 @@ class _FilePieces(msgspec.Struct, frozen=True):
 
 class NatsFiles:
     """Implement `FileStore`."""
-
-    is_shared = True
 
     def __init__(self, connection: Connection, names: Names) -> None:
         self._connection = connection
@@ -142,3 +140,14 @@ class NatsFiles:
             await self._connection.call(f"STREAM.PURGE.{self._stream}", filter=where, **upto)
         except ServerRefusal as refusal:
             raise EngineError(f"the NATS server does not remove a file: {refusal}") from refusal
+
+
+def check_key(key: str) -> str:
+    """Return the key, or raise ValueError if it is not a valid key."""
+    if not is_key(key):
+        raise ValueError(f"{key!r} is no key of a file")
+    return key
+
+
+def describe_file(key: str, about: os.stat_result) -> KeyedFile:
+    return KeyedFile(key, about.st_size, float(int(about.st_mtime)))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import anyio
 
-from gateway.engine.folder_files import FolderFiles
 from gateway.engine.interface import ConsumerSpec, EngineHealth, NewRecord, Record, SettledRecords
 from gateway.engine.journal_clock import Clock, JournalClock
 from gateway.engine.live_messages import TOKENS_PER_EPOCH, LiveMessages
@@ -26,7 +25,6 @@ from gateway.engine.sqlite.writer import JournalReader, JournalWriter
 from gateway.engine.subjects import check_consumer_spec, check_pattern, check_subject
 from gateway.errors import EngineError
 
-FILES = "files"  # the folder of stored files, beside the journal
 SLOW_DISK_SECONDS = 5.0
 LASTING_SECONDS = 3.0  # a shorter fault may pass without help
 LOOK_SECONDS = 1.0
@@ -59,7 +57,7 @@ class SqliteEngine(LiveMessages):
     def __init__(self, path: Path, max_bytes: int | None, clock: Clock) -> None:
         self.clock = JournalClock(clock)
         super().__init__(Clock(self.clock.read, clock.steady))
-        self.files = FolderFiles(path.with_name(FILES))
+        self.files = None
         self._path, self._bound = path, max_bytes or 0
         self._condition = FaultState(path)
         self._writer = JournalWriter(path, self.clock, clock.steady, self._condition, max_bytes, self._announce)

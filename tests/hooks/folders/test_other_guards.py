@@ -47,10 +47,6 @@ class SharedEngine(MemoryEngine):
 
     is_away = False
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        super().__init__(clock)
-        self.files.is_shared = True
-
     async def read(self, *args: Any, **more: Any) -> Any:
         if self.is_away:
             raise EngineError("the servers are away")
