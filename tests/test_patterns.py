@@ -51,6 +51,7 @@ MADE: Mapping[str, str] = {
     "gateway/hermes/tool_guards.py": "plain matchers of shell hooks, on short names; others are left to the parser",
     "gateway/hermes/wires.py": "a plain word; and where no loop is held up, the matcher of a shell hook",
     "gateway/hooks/folders/dead_letters.py": "a pattern of the engine",
+    "gateway/hooks/folders/hook_files.py": "our own names of files, as plain signs",
     "gateway/hooks/withheld_codes.py": "codes, as plain signs, and signs of a number each kind of code has",
     "gateway/hooks/patterns.py": "globs: `fnmatch` makes a star take what comes first, once for all",
     "gateway/logs/redaction.py": "plain words, and shapes that are among those that are tried here",

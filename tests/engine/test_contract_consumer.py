@@ -188,7 +188,8 @@ class TestConsumer:
         got: list[int] = []
 
         async def work() -> None:
-            while found := await consumer.fetch(3, 0.05):
+            while len(got) < 200:
+                found = await consumer.fetch(3, 0.05)
                 got.extend(seqs_of(found))
                 for delivery in found:
                     await delivery.ack()
