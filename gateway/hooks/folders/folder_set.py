@@ -478,7 +478,9 @@ class FolderSet:
             self._woken = anyio.Event()
             dirty, self._dirty = self._dirty, {}
             # First those that are gone: a folder under a new name is not told of what it saw under the old one.
-            for name in sorted(dirty, key=lambda name: self.sources.find(name) is not None):
+            if len(dirty) > 1:
+                dirty = dict.fromkeys(sorted(dirty, key=lambda name: self.sources.find(name) is not None))
+            for name in dirty:
                 self._services.tasks.start_soon(_look_until_done, self.refresh, name)
                 await anyio.lowlevel.checkpoint()
 

@@ -4,6 +4,7 @@ It is only read here. A hook is installed where its folder is one that the file 
 all others were placed by hand. What the file does not say of an installed hook was not agreed to.
 """
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -111,7 +112,7 @@ class HooksLock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._installed = f"{path.parent / INSTALLED_FOLDER}/"
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: tuple[int, ...] = ()
         self._entries: Mapping[str, InstalledHook | UnreadableEntry] = {}
         self._skills: Mapping[str, InstalledSkill | UnreadableEntry] = {}
         self._stores: Mapping[str, str] = {}
@@ -206,22 +207,22 @@ class HooksLock:
         return None
 
     def _follow(self) -> None:
+        """Read the file if it has changed, or came, or went."""
         try:
             found = self._path.stat()
+            seen = (found.st_mtime_ns, found.st_ino, found.st_size)
         except OSError as error:
-            missing = isinstance(error, FileNotFoundError)
-            self._seen = None
-            self._take(LockFile(version=LOCK_VERSION, hooks={}))
-            self._wrong = "" if missing else f"{self._path} cannot be read: {error.strerror}; {FILE_REMEDY}"
+            seen = (error.errno or 0,)
+        if seen == self._seen:
             return
-        seen = (found.st_mtime_ns, found.st_ino, found.st_size)
-        if seen != self._seen:
-            self._seen, self._wrong = seen, ""
+        self._seen, self._wrong, file = seen, "", LockFile(version=LOCK_VERSION, hooks={})
+        if seen != (errno.ENOENT,):
             try:
-                self._take(_read_file(self._path))
+                file = _read_file(self._path)
             except (OSError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
-                self._take(LockFile(version=LOCK_VERSION, hooks={}))
-                self._wrong = f"{self._path} cannot be read: {to_one_line(str(error))}; {FILE_REMEDY}"
+                why = getattr(error, "strerror", None) or to_one_line(str(error))
+                self._wrong = f"{self._path} cannot be read: {why}; {FILE_REMEDY}"
+        self._take(file)
 
     def _take(self, file: LockFile) -> None:
         self._entries = {name: _read_entry(raw, InstalledHook) for name, raw in file.hooks.items()}
