@@ -280,7 +280,7 @@ async def test_a_button_is_for_whoever_is_asked_and_dead_after_use(home: House, 
     (shown,) = await home.shows("Really?")
     await wire.press(shown, "Yes", by=ANN)
     await until(lambda: bool(wire.whispers), "the whisper")
-    assert "somebody else" in wire.whispers[0]
+    assert "another person" in wire.whispers[0]
     await wire.press(shown, "Yes", by=BEN)
     await home.shows(wire.known_as(BEN))
     await until(lambda: not shown.buttons, "the buttons' end")

@@ -110,7 +110,7 @@ async def test_who_is_let_in_as_more_than_a_user_is_that_wherever_they_write(
     assert (refused.returncode, "king" in refused.stderr) == (2, True)
     given = await cli(gateway, "pairing", "approve", code, "--as", "owner", "--json")
     assert json.loads(given.stdout)["role"] == "owner"
-    await until(lambda: "let in" in wire.shown[-1].text, "the welcome")
+    await until(lambda: "You can use this bot now" in wire.shown[-1].text, "the welcome")
     assert ", owner;" in await answer(wire, "/whoami", by=STRANGER)
     assert ", owner;" in await answer(wire, "/whoami", by=STRANGER, chat=GROUP)
 
@@ -136,7 +136,7 @@ async def test_who_is_let_in_as_more_than_a_user_is_that_wherever_they_write(
     raised = await cli(gateway, "pairing", "approve", "telegram:7007", "--as", "admin", "--json")
     assert json.loads(raised.stdout)["role"] == "admin"
     assert ", admin;" in await answer(wire, "/whoami", by="7007", chat=GROUP)
-    assert not [one for one in wire.shown[before:] if "let in" in one.text], "the welcome comes once"
+    assert not [one for one in wire.shown[before:] if "You can use" in one.text], "the welcome comes once"
     nobody = await cli(gateway, "pairing", "approve", "telegram:7008", "--as", "admin")
     assert (nobody.returncode, "nobody has this code" in nobody.stderr) == (1, True)
 
