@@ -1,4 +1,4 @@
-"""The outcomes of a hook's calls: its record keeps them, its breaker weighs them, and its events report them."""
+"""The outcomes of a hook's calls: the hook's record keeps them, its breaker counts them, and events report them."""
 
 import logging
 import time
@@ -16,7 +16,7 @@ log = logging.getLogger("gateway.hooks")
 
 
 class CallOutcomes:
-    """Notes how each call of one hook ended."""
+    """The recorder of how each call of one hook ended."""
 
     def __init__(self, name: str, services: HookServices, process: HookProcess) -> None:
         self.record = HookStats(services.redact)
@@ -28,7 +28,10 @@ class CallOutcomes:
 
     @contextmanager
     def recorded(self, name: str, event: Event) -> Iterator[float]:
-        """Write down how the call inside failed, or that it asked; when it began is for who writes down its answer."""
+        """Record how the call inside failed, or that it paused to ask.
+
+        It yields the time at which the call began; the caller records the answer with it.
+        """
         begun, given = time.perf_counter(), dict(event)
         try:
             yield begun

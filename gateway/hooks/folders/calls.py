@@ -1,4 +1,4 @@
-"""The calls of one hook: admitted by its breaker, made on its wire, written into its record."""
+"""The calls of one hook: its breaker admits them, its wire carries them, its record keeps their outcomes."""
 
 import logging
 import time
@@ -27,17 +27,17 @@ from gateway.hooks.wires.worker_handle import BatchOutcome, WorkerHandle
 from gateway.worker.protocol import BatchTerms
 
 OBSERVERS_FIRST = "observers first"  # the key of a bag: the last event that found all observers notified
-MAX_REMARKS = 100  # that are known as said already
+MAX_REMARKS = 100  # remembered, so that none is repeated
 LATE_LIMIT = 2.0  # seconds that a guard has at each call after one that took too long
-BATCH_SECONDS = 0.5  # after which nothing more of a batch is begun
+BATCH_SECONDS = 0.5  # after which no further event of a batch is begun
 SHUTS = ("short", "untrusted")  # kinds of failures at which a guard of another program denies, too
-MAX_REFUSAL = 600  # characters of what a person is told of a guard's failure
+MAX_REFUSAL = 600  # characters of a guard's failure that a person sees
 
 log = logging.getLogger("gateway.hooks")
 
 
 def describe_help(name: str) -> str:
-    """What helps when this hook denies because it fails."""
+    """Name the commands and the setting that help when this hook denies because it fails."""
     return (
         f"to see more: hermes-gateway hooks info {name}; to go on without it: hermes-gateway hooks disable {name}; "
         f"with hooks.{name}.on_error: skip in config.yaml its failures stop nothing"
@@ -45,11 +45,14 @@ def describe_help(name: str) -> str:
 
 
 class FailedBefore(HookFailed):
-    """It failed so often that it is not asked now."""
+    """A call that was not made, because the hook has failed too often."""
 
 
 class HookRemarks:
-    """What of a hook's answers has no effect: told in the gateway's log and in its own, once a minute."""
+    """The parts of a hook's answers that have no effect.
+
+    They go into the gateway's log and the hook's own, each at most once a minute.
+    """
 
     def __init__(self, name: str, services: HookServices) -> None:
         self._name = name
@@ -65,8 +68,10 @@ class HookRemarks:
 
 
 class HookCalls:
-    """`decide` and `observe` are what the registry calls; `use` says of which version. `wait_until_told` waits until
-    it has been told of all that it observes in a conversation.
+    """The calls of one hook.
+
+    The registry calls `decide` and `observe`; `use` sets the version that they call. `wait_until_told` waits until the
+    hook has received all that it observes in a conversation.
     """
 
     def __init__(
@@ -88,13 +93,13 @@ class HookCalls:
         self._rights = rights
         self._wait_until_told = wait_until_told
         self._intercepted = EventSelector(())
-        self.questions: set[Any] = set()  # the conversations in which it has asked a person, and decided nothing since
+        self.questions: set[Any] = set()  # conversations in which a question of the hook to a person is open
         self._is_late = False  # the last decision took too long, and none was in time since
         self._version: HookVersion
         self._manifest: Manifest  # both since `use`, which comes before the first call
 
     def use(self, version: HookVersion) -> None:
-        """From now on this version is called."""
+        """Call this version from now on."""
         assert version.manifest
         self._version, self._manifest = version, version.manifest
         self._intercepted = EventSelector(version.manifest.intercepts)
@@ -109,14 +114,15 @@ class HookCalls:
             self._services.observers_first.remove(self._name)
 
     def end(self) -> None:
-        """The hook is gone."""
+        """Leave the groups of hooks that decide together or that are notified first, because the hook is gone."""
         self._services.decisions.remove(self._name)
         self._services.observers_first.remove(self._name)
 
     async def decide(self, event: Event, remark: Remark | None = None) -> Any:
-        """What it answers as an interceptor; `remark` is told of what of that has no effect, where it is no log.
+        """Return the hook's answer as an interceptor.
 
-        Raises HookFailed when it cannot.
+        `remark` gets the parts of the answer that have no effect; by default they are logged. Raises HookFailed if the
+        hook cannot answer.
         """
         manifest = self._manifest
         if not self._version.dialect.wants(manifest, event):
@@ -139,7 +145,7 @@ class HookCalls:
             raise refusal from None
 
     async def _decide(self, event: Event, remark: Remark | None = None) -> Any:
-        if event.name != "agent:end":  # that stands nowhere before it has been decided
+        if event.name != "agent:end":  # no file has it before it has been decided
             await self._wait_for_files(event)
         await self._wait_for_observers(event)
         if not self.breaker.admits():
@@ -153,7 +159,10 @@ class HookCalls:
         return answer
 
     async def _wait_for_observers(self, event: Event) -> None:
-        """Until what came before is noted, as it is in Hermes by then; what a hook causes would wait for itself."""
+        """Wait until observers have noted the earlier events, as Hermes does.
+
+        An event that a hook caused does not wait: it would wait for itself.
+        """
         if self._version.dialect.waits_for_told and not event.get("cause"):
             known = event.bags.own.setdefault(OBSERVERS_FIRST, {})  # by all who decide about this event
             if known.get("event") == event.get("id", event):
@@ -184,12 +193,12 @@ class HookCalls:
         return answer
 
     def _refusal(self, event: Event, failure: HookFailed) -> HookFailed:
-        """The failure as it is told to whom it refuses something; it is remembered, whatever it refuses."""
+        """Return the failure in the words for the person whose action it stops; record it, whatever it stops."""
         said, called = self._services.redact(str(failure)[:MAX_REFUSAL]), self._version.called
         is_shut = failure.kind in SHUTS and event.name in self._manifest.shut
         if is_shut or self._manifest.denies(event.name):
             self.undecided.add(f"{event.name} was denied ({said})")
-            # What was given to it may stand in its error, and is just what it was to hide.
+            # Its error may repeat the text that the hook was to hide.
             shown = "it could not look at what this gave" if event.name.endswith(":after") else said
             text = f"{shown}\n{describe_help(called)}"
             return HookFailed(text, kind=failure.kind, traceback=failure.traceback)
@@ -198,7 +207,7 @@ class HookCalls:
         return failure
 
     async def observe(self, name: str, event: Event) -> None:
-        """Raises HookFailed when it could not be reached, or failed."""
+        """Deliver an event that the hook observes. Raises HookFailed if it could not be reached, or failed."""
         if name in self._intercepted or not self._version.dialect.wants(self._manifest, event):
             return
         await self._wait_for_files(event)
@@ -212,7 +221,7 @@ class HookCalls:
             await writer.wait_for_files(self._manifest.files, event)
 
     async def deliver(self, name: str, event: Event, remark: Remark | None = None) -> None:
-        """Tell it of an event that the breaker has admitted. Raises HookFailed."""
+        """Deliver an event that the breaker has admitted. Raises HookFailed."""
         with self.outcomes.recorded(name, event) as begun:
             wire = await self._process.get_wire_alone()
             with self._process.using(wire), self._rights.handling(event):
@@ -222,14 +231,16 @@ class HookCalls:
 
     @property
     def takes_batches(self) -> bool:
-        """Returns True for a hook that takes many events in one message: it is up, well, and one plain function."""
+        """Return True if the hook takes many events in one message: it runs, is well, and is one plain function."""
         wire, targets = self._process.wire, self._process.targets
         is_up = isinstance(wire, WorkerHandle) and not wire.gone and targets is not None and not targets.names
         return is_up and self.breaker.state == "closed"
 
     async def deliver_all(self, batch: Sequence[OwedDelivery], told: list[HookFailed | None]) -> None:
-        """Notify it of these events, one after the other. `told` gets the outcome of each, in their order,
-        None or a failure, also when the caller is cancelled. Raises HookFailed: all outcomes are unknown.
+        """Deliver these events, one after the other.
+
+        `told` gets the outcome of each, in their order: None or a failure. It gets them even if the caller is
+        cancelled. Raises HookFailed: all outcomes are unknown.
         """
         wire = await self._process.get_wire_alone()
         if not self.takes_batches or not isinstance(wire, WorkerHandle):

@@ -97,21 +97,21 @@ class DeadLetters:
         self._find_hook = find_hook
 
     async def list(self, hook: str = "") -> Sequence[DeadLetter]:
-        """List the oldest first: those of all hooks with this name, present or not, or of all hooks."""
+        """List the dead letters of all hooks with this name, present or not, or of all hooks; the oldest first."""
         what = f"{LETTER_PREFIX}{hook}"
         return [_dead_letter_from(record, dead) async for record, dead in self._all() if not hook or dead.what == what]
 
     async def list_owed_to(self, store_name: str) -> Sequence[DeadLetter]:
-        """List those of the one hook with this store."""
+        """List the dead letters of the one hook with this store."""
         found = self._all(dead_letter_subject_of(store_name))
         return [_dead_letter_from(record, dead) async for record, dead in found]
 
     async def count(self) -> Counter[str]:
-        """Count them by the tokens of their hooks."""
+        """Count the dead letters by the tokens of their hooks."""
         return Counter([subjects.hook_token_of_subject(record.subject) async for record, _ in self._all()])
 
     async def retry(self, number: int) -> None:
-        """Deliver it again, with all retries. Raises HookError if the number is unknown."""
+        """Deliver this dead letter again, with all retries. Raises HookError if the number is unknown."""
         record, dead = await self._one(number)
         try:
             emitted = records.decode(dead.data)
@@ -128,7 +128,7 @@ class DeadLetters:
         await self._engine.purge(record.subject)
 
     async def prune(self, number: int) -> None:
-        """Remove it. Raises HookError if the number is unknown."""
+        """Remove this dead letter. Raises HookError if the number is unknown."""
         record, _ = await self._one(number)
         await self._engine.purge(record.subject)
 

@@ -1,9 +1,9 @@
-"""Hooks that decide about one event together: asked side by side, and heard in their order.
+"""Hooks that decide about one event together: they are called side by side, and their answers count in order.
 
-A slow hook takes nothing from the others, and all of them last no longer than one may. Each lives in a process of its
-own. If hooks cannot change the event, none sees the work of another. If they can, the outcome is the same as one after
-the other: after a hook that has changed the event, the gateway asks the hooks behind it again, about the event as it
-is now. From then on they wait for such a hook, so that the gateway asks each of them once.
+A slow hook takes no time from the others, and all of them together last no longer than one may. Each lives in a process
+of its own. If hooks cannot change the event, none sees the work of another. If they can, the outcome is the same as one
+after the other: after a hook that has changed the event, the gateway asks the hooks behind it again, about the event as
+it is now. From then on they wait for such a hook, so that the gateway asks each of them once.
 """
 
 from collections import OrderedDict
@@ -21,10 +21,10 @@ from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.field_encoding import encode_event
 from gateway.hooks.wires.wire import HookFailed
 
-# What one hook answers; HookFailed or Pause are raised.
+# Returns the answer of one hook. Raises HookFailed or Pause.
 AskHook: TypeAlias = Callable[[Event], Awaitable[Any]]
 
-MAX_EVENTS = 256  # whose answers are known at once
+MAX_EVENTS = 256  # whose answers are remembered at once
 GRACE = 0.5  # seconds in which a hook whose time is over can still say so itself
 
 
@@ -47,7 +47,7 @@ class SharedAnswer(msgspec.Struct):
 
 
 class SharedEvent(msgspec.Struct):
-    """One event: who has been asked about it, until when there is time, and whether one of them has decided."""
+    """One event that several hooks decide about: their answers so far, the time limit, and if one has decided."""
 
     until: float
     answers: dict[str, SharedAnswer] = msgspec.field(default_factory=dict)
@@ -56,7 +56,7 @@ class SharedEvent(msgspec.Struct):
 
 
 class Decisions:
-    """The deciders, each under its hook's name, and the events that they are asked about."""
+    """The hooks that decide together, by name, and the events that wait for their answers."""
 
     def __init__(self, registry: HookRegistry, tasks: TaskGroup) -> None:
         self._registry = registry
@@ -66,23 +66,23 @@ class Decisions:
         self._events: OrderedDict[str, SharedEvent] = OrderedDict()
 
     def join(self, name: str, ask: AskHook, events: EventSelector) -> None:
-        """From the next of these events on, this hook is asked with the others."""
+        """Ask this hook together with the others, from the next of these events on."""
         self._deciders[name] = ask, events
 
     def remove(self, name: str) -> None:
         self._deciders.pop(name, None)
 
     def has(self, name: str, event: str) -> bool:
-        """Does this hook decide about this event with others?"""
+        """Tell if this hook decides about this event together with others."""
         return name in self._deciders and event in self._deciders[name][1]
 
     async def ask(self, name: str, event: Event, seconds: float, *, can_change: bool = False) -> Any:
-        """What this hook answers; whoever else is to decide is asked at the same time, by whoever comes first.
+        """Return this hook's answer; the first caller asks all the other deciders at the same time.
 
-        Of several decisions the first counts, and a refusal whoever has decided before. Raises HookFailed and Pause.
+        The first decision counts; a refusal counts even after another decision. Raises HookFailed and Pause.
         """
         shared = self._events.get(str(event.get("id", "")))
-        if shared is None or name in shared.heard:  # what waited for a person happens again, under the same id
+        if shared is None or name in shared.heard:  # an event that waited for a person comes again, with the same id
             shared = self._begin(event, seconds)
         shared.heard.add(name)
         fields = encode_event(event.name, event)[0] if can_change else b""
@@ -133,7 +133,7 @@ class Decisions:
         try:
             with use_cause(cause):
                 answer.value = await ask(event)
-        except (Exception, Pause) as error:  # noqa: BLE001 - whatever it is, who asked is told of it
+        except (Exception, Pause) as error:  # noqa: BLE001 - the caller gets it, whatever it is
             answer.error = error
         finally:
             answer.is_there.set()

@@ -25,7 +25,7 @@ ASKED_FOR = "`written_for` says so"
 
 
 class FolderClaim(NamedTuple):
-    """The answer of a dialect to the question whose folder it is, and why; "" if it does not know."""
+    """A dialect's answer if a folder belongs to it, and the reason; "" if it does not know."""
 
     is_owner: bool
     reason: str = ""
@@ -58,11 +58,11 @@ class FolderReader:
         return True
 
     def read_manifest(self, folder: Path, name: str) -> ParsedManifest:
-        """Read what the folder says of itself; `name` is what the hook is called."""
+        """Read what the folder says about itself; `name` is the hook's name."""
         return read_manifest(folder, name)
 
     def claim(self, manifest: Manifest, files: Mapping[str, bytes]) -> FolderClaim:  # noqa: ARG002 - its files say it
-        """Decide if it owns a folder with files that other dialects have, too."""
+        """Decide if this dialect owns a folder whose marked files other dialects have, too."""
         return FolderClaim(is_owner=True)
 
     def find(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - for those who can
@@ -78,7 +78,7 @@ class FolderReader:
         return ()
 
     def speaks_of(self, manifest: Manifest, files: Mapping[str, bytes]) -> bool:
-        """Tell if it has something to say of a folder of ours: that has no key of ours, or one of its words."""
+        """Tell if it comments on a folder of ours: one without a key of ours, or with one of its own words."""
         return not manifest.own_key or bool(self.mentions and any(map(self.mentions.search, files.values())))
 
     def find_beside(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - likewise
@@ -91,7 +91,10 @@ class FolderReader:
 
 
 class Dialect(FolderReader):
-    """One program's hooks. A method gets no more than a folder, its manifest, and its files by name."""
+    """The rules for the hooks of one program.
+
+    A method gets no more than a folder, its manifest, and its files by name.
+    """
 
     name = "gateway"
     label = "this gateway"  # for people
@@ -121,7 +124,7 @@ class Dialect(FolderReader):
         return ""
 
     def why_disabled(self, name: str, called: str, place: Path, manifest: Manifest | None) -> str:  # noqa: ARG002 - likewise
-        """Say why the program has it switched off; "" if it is on."""
+        """Say why the program has switched it off; "" if it is on."""
         return ""
 
     def options_of(self, name: str, manifest: Manifest | None) -> Mapping[str, Any]:  # noqa: ARG002 - likewise
@@ -129,15 +132,18 @@ class Dialect(FolderReader):
         return {}
 
     def facts_of(self, folder: Path, manifest: Manifest, place: Path) -> Mapping[str, Any]:  # noqa: ARG002 - likewise
-        """Return what the worker's module has to know to load it; `place` holds the folder, or what it is a copy of."""
+        """Return the facts that the worker's module needs to load it.
+
+        `place` holds the folder, or the folder of which it is a copy.
+        """
         return {}
 
     def complete(self, manifest: Manifest, loaded: LoadedHandlers) -> Manifest:  # noqa: ARG002 - likewise
-        """Add what only a hook that runs can say."""
+        """Add to the manifest what only a running hook can say."""
         return manifest
 
     def explain_failure(self, said: str, called: str, folder: Path, packages: Sequence[str]) -> str:  # noqa: ARG002 - likewise
-        """Say what helps against a failure; `packages` is where its interpreter looks. Often ""."""
+        """Return the remedy for a failure, often ""; `packages` is where its interpreter looks."""
         return ""
 
     def check_contents(self, contents: PluginContents) -> Iterator[str]:  # noqa: ARG002 - for those that offer something
@@ -161,12 +167,12 @@ class Dialect(FolderReader):
         return None
 
     def show_fields(self, event: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:  # noqa: ARG002 - likewise
-        """Return the fields as a handler in the gateway's own process is shown them; None if just as they are."""
+        """Return the fields in the shape for a handler in the gateway's own process; None if they stay as they are."""
         return None
 
 
 class OwnDialect(Dialect):
-    """This gateway's own."""
+    """The dialect of this gateway's own hooks."""
 
     def claim(self, manifest: Manifest, files: Mapping[str, bytes]) -> FolderClaim:  # noqa: ARG002 - its keys say it
         """Own a folder that says so, or that has one of our keys; a folder that answers commands may be another's."""

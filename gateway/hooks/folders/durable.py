@@ -112,13 +112,13 @@ class DurableDelivery:
         self.services.tasks.start_soon(self.expiry.run)
 
     async def wait_until_standing(self) -> None:
-        """Wait until the journal keeps events for the hooks found so far; bounded, since the journal may be ill."""
+        """Wait until the journal keeps events for the hooks found so far, or a few seconds if it does not answer."""
         with anyio.move_on_after(STANDING_WAIT):
             for consumer in tuple(self._starting):
                 await consumer.is_standing.wait()
 
     async def drain(self) -> None:
-        """Wait until all fired events are in the journal; bounded, since it may take no appends."""
+        """Wait until all fired events are in the journal, or a few seconds if it takes no appends."""
         with anyio.move_on_after(DRAIN_WAIT) as limit:
             await self._intake.wait_until_written()
         self._intake.end()
@@ -126,7 +126,7 @@ class DurableDelivery:
             log.error("durable hooks are not told of the last events: the journal did not take them")
 
     def expect(self, consumer: "DurableConsumer") -> None:
-        """Expect this hook's consumer to be created."""
+        """Note that this hook's consumer is about to be created."""
         self._hooks[consumer.token] = consumer.hook
         self._starting = {each for each in self._starting if each.hook != consumer.hook} | {consumer}
 
@@ -146,7 +146,7 @@ class DurableDelivery:
         return hook in self._owed
 
     def remove(self, hook: str) -> None:
-        """Stop to record events for this hook."""
+        """Stop recording events for this hook."""
         self._starting = {consumer for consumer in self._starting if consumer.hook != hook}
         if self._owed.pop(hook, None):
             self._subscribe()
@@ -158,7 +158,7 @@ class DurableDelivery:
             await self.hook_expiry.note(token)
 
     async def forget_gone_hooks(self, list_present: Callable[[], Iterable[str]]) -> None:
-        """Remove durable hooks that no gateway has had for long.
+        """Remove durable hooks that no gateway has had for a long time.
 
         `list_present` returns the store names of our hooks.
         """
@@ -222,9 +222,9 @@ class DurableDelivery:
 
 
 class DurableConsumer:
-    """Delivers pending events to one hook, by this manifest. `calls` are the hook's calls.
+    """The delivery of pending events to one hook, by this manifest. `calls` are the hook's calls.
 
-    `token` is its name in the journal. A hook of the same name from elsewhere has another token.
+    `token` is its name in the journal. A hook of the same name from another place has another token.
     """
 
     def __init__(self, manifest: Manifest, token: str, shared: DurableDelivery, calls: HookCalls) -> None:
@@ -309,7 +309,7 @@ class DurableConsumer:
         return batch
 
     def _takes(self, read: OwedDelivery) -> bool:
-        """Return True if the hook wants it: its filter may be narrower than the consumer's, or have changed."""
+        """Return True if the hook wants this event: its filter may be narrower than the consumer's, or have changed."""
         return self.filter.takes(read.name, read.read_fields() if self.filter.owed.when else read.owner)
 
     async def _deliver_batch(self, batch: Sequence[OwedDelivery], fetched: FetchedDeliveries) -> None:
@@ -329,7 +329,7 @@ class DurableConsumer:
         fetched.put_back(*(one.delivery for one in batch[len(told) :]))
 
     async def _deliver(self, delivery: Delivery, fetched: FetchedDeliveries) -> None:
-        """Deliver one event, and tell the journal the outcome."""
+        """Deliver one event, and report the outcome to the journal."""
         if not self._breaker.admits():
             self._spared.add(delivery)
             await fetched.give_back(max(self._breaker.remaining, JOURNAL_RETRY), delivery)
@@ -415,7 +415,7 @@ class DurableQueue:
 
     @property
     def is_standing(self) -> bool:
-        """True once the journal keeps present events for the hook."""
+        """Return True once the journal keeps present events for the hook."""
         return self._shared is None or self._shared.keeps_for(self._name)
 
     async def read_owed(self) -> OwedFacts:
@@ -433,7 +433,7 @@ class DurableQueue:
             self._consumer = None
 
     def end(self) -> None:
-        """Stop to record events; the backlog stays in the journal."""
+        """Stop recording events; the backlog stays in the journal."""
         self.rest()
         if self._shared:
             self._shared.remove(self._name)

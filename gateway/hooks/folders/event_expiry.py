@@ -1,13 +1,14 @@
-"""The expiry of events for durable hooks: delivered ones when the journal needs room, others after a week, as dead
-letters.
+"""The expiry of events for durable hooks.
+
+Delivered events expire when the journal needs room; the others become dead letters after a week.
 
 Delivered events can be replayed until they are removed. When the journal is nearly full, the oldest of them go first,
 so that they never stop it from taking messages; an event stays while any hook has not received it.
 
-The record of an event has no expiry, since a broken, disabled or missing hook still waits for it. Once an hour, events
-older than a week are checked: those that a hook has not taken become dead letters, which stay until a person decides;
-those that all hooks have taken are removed. After a crash the next check completes the work: a dead letter is named
-after the event, and cannot be written twice.
+The record of an event has no expiry, since a broken, disabled or missing hook still waits for it. Once an hour, the
+gateway checks events older than a week: those that a hook has not taken become dead letters, which stay until a person
+decides; it removes those that all hooks have taken. After a crash the next check completes the work: a dead letter is
+named after the event, and cannot be written twice.
 """
 
 import logging
@@ -35,7 +36,7 @@ log = logging.getLogger("gateway.hooks")
 
 
 class EventExpiry:
-    """Expires events. `name_of` returns the folder's name for a hook's consumer."""
+    """The removal of old events. `name_of` returns the folder's name for a hook's consumer."""
 
     def __init__(self, engine: Engine, name_of: Callable[[str], str]) -> None:
         self._engine = engine
@@ -50,7 +51,7 @@ class EventExpiry:
             self._is_due.set()
 
     async def run(self) -> None:
-        """Check until cancelled."""
+        """Check the journal's size and the age of its events until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._run_hourly)
             while True:
@@ -106,7 +107,7 @@ class EventExpiry:
         return set(found)
 
     async def expire(self) -> None:
-        """Expire once, by the journal's clock: setting the host's clock makes no event old."""
+        """Expire old events once, by the journal's clock: setting the host's clock makes no event old."""
         if self._engine.clock.is_held:
             return
         until = self._engine.clock.read() - records.EVENT_TTL

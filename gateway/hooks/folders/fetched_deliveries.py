@@ -44,7 +44,7 @@ class FetchedDeliveries:
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator[None]:
-        """Hold deliveries inside: the journal learns that work continues; at the end, the rest is returned."""
+        """Hold deliveries inside: the journal learns that work continues; at the end, return the rest to it."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._report_progress)
             try:

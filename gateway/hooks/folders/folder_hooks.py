@@ -50,20 +50,26 @@ from gateway.yaml_source.units import format_count
 
 
 class PluginTools:
-    """`plugins`: those that there are now, by name, in its order; `settled` waits until all have begun or failed."""
+    """The tools, commands and skills of the plugins.
+
+    `plugins` returns the present plugins by name, in its order; `settled` waits until all have started or failed.
+    """
 
     def __init__(self, plugins: Callable[[], Mapping[str, FolderHook]], settled: Callable[[], Awaitable[None]]) -> None:
         self._plugins = plugins
         self.settled = settled
 
     def missing(self) -> Iterator[FolderHook]:
-        """Those that nobody has switched off, and that are not up."""
+        """Yield the plugins that are not running although no one has switched them off."""
         for hook in self._plugins().values():
             if hook.latest and hook.latest.dialect.starts_early and hook.process.state != "disabled" and not hook.is_up:
                 yield hook
 
     async def wait_until_up(self, name: str, patience: float) -> PluginContents:
-        """What it offers, once it is up. HookError with the reason when it is not, after so many seconds or before."""
+        """Return the plugin's offers once it runs.
+
+        Raises HookError with the reason if it does not run within so many seconds.
+        """
         hook = self._plugins().get(name)
         if hook is None:
             raise HookError(f"the plugin {name} is gone")
@@ -71,7 +77,7 @@ class PluginTools:
         return hook.process.targets.offers if hook.process.targets else PluginContents()
 
     def all(self) -> Iterator[tuple[FolderHook, PluginContents]]:
-        """Of those that are up, in the order of their names."""
+        """Yield the running plugins with their offers, in the order of their names."""
         for hook in self._plugins().values():
             if hook.is_up and hook.process.targets and hook.current and hook.current.manifest:
                 yield hook, hook.process.targets.offers
@@ -84,9 +90,9 @@ class PluginTools:
         timeout: float,
         answers: Mapping[str, Any] | None = None,
     ) -> HookAnswer:
-        """Call `tool:<name>` or `command:<name>` of this plugin. HookError when it fails or is gone.
+        """Call `tool:<name>` or `command:<name>` of this plugin. Raises HookError if it fails or is gone.
 
-        `answers` are the person's, by question; without them it cannot ask.
+        `answers` are the person's, by question; without them the plugin cannot ask.
         """
         hook, begun = self._plugins().get(name), time.perf_counter()
         if hook is None:
@@ -105,7 +111,7 @@ class PluginTools:
 
 
 class FolderHooks:
-    """What the gateway, its commands and its page ask of the folder hooks."""
+    """The folder hooks, for the gateway, its commands and its page."""
 
     def __init__(
         self,
@@ -130,11 +136,11 @@ class FolderHooks:
         *,
         is_told: bool = True,
     ) -> AsyncIterator[Self]:
-        """Find the hooks in these places and serve them while inside; `grant` answers what they ask of the gateway.
+        """Find the hooks in these places and serve them while inside; `grant` answers their requests to the gateway.
 
-        Before they are told of anything, also of what durable ones are owed, `check` may look at them, and fail. Unless
-        it `is_told` here, what durable ones are owed is written all the same, for another gateway to tell them.
-        `find_places` is called when a folder appears that may hold hooks: it names all places again (`follow`).
+        `check` may look at the hooks, and fail, before they receive any event, also a pending one. Without `is_told`,
+        the gateway still records events for durable hooks, and another gateway delivers them. `find_places` is called
+        when a folder appears that may hold hooks: it passes all places again (`follow`).
         """
         registry, fork_server, engine, settings, environment = self._parts
         async with anyio.create_task_group() as self._tasks:
@@ -161,7 +167,7 @@ class FolderHooks:
                     self._tasks.start_soon(tell, self.settled, lambda: (self.folders, durable.list_owed(), guards()))
                 yield self
             finally:
-                self.others.telling.cancel()  # a hook that ends with the gateway is owed what happens
+                self.others.telling.cancel()  # a hook that ends with the gateway still gets later events
                 with anyio.CancelScope(shield=True):
                     if durable:
                         await durable.drain()
@@ -170,31 +176,31 @@ class FolderHooks:
 
     @property
     def dead_letters(self) -> DeadLetters:
-        """Raises HookError without a journal."""
+        """Return the dead letters. Raises HookError without a journal."""
         if self._letters is None:
             raise HookError("there is no journal here, and so no dead letters")
         return self._letters
 
     @property
     def plugin_tools(self) -> PluginTools:
-        """What the plugins among them offer."""
+        """Return the tools, commands and skills of the plugins."""
         return PluginTools(lambda: self._set.plugins, self.settled)
 
     @property
     def find_limits(self) -> Callable[[str], HookLimits]:
-        """Finds the limits of a hook by its name, as it is now."""
+        """Return a function that finds the present limits of a hook by its name."""
         return lambda name: hook.limits if (hook := self._set.hooks.get(name)) else NO_LIMITS_KNOWN
 
     @property
     def trouble(self) -> str:
-        """What stands against noticing changes of hooks, knowing which were installed, or telling them of all."""
+        """Say why changes of hooks go unnoticed, installed hooks are unknown, or events are not delivered."""
         watching = self._set.watcher.trouble if self._set.watcher else ""
         newer = self._durable.too_new.describe() if self._durable else ""
         return "; ".join(filter(None, (watching, self._services.lock.trouble, newer and f"events: {newer}")))
 
     @property
     def folders(self) -> dict[str, HookFolder]:
-        """Of each that is no skill's, by name; the digest is "" as long as it is not read."""
+        """Return the folders of the hooks, by name, without those of skills; an unread one has the digest ""."""
         return {
             name: HookFolder(one.digest, one.manifest.version if one.manifest else "")
             for name, hook in _list_placed(self._set.hooks)
@@ -209,13 +215,13 @@ class FolderHooks:
 
     @property
     def durations(self) -> dict[str, Histogram]:
-        """How long their calls took, by their names; of those that were called."""
+        """Return the durations of the calls of each hook that was called, by its name."""
         records = {hook.called: hook.calls.record for hook in self._set.hooks.values()}
         return {name: record.histogram for name, record in records.items() if record.calls}
 
     @property
     def called_from_outside(self) -> list[Manifest]:
-        """Those that have a webhook, and are told of what comes to it, now or when they can be."""
+        """Return the manifests of the hooks with a webhook that get its events, now or as soon as they run."""
         found = []
         for hook in self._set.hooks.values():
             manifest = hook.current.manifest if hook.current else None
@@ -224,7 +230,7 @@ class FolderHooks:
         return found
 
     async def settled(self) -> None:
-        """Until all that was found at the start has been started, or has said why not."""
+        """Wait until all hooks found at the start run, or have reported why not."""
         await self._set.settled.wait()
 
     def has(self, name: str) -> bool:
@@ -232,13 +238,13 @@ class FolderHooks:
         return any(hook.called == name for hook in self._set.hooks.values())
 
     async def status(self, *, asks_journal: bool = True, with_offered: bool = True) -> list[HookStatus]:
-        """How each fares, by name, without its memory: `add_memory`.
+        """Return the state of each hook, by name, without its memory: `add_memory`.
 
-        Unless it `asks_journal`, nothing counts as owed to any of them, nor as a dead letter. `with_offered`: with the
+        Without `asks_journal`, the counts of pending events and of dead letters are 0. `with_offered` includes the
         built-in hooks that are off.
         """
         dead = Counter[str]()
-        with suppress(EngineError):  # of a journal that is ill: all else can be told
+        with suppress(EngineError):  # the journal is ill; all else is known
             dead = await self._letters.count() if self._letters and asks_journal else dead
         called, offered, found = group_by_label(self._set.hooks), group_by_content(self._set.plugins), []
         for _, hook in sorted(self._set.hooks.items(), key=lambda item: item[0].removeprefix(PLUGIN_PREFIX)):
@@ -250,7 +256,7 @@ class FolderHooks:
         return found
 
     async def info(self, name: str) -> HookInfo:
-        """Raises HookError when there is no such hook."""
+        """Return all that is known of one hook. Raises HookError if it does not exist."""
         hook = await _find_fresh_hook(self._set, name)
         dead = len(await self._letters.list_owed_to(hook.store_name)) if self._letters else 0
         called, offered = group_by_label(self._set.hooks), group_by_content(self._set.plugins)
@@ -260,21 +266,21 @@ class FolderHooks:
         return HookInfo(**known, stored_as=hook.store_name, given=hook.calls.record.given)
 
     async def kept(self, name: str) -> dict[str, Any]:
-        """What this hook keeps in its store."""
+        """Return the values that this hook has stored."""
         store, ask = _find_hook(self._set.hooks, name).store_name, self._services.serve_request
         return {
             key: await ask(store, "store.get", {"key": key}, "") for key in await ask(store, "store.keys", {}, "") or ()
         }
 
     def find_by_process(self, pids: Collection[int]) -> HookVersion | None:
-        """The hook that runs in one of these processes."""
+        """Find the hook that runs in one of these processes."""
         for hook in self._set.hooks.values():
             if hook.current and not set(pids).isdisjoint(_processes_of(hook)):
                 return hook.current
         return None
 
     async def reload(self, name: str = "") -> None:
-        """Look at the folder again, or at all of them, and start anew from what is there. HookError: no such hook."""
+        """Read the folder again, or all of them, and restart the hook from it. Raises HookError if it is unknown."""
         if name:
             name = _check_hook(self._set, name).name
             await self._set.refresh(name)
@@ -284,9 +290,9 @@ class FolderHooks:
                 await self._set.refresh(each)
 
     async def reset(self, name: str) -> None:
-        """Its breaker closes, and what it failed to decide is over; if it is not up, it is started.
+        """Close the hook's breaker, drop its failed decisions, and start it if it is not running.
 
-        Raises HookError: no such hook.
+        Raises HookError if the hook is unknown.
         """
         hook = _find_hook(self._set.hooks, name)
         hook.calls.breaker.reset()
@@ -295,7 +301,10 @@ class FolderHooks:
             await hook.restart(False)
 
     async def switch(self, name: str, enabled: bool) -> None:
-        """On or off, and so after a restart too. HookError: no such hook, or the configuration says otherwise."""
+        """Switch the hook on or off, also for later starts.
+
+        Raises HookError if the hook is unknown, or config.yaml decides about it.
+        """
         version = _check_hook(self._set, name)
         found = self._set.sources.find(version.name)
         if enabled and found and not found.is_ready:
@@ -310,7 +319,7 @@ class FolderHooks:
             await self.shared_switches.write({version.store_name: enabled}, {})
 
     async def trust(self, name: str) -> str:
-        """What stands in the folder now is trusted; its content hash. HookError: no such hook."""
+        """Trust the present contents of the folder, and return their hash. Raises HookError if the hook is unknown."""
         version = _check_hook(self._set, name)
         if not version.digest:
             raise HookError(f"{name} cannot be trusted: it is {version.state}: {version.reason}")
@@ -324,9 +333,9 @@ class FolderHooks:
         return digest
 
     async def forget(self, name: str) -> None:
-        """Go on without a hook that is not well: nothing that it guarded is denied, until it can be used again.
+        """Go on without a hook that is not well: until it works again, nothing is denied for it.
 
-        Raises HookError: no such hook, or nothing is kept of it.
+        Raises HookError if the hook is unknown, or nothing is kept of it.
         """
         hook = _find_hook(self._set.hooks, name)
         if self._set.sources.kept.get(hook.name) is None or not hook.latest or hook.latest.is_ready:
@@ -335,7 +344,7 @@ class FolderHooks:
         await self._set.refresh(hook.name)
 
     async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> HookTrial:
-        """Tell the hook, as it runs, of one event. HookError: no such hook."""
+        """Deliver one event to the hook as it runs. Raises HookError if the hook is unknown or does not run."""
         hook = await _find_fresh_hook(self._set, name)
         if hook.current is None or hook.current.manifest is None or hook.process.state in CLOSED_STATES:
             raise HookError(f"{name} is {hook.process.state}: {hook.process.reason}")
@@ -345,10 +354,10 @@ class FolderHooks:
         return await try_call(hook.current, sample, call, self._services.redact)
 
     async def test(self, name: str, event: str = "", fields: Mapping[str, Any] | None = None) -> Sequence[HookTrial]:
-        """Run it in a process of its own against samples of all that it subscribes to, or this one event.
+        """Run the hook in a separate process, with samples of all its events, or with this one event.
 
         Raises:
-            HookError: there is no such hook, or it does not start.
+            HookError: the hook is unknown, or it does not start.
         """
         version = _check_hook(self._set, name)
         if version.state not in ("registered", "disabled") or version.manifest is None:
@@ -356,7 +365,7 @@ class FolderHooks:
         return await run_trials(version, self._services, event, fields)
 
     async def follow(self, sources: Sequence[Source], settings: HooksSettings | None = None) -> None:
-        """Other places count from now on (a skill that brings hooks was loaded or unloaded), and other settings."""
+        """Use other sources from now on, because a skill with hooks was loaded or unloaded, and other settings."""
         if settings is not None:
             before, self._services.settings = self._services.settings, settings
             self._set.touch(self._set.hooks)
@@ -369,7 +378,7 @@ class FolderHooks:
 
 
 def _check_hook(there: FolderSet, name: str) -> HookVersion:
-    """Look at it again. HookError: it was not found."""
+    """Look at the hook's folder again. Raises HookError if the hook was not found."""
     version = there.sources.check(name) or there.sources.check(PLUGIN_PREFIX + name)
     if version is None:
         _find_hook(there.hooks, name)
@@ -378,14 +387,14 @@ def _check_hook(there: FolderSet, name: str) -> HookVersion:
 
 
 async def _find_fresh_hook(there: FolderSet, name: str) -> FolderHook:
-    """Find the hook; a folder that came a moment ago is looked at now. HookError: no such hook."""
+    """Find the hook, also in a folder that has just appeared. Raises HookError if it was not found."""
     if not (there.hooks.keys() & {name, PLUGIN_PREFIX + name}):
         await there.refresh(_check_hook(there, name).name)
     return _find_hook(there.hooks, name)
 
 
 def _find_hook(hooks: Mapping[str, FolderHook], name: str) -> FolderHook:
-    """Find the hook; it goes before a plugin of the same name."""
+    """Find the hook of this name; a hook takes precedence over a plugin. Raises HookError if it was not found."""
     if found := hooks.get(name) or hooks.get(PLUGIN_PREFIX + name):
         return found
     near = difflib.get_close_matches(name, (hook.called for hook in hooks.values()), n=1)
@@ -393,14 +402,14 @@ def _find_hook(hooks: Mapping[str, FolderHook], name: str) -> FolderHook:
 
 
 def _list_placed(hooks: Mapping[str, FolderHook]) -> Iterator[tuple[str, FolderHook]]:
-    """Those that are here and are no skill's."""
+    """Yield the hooks of this gateway that belong to no skill."""
     for name, hook in hooks.items():
         if hook.is_here and hook.latest and hook.latest.source.conversations is None:
             yield name, hook
 
 
 def _find_guards(hooks: Mapping[str, FolderHook]) -> dict[str, HookGuard]:
-    """What those guard that deny when they cannot answer."""
+    """Return the guards of the hooks that deny when they cannot answer."""
     found = {name: (hook, hook.current.guard) for name, hook in _list_placed(hooks) if hook.current}
     return {
         name: HookGuard(guard.intercepts, guard.when, guard.order, hook.store_name)
@@ -410,7 +419,7 @@ def _find_guards(hooks: Mapping[str, FolderHook]) -> dict[str, HookGuard]:
 
 
 def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
-    """The folders of each label: they all run, and people may take one for another."""
+    """Return the folders of each label: they all run, and people may mistake one for another."""
     folders: dict[str, list[str]] = {}
     for name, hook in hooks.items():
         folders.setdefault(_label_of(hook), []).append(name)
@@ -418,7 +427,7 @@ def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
 
 
 def group_by_content(plugins: Mapping[str, FolderHook]) -> dict[str, list[str]]:
-    """The plugins that bring each tool and each command."""
+    """Return the plugins that bring each tool and each command."""
     brought: dict[str, list[str]] = {}
     for hook in plugins.values():
         for offer in _list_offers(hook) if hook.is_up else ():
@@ -427,7 +436,7 @@ def group_by_content(plugins: Mapping[str, FolderHook]) -> dict[str, list[str]]:
 
 
 def _label_of(hook: FolderHook) -> str:
-    """A hook and a plugin are not taken for one another."""
+    """Return the hook's label; a plugin's has a prefix, so that it equals no other hook's."""
     prefix = PLUGIN_PREFIX if hook.name.startswith(PLUGIN_PREFIX) else ""
     return prefix + (hook.label or hook.name)
 
@@ -454,8 +463,11 @@ def _status_of(
 def build_status(
     hook: FolderHook, owed: OwedFacts = NOTHING_OWED, dead: int = 0, warnings: Sequence[str] = ()
 ) -> HookStatus:
-    """`owed`: what the journal still holds for it; `dead`: how many events could not be delivered to it; `warnings`:
-    what others make of it."""
+    """Build the status of one hook.
+
+    `owed` are its pending events in the journal; `dead` counts the events that could not be delivered; `warnings` are
+    about other hooks that it collides with.
+    """
     latest, current, record, breaker = hook.latest, hook.current, hook.calls.record, hook.calls.breaker
     assert latest
     manifest = (current and current.manifest) or latest.manifest or Manifest(folder=hook.name, name=hook.name)
@@ -510,7 +522,10 @@ def build_status(
 
 
 def _describe_on_error(version: HookVersion, manifest: Manifest) -> str:
-    """What its failures come to: a guard's deny, whatever its manifest says, and also where it cannot be read."""
+    """Say what the gateway does when the hook fails.
+
+    A guard denies, whatever its manifest says, and also if the manifest cannot be read.
+    """
     if version.manifest is None and version.denied:
         return "deny"
     if not manifest.guards or manifest.on_error == "deny":
@@ -547,7 +562,7 @@ def _state(hook: FolderHook) -> HookState:
 
 
 def _only_patches(hook: FolderHook) -> bool:
-    """Whether it does not start, and would do nothing here if it did."""
+    """Tell if the hook does not start, and would do nothing here if it did."""
     version = hook.current
     return bool(hook.process.state == "broken" and version and not version.denied and hook.idle_reason)
 
@@ -573,14 +588,17 @@ def _processes_of(hook: FolderHook) -> Collection[int]:
 
 
 async def add_memory(found: Sequence[HookStatus]) -> list[HookStatus]:
-    """With what each process holds. The kernel counts it page by page, which costs more than all the rest: in a thread,
-    and for those alone that are shown."""
+    """Return the statuses with the memory of each process.
+
+    The kernel counts it page by page, which costs more than all the rest. So a thread reads it, only for hooks that are
+    shown.
+    """
     sizes = await run_in_thread(lambda: [read_memory(one.pid) if one.pid else 0 for one in found])
     return [msgspec.structs.replace(one, memory=size) for one, size in zip(found, sizes, strict=True)]
 
 
 def _process_facts(hook: FolderHook) -> tuple[int, str]:
-    """The process it runs in, and where it last hung."""
+    """Return the id of the hook's process, and where it last hung."""
     wire = hook.process.wire
     if isinstance(wire, WorkerHandle):
         return wire.process.pid, wire.process.hangs
