@@ -1,10 +1,9 @@
-"""The port: whether the gateway is well, figures for Prometheus, the operator's page, and who may ask.
+"""The port: health checks, figures for Prometheus, webhooks, the API, and the operator's page.
 
-It costs nothing until the first request: what answers is a small parser of our own, and there is no other. It is closed
-to all but this machine unless the configuration says otherwise, and then it wants TLS, or a proxy in front that has it,
-and keys.
+It costs nothing until the first request: a small parser of our own answers, without any library. The port is closed to
+all but this machine unless the configuration opens it. Then it requires keys, and TLS or a proxy in front that has it.
 
-`port.py` has the connections, `probes.py` what programs ask, `page.py` what people see, `page_verbs.py` what they do,
-`shared_answers.py` what many pages ask for at once; `pages/` are the page's files, one for each room, which a browser
-loads as they are.
+`port.py` has the connections, `probes.py` answers programs, `page.py` shows the page, `page_verbs.py` runs its actions,
+and `shared_answers.py` shares an answer among many pages. `pages/` has the page's files, one for each room, which a
+browser loads as they are.
 """

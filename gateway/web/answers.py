@@ -1,4 +1,4 @@
-"""Answers about keys that let programs in, and about logins of people."""
+"""Answers about API keys of programs, and about logins of people."""
 
 from typing import Any
 
@@ -21,5 +21,5 @@ async def web_end(logins: Logins) -> Any:
 
 
 def describe_key(key: ProgramKey) -> dict[str, Any]:
-    """Return what people see of a key; it opens nothing."""
+    """Describe a key for people; the description cannot be used as a key."""
     return {"name": key.name, "role": key.role, "agent": key.agent, "at": key.at}

@@ -1,7 +1,7 @@
-"""The page's chat over HTTP: what is said comes in by POSTs, what is shown goes out by a stream of the chat's own.
+"""The page's chat over HTTP: messages arrive by POST, and updates leave on a stream of the chat's own.
 
-It has a stream beside that of events: it belongs to one conversation, its numbers are the journal's and so outlive the
-daemon, and whoever may only chat has it too. A POST is answered when what it brought is in the journal.
+The chat has a stream beside the one of events: it belongs to one conversation, its numbers are the journal's and so
+outlive the daemon, and people who may only chat have it too. A POST is answered once its content is in the journal.
 """
 
 import logging
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 LARGEST_SAID = 4_200_000  # bytes of JSON
 LARGEST_SENT = 100_000_000
-# What a browser may show or play by itself, since nothing in it acts. All else is saved.
+# The types that a browser may show or play by itself, since nothing in them runs. It saves all others.
 SHOWN_TYPES = frozenset(
     {"image/png", "image/jpeg", "image/gif", "image/webp"}
     | {"audio/ogg", "audio/mpeg", "audio/wav", "audio/mp4", "audio/flac", "audio/webm"}
@@ -53,7 +53,7 @@ QueryT = TypeVar("QueryT", bound=msgspec.Struct)
 
 
 class ChatQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One conversation, and of it what stands behind or before a number."""
+    """The query for a part of one conversation, behind or before a number."""
 
     thread: Thread = ""
     seen: Annotated[int, msgspec.Meta(ge=0, le=NEWEST)] = 0
@@ -61,7 +61,7 @@ class ChatQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewFileQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said of a file beside its bytes; under the same `id` it is one file."""
+    """The description of an uploaded file, beside its bytes; uploads under the same `id` are one file."""
 
     id: MessageId
     name: Annotated[str, msgspec.Meta(max_length=1000)] = ""
@@ -69,7 +69,7 @@ class NewFileQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ShownFileQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One of the files of what is shown under this id."""
+    """The query for one file of the message with this id."""
 
     message: str
     number: Annotated[int, msgspec.Meta(ge=0, le=1000)]
@@ -77,7 +77,7 @@ class ShownFileQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChatRoom(msgspec.Struct, eq=False):
-    """Answers what the page's chat asks for, for somebody whom the page has let in."""
+    """Answers the requests of the page's chat, from people whom the page has authorized."""
 
     chat: PageChat
     stream: ChatStream
@@ -86,7 +86,7 @@ class ChatRoom(msgspec.Struct, eq=False):
     redact: Callable[[str], str]
 
     async def answer(self, request: HttpRequest, login: Login) -> HttpResponse | HttpStream:
-        """Raises WebRefusal."""
+        """Answer a request; raises WebRefusal."""
         person = login.person
         if self.chat.find_role(person) is None:
             raise WebRefusal(HTTPStatus.FORBIDDEN, "you may not chat here")
@@ -101,7 +101,7 @@ class ChatRoom(msgspec.Struct, eq=False):
                 what, pause = str(error), f"{error.retry_after:.0f}"
                 raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, what, Retry_After=pause) from None
             raise WebRefusal(HTTPStatus.CONFLICT, self.redact(str(error))) from None
-        except EngineError as error:  # which names files: for whoever runs the gateway
+        except EngineError as error:  # the error names files: only the operator may see it
             log.warning("the page's chat: %s", error)
             raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_NOW, Retry_After="2") from None
         except GatewayError as error:
@@ -158,7 +158,7 @@ class ChatRoom(msgspec.Struct, eq=False):
         return answer_json({"past": shown, "more": len(past) == MOST_SHOWN})
 
     async def _send_file(self, request: HttpRequest, person: str) -> HttpResponse:
-        """A file of what is shown, known by its place there; what a browser would not merely show is saved."""
+        """Send a file of a message, by its number there; a browser saves it unless its type is safe to show."""
         asked = read_query(request, ShownFileQuery)
         shown = await self.stream.find_shown(address_of(person, asked.thread), asked.message)
         if shown is None or asked.number >= len(shown.attachments):
@@ -171,7 +171,7 @@ class ChatRoom(msgspec.Struct, eq=False):
 
 
 def describe_command(command: Command) -> dict[str, str]:
-    """A row of the menu."""
+    """Return a row of the menu."""
     return {"name": command.name, "usage": command.usage, "summary": command.summary}
 
 
@@ -180,7 +180,7 @@ def encode_update(news: ChatUpdate) -> bytes:
 
 
 def answer_receipt(receipt: Receipt) -> HttpResponse:
-    """That it is taken. Raises WebRefusal: it is not."""
+    """Answer that the message was taken; raises WebRefusal if it was not."""
     match receipt.decision:
         case "too_fast":
             raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, receipt.settled or "", Retry_After="60")
@@ -190,10 +190,10 @@ def answer_receipt(receipt: Receipt) -> HttpResponse:
 
 
 async def read_json(request: HttpRequest, kind: type[QueryT], limit: int = LARGEST_SAID) -> QueryT:
-    """A body of this shape, which bounds what decoding takes: at anything else it ends.
+    """Decode a JSON body of this shape; decoding stops at the first thing that has another one.
 
     Raises:
-        WebRefusal: it is none of that shape.
+        WebRefusal: the body does not have the shape.
     """
     if request.content_type != JSON:
         raise WebRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"this takes {JSON}")
@@ -204,7 +204,7 @@ async def read_json(request: HttpRequest, kind: type[QueryT], limit: int = LARGE
 
 
 def read_query(request: HttpRequest, kind: type[QueryT]) -> QueryT:
-    """What stands behind the path. Raises WebRefusal: it is none of that shape."""
+    """Convert the query of a request; raises WebRefusal if it does not have this shape."""
     try:
         return msgspec.convert(request.fields, kind, strict=False)
     except (msgspec.ValidationError, OverflowError, ValueError) as error:

@@ -1,8 +1,8 @@
-"""Events for those who watch the page, as they happen; whoever lost the connection gets what they missed.
+"""Events for open pages, as they happen; a page that lost its connection gets the events that it missed.
 
-Each event has a number. The last ones are kept, so many and so many bytes, and whoever comes back with the number of
-the last one that they saw is given what came behind it. What is too old for that is not passed over in silence: a gap
-is told. Nothing is watched before the first visitor, and nothing any more when the last one has been gone for a while.
+Each event has a number. The last events are kept, up to a number and a size, and a page that returns with the number of
+its last event gets all later ones. If some of them are no longer kept, the page gets a `gap` event. Nothing is watched
+before the first visitor, nor once the last one has been away for a while.
 """
 
 import json
@@ -36,12 +36,12 @@ MAX_BYTES = 4 << 20
 LONGEST_TEXT = 500
 LINGER_SECONDS = 300.0
 TOLD_EVERY = 0.1
-WOKEN_AT_ONCE = 4  # two hundred pages are no burst in which everybody else waits
-UNTOLD = ("llm:chunk",)  # each piece of an answer: a page needs the whole
+WOKEN_AT_ONCE = 4  # two hundred pages are woken in small groups, so that other work gets its turn
+UNTOLD = ("llm:chunk",)  # the pieces of an answer: a page needs only the whole answer
 
 
 class LiveEvent(NamedTuple):
-    """`whole` is what is sent to a page, and `cut` what of it operators see; `number` is 0 for a gap."""
+    """An encoded event: `whole` for admins, `cut` for operators. `number` is 0 for a gap."""
 
     number: int
     whole: bytes
@@ -52,7 +52,7 @@ GAP = LiveEvent(0, encode_event("gap", b"{}"), encode_event("gap", b"{}"))
 
 
 class EventStream:
-    """`tail` calls back for each event, until it is cancelled. `cut` leaves of one what operators see."""
+    """The events for open pages. `tail` calls back for each event, until cancelled; `cut` reduces one for operators."""
 
     def __init__(self, tail: TailEvents, redact: Callable[[Any], Any], cut: Callable[[Any], Any]) -> None:
         self.run_id = uuid.uuid4().hex[:8]
@@ -68,7 +68,7 @@ class EventStream:
         self._is_due = False
 
     async def run(self) -> NoReturn:
-        """Until cancelled."""
+        """Collect events while pages are open, until cancelled."""
         while True:
             await self._watched.wait()
             async with anyio.create_task_group() as tasks:
@@ -77,9 +77,9 @@ class EventStream:
                 tasks.cancel_scope.cancel()
 
     async def follow(self, seen: str = "") -> AsyncGenerator[list[LiveEvent], None]:
-        """What comes behind the event with this id (`RUN-NUMBER`), or from now on. Never ends by itself.
+        """Yield the events behind the one with this id (`RUN-NUMBER`), or all from now on. Never ends by itself.
 
-        Several at a time: what happens in one moment is told in one piece, however many watch.
+        Yields several at a time: the events of one moment come in one piece, however many pages watch.
         """
         run_id, _, number = seen.partition("-")
         after = int(number) if number.isascii() and number.isdecimal() and len(number) < 16 else self._last
@@ -91,7 +91,7 @@ class EventStream:
                 after = self._last
             while True:
                 if behind := self._list_behind(after):
-                    is_overtaken = behind[0].number > after + 1  # whoever reads slowly
+                    is_overtaken = behind[0].number > after + 1  # a slow reader
                     after = behind[-1].number
                     yield [GAP, *behind] if is_overtaken else behind
                 else:
@@ -108,7 +108,7 @@ class EventStream:
         return self._events[0].number if self._events else self._last + 1
 
     async def _until_unwatched(self) -> None:
-        """Until nobody has watched for a while."""
+        """Wait until no page has watched for a while."""
         while True:
             while self._watchers:
                 await self._wait_for_news()
@@ -136,7 +136,7 @@ class EventStream:
             get_running_loop().call_later(TOLD_EVERY, self._tell)
 
     def _encode(self, told: Any) -> bytes:
-        """Once for all who watch."""
+        """Encode an event once for all pages."""
         return encode_event("event", encode_message(told), f"{self.run_id}-{self._last}")
 
     async def _wait_for_news(self) -> None:
@@ -150,7 +150,7 @@ class EventStream:
         self._wake(waiting)
 
     def _wake(self, waiting: deque[anyio.Event]) -> None:
-        """Some of them now, the others when these have had their turn."""
+        """Wake a few of the waiting pages now, and the others after these have had their turn."""
         for _ in range(min(WOKEN_AT_ONCE, len(waiting))):
             waiting.popleft().set()
         if waiting:
@@ -158,7 +158,7 @@ class EventStream:
 
 
 def cut_field(value: Any) -> Any:
-    """A field, short enough to be looked at: long texts are cut, and so is what is long when it is written down."""
+    """Shorten a field for the page: cut a long text, and any value whose JSON is long."""
     if isinstance(value, str):
         return value if len(value) <= LONGEST_TEXT else f"{value[:LONGEST_TEXT]}…"
     if value is None or isinstance(value, bool | int | float):
@@ -168,7 +168,7 @@ def cut_field(value: Any) -> Any:
 
 
 class EventRoom(msgspec.Struct, eq=False):
-    """Answers `/live` to those who have the role `lowest` or a higher one; whoever is no admin sees no words."""
+    """Answers `/live` for the role `lowest` and higher ones; only admins see the words of messages."""
 
     feed: EventStream
     streams: LiveStreams
@@ -178,7 +178,7 @@ class EventRoom(msgspec.Struct, eq=False):
     find_role: FindRole
 
     async def answer(self, request: HttpRequest, login: Login) -> HttpStream:
-        """Raises WebRefusal."""
+        """Open a stream of events; raises WebRefusal."""
         if rank_of(login.role) < rank_of(self.lowest):
             raise WebRefusal(HTTPStatus.FORBIDDEN, f"events are not for the role {login.role}")
         seen = request.headers.get("last-event-id") or request.fields.get("seen", "")
@@ -187,7 +187,7 @@ class EventRoom(msgspec.Struct, eq=False):
         return self.streams.open(login, tell, partial(self._is_still, login), self.headers)
 
     def _is_still(self, login: Login) -> bool:
-        """Whether they may see as much as when they began."""
+        """Return True if the person may still see as much as when the stream began."""
         role = self.find_role(login.person)
         return role is not None and rank_of(role) >= rank_of(login.role)
 

@@ -1,8 +1,8 @@
-"""Who is spoken to here, and from where: foreign host names and other sites' pages are refused before anything else.
+"""The rules for hosts and origins: foreign host names and other sites' pages are refused before anything else.
 
 A page elsewhere can send a browser to this port, also under a name of its own that leads here (DNS rebinding). So the
-`Host` must be one of ours, and a page that says where it comes from must come from here. A host is judged by what it
-is and not by how it begins: an address of this machine itself as a number, `localhost` as a whole word.
+`Host` must be one of ours, and a page that names its origin must come from here. The whole host counts and not its
+beginning: an address of this machine as a number, or `localhost` as a whole word.
 """
 
 from collections.abc import Mapping
@@ -20,23 +20,26 @@ OWN_SITES = ("same-origin", "none")
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - it is what such a host is called, nothing is bound to it
 
 
-ENTRANCE = "/enter/"  # behind it the bot by which somebody comes
+ENTRANCE = "/enter/"  # followed by the bot that the person comes from
 
 
 class HostRules(msgspec.Struct, frozen=True):
-    """`is_open`: it may be reached from elsewhere, so figures and reasons want a key. `proxies` are believed."""
+    """The rules. `is_open`: other machines can reach the port, so figures and reasons require a key.
+
+    The port believes the headers of `proxies`.
+    """
 
     names: frozenset[str]
     proxies: tuple[IPv4Network | IPv6Network, ...]
     is_open: bool
-    wants_proxy: bool  # what comes straight from elsewhere is not encrypted
-    origin: str  # what our own page calls itself, by whatever name a proxy then asks for it; "": as it is asked for
+    wants_proxy: bool  # a direct request from another machine is not encrypted
+    origin: str  # the page's own origin, if a proxy forwards another host name; "": the host of the request
 
     def check(self, headers: Mapping[str, str], peer: str, *, is_link: bool = False) -> None:
-        """Let go on what is meant for us; a link may be followed from anywhere, and shows its answer to nobody else.
+        """Check that a request is meant for us; a link may be followed from any site, which cannot read the answer.
 
         Raises:
-            WebRefusal: it is not.
+            WebRefusal: the request is not meant for us.
         """
         if self.wants_proxy and not (is_own_address(peer) or self.is_proxy(peer)):
             raise WebRefusal(HTTPStatus.FORBIDDEN, "only what comes through the proxy is answered here")
@@ -54,14 +57,14 @@ class HostRules(msgspec.Struct, frozen=True):
             raise WebRefusal(HTTPStatus.FORBIDDEN, "a page from elsewhere is not answered")
 
     def find_peer(self, headers: Mapping[str, str], peer: str) -> str:
-        """Who asks, by one spelling; what a header says of it counts only where a listed proxy wrote an address."""
+        """Return the caller's address in one spelling; a header counts only if a listed proxy wrote an address there."""
         said = [part.strip() for part in headers.get("x-forwarded-for", "").split(",") if part.strip()]
         while said and self.is_proxy(peer) and (before := find_address(said.pop())):
             peer = before
         return plain_address_of(peer)
 
     def is_proxy(self, peer: str) -> bool:
-        """Is this the address of a proxy that is listed? Loopback is none unless it is in the list."""
+        """Return True for the address of a listed proxy. Loopback counts only if it is in the list."""
         address = parse_address(peer)
         return address is not None and any(address in network for network in self.proxies)
 
@@ -71,7 +74,7 @@ class HostRules(msgspec.Struct, frozen=True):
 
 
 def build_host_rules(web: WebSettings) -> HostRules:
-    """Loopback is always ours; an address that is listened on, `web.url` and `web.hosts` are too."""
+    """Build the rules. Our names are loopback, the address of `web.listen`, `web.url` and `web.hosts`."""
     address, _ = split_address(web.listen)
     url = urlsplit(web.url.lower())
     url_host = url.hostname or ""
@@ -89,30 +92,33 @@ def build_host_rules(web: WebSettings) -> HostRules:
 
 
 def find_origin(url: SplitResult) -> str:
-    """As a browser writes it: without the port that goes without saying; "" for no address."""
+    """Return the origin as a browser writes it: without the default port; "" without an address."""
     usual = {"https": ":443", "http": ":80"}.get(url.scheme, "")
     place = url.netloc.rpartition("@")[2].removesuffix(usual)
     return f"{url.scheme}://{place}" if place else ""
 
 
 def find_address(written: str) -> str:
-    """The address in `1.2.3.4`, `1.2.3.4:5678`, `::1` or `[::1]:5678`; "" where there is none."""
+    """Return the address in `1.2.3.4`, `1.2.3.4:5678`, `::1` or `[::1]:5678`; "" for anything else."""
     hosts = (written, cut_port(written).strip("[]"))
     return next((host for host in hosts if parse_address(host)), "")
 
 
 def is_own_address(host: str) -> bool:
-    """This machine itself, written as a number."""
+    """Return True for this machine itself, written as a number."""
     address = parse_address(host)
     return address is not None and address.is_loopback
 
 
 def cut_port(host: str) -> str:
-    """`[::1]:8730` -> `[::1]`; what has something else than a number behind its colon stays whole, and is nobody."""
+    """Return the host without its port:
+
+    `[::1]:8730` -> `[::1]`. A host with a wrong port stays whole, and matches none.
+    """
     name, colon, port = host.rpartition(":")
     return name if colon and port.isascii() and port.isdecimal() and not host.endswith("]") else host
 
 
 def is_link(path: str) -> bool:
-    """Whether people follow it from elsewhere."""
+    """Return True for the path of a link that people follow from another site."""
     return path == "/open" or path.startswith(ENTRANCE)

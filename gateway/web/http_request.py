@@ -1,7 +1,7 @@
-"""A request's first lines, read strictly, and the answer that is written back.
+"""The head of a request, read strictly, and the answer.
 
-Whatever two readers could understand in two ways is refused: a folded header, a header twice that must stand once, a
-line that ends in a bare newline. The connection is closed behind each answer.
+Anything that two readers could understand in two ways is refused: a folded header, a second copy of a header that must
+be unique, a line that ends in a bare newline. The connection is closed behind each answer.
 """
 
 import re
@@ -30,7 +30,7 @@ SendPiece: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
-    """`headers` by their names in small letters; one that came several times is one, its values joined by commas."""
+    """A request. `headers` has lower-case names; the values of a repeated header are joined by commas."""
 
     method: str
     path: str
@@ -45,7 +45,7 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
     @property
     def fields(self) -> dict[str, str]:
-        """The fields of the query; of several with one name the last. Raises WebRefusal: there are too many."""
+        """The fields of the query; the last one of each name counts. Raises WebRefusal if there are too many."""
         try:
             return dict(parse_qsl(self.query, keep_blank_values=True, max_num_fields=MAX_FIELDS))
         except ValueError as error:
@@ -59,13 +59,13 @@ class HttpResponse(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = msgspec.field(default_factory=lambda: _NONE)
 
     def encode(self, method: str = "GET") -> bytes:
-        """All of it, as the last answer of its connection."""
+        """Encode the whole answer, as the last one of its connection."""
         headers = {"Content-Length": str(len(self.body)), **self.headers}
         return encode_headers(self.status, self.content_type, headers) + (b"" if method == "HEAD" else self.body)
 
 
 class HttpStream(msgspec.Struct, frozen=True):
-    """An answer that comes in pieces, for as long as `run` sends them and the other end stays."""
+    """An answer in pieces: it lasts while `run` sends them and the client stays."""
 
     run: Callable[[SendPiece], Awaitable[None]]
     content_type: str
@@ -73,12 +73,12 @@ class HttpStream(msgspec.Struct, frozen=True):
     status: HTTPStatus = HTTPStatus.OK
 
     def encode_headers(self) -> bytes:
-        """The last of them asks a proxy in between to hold nothing back."""
+        """Encode the headers; the last one asks a proxy in between to buffer nothing."""
         return encode_headers(self.status, self.content_type, {**self.headers, "X-Accel-Buffering": "no"})
 
 
 def encode_headers(status: HTTPStatus, content_type: str, headers: Mapping[str, str]) -> bytes:
-    """What stands before the body."""
+    """Encode the status line and the headers."""
     from email.utils import formatdate  # noqa: PLC0415 - nine modules, which an idle gateway does without
 
     head = {
@@ -94,10 +94,10 @@ def encode_headers(status: HTTPStatus, content_type: str, headers: Mapping[str, 
 
 
 def parse_request(head: bytes) -> HttpRequest:
-    """The lines before the body, without the blank one.
+    """Parse the lines before the body, without the blank one.
 
     Raises:
-        WebRefusal: they are none that every reader understands in one way.
+        WebRefusal: a line is invalid, or readers could understand it in different ways.
     """
     first, *lines = head.decode("latin-1").split("\r\n")
     asked = _FIRST_LINE.fullmatch(first)
@@ -119,7 +119,7 @@ def parse_request(head: bytes) -> HttpRequest:
 
 
 async def keep_stream(send: SendPiece) -> None:
-    """Until cancelled: a sign of life in a stream of events, by which it is noticed too that the other end has left."""
+    """Send a sign of life until cancelled; a failure to send it shows that the client has left."""
     while True:
         await anyio.sleep(BEAT_SECONDS)
         await send(b": beat\n\n")

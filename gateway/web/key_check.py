@@ -1,7 +1,7 @@
-"""The key that a request shows, and how often one may show a wrong one.
+"""The key of a request, and the limit on wrong keys.
 
-Guessing is slowed: whoever shows wrong keys is told to wait, from wherever they come, this machine included. The right
-one always counts: it is nobody's lucky guess, and a program is not locked out by a page that guesses beside it.
+Guessing is slowed: a peer that sends wrong keys must wait, this machine included. The right key always works: it cannot
+be a lucky guess, and a program is not locked out by a page that guesses on the same machine.
 """
 
 import math
@@ -23,7 +23,7 @@ MOST_PEERS = 10_000
 
 
 class KeyCheck:
-    """Whose key comes with a request."""
+    """Finds the key that a request shows."""
 
     def __init__(self, keys: ProgramKeys, rules: HostRules) -> None:
         self._keys = keys
@@ -31,10 +31,10 @@ class KeyCheck:
         self._limiter = KeyLimiter()
 
     def find(self, request: HttpRequest, peer: str) -> ProgramKey | None:
-        """None: it shows none.
+        """Return the key of a request; None if it shows none.
 
         Raises:
-            WebRefusal: nobody has the key, or too many wrong ones came from there.
+            WebRefusal: the key is unknown, or too many wrong ones came from this peer.
         """
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         if not key:
@@ -47,21 +47,21 @@ class KeyCheck:
 
 
 class KeyLimiter:
-    """Counts wrong keys by peer; only so many peers are remembered, those longest forgotten first."""
+    """The counts of wrong keys by peer; beyond a limit, the peers that were longest silent are forgotten."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()  # since when, and how many
+        self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()  # when the window began, and the count
 
     def refuse(self, peer: str, what: str, usual: WebRefusal) -> WebRefusal:
-        """Count one more, and return the refusal: the usual one or, after too many, one that says how long to wait."""
+        """Count a wrong key; return the usual refusal or, after too many, one that says how long to wait."""
         if wait := self.note_wrong(peer):
             said = f"too many wrong {what} came from there"
             return WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, said, Retry_After=str(wait))
         return usual
 
     def note_wrong(self, peer: str) -> int:
-        """One more. Returns for how many seconds this peer must wait; 0: not yet."""
+        """Count a wrong key; return for how many seconds this peer must wait, or 0 for not yet."""
         now = self._clock()
         since, count = self._wrong.pop(peer, (now, 0))
         if now - since >= WINDOW:

@@ -1,7 +1,7 @@
-"""Server-sent events: only so many streams at a time, each with a beat in between, until somebody's login ends.
+"""Server-sent events: a limited number of streams, each with a heartbeat, until a login ends.
 
-Then all of them come again, and whoever is no longer let in does not. Nobody but an owner has more than a few, so that
-one person shuts nobody out.
+When any login ends, all streams are closed and the pages reconnect; a person whose access was revoked cannot. Only an
+owner has more than a few streams, so that one person cannot lock out others.
 """
 
 from collections import Counter
@@ -34,10 +34,12 @@ class LiveStreams:
     def open(
         self, login: Login, tell: TellEvents, is_let_in: Callable[[], bool], headers: Mapping[str, str]
     ) -> HttpStream:
-        """A stream of what `tell` sends; it ends where `is_let_in` says no, which is asked before each piece.
+        """Open a stream of what `tell` sends, until `is_let_in` returns False.
+
+        `is_let_in` is called before each piece.
 
         Raises:
-            WebRefusal: there are too many already, in all or of this person.
+            WebRefusal: too many streams are open, in all or for this person.
         """
         if self._counts.total() >= MAX_STREAMS:
             what = f"{MAX_STREAMS} pages watch already"
@@ -55,7 +57,7 @@ class LiveStreams:
         async def send_if_let_in(piece: bytes) -> None:
             if not is_let_in():
                 watcher.cancel()
-                await checkpoint()  # it ends here
+                await checkpoint()  # the cancellation takes effect here
             await send(piece)
 
         try:
@@ -69,6 +71,6 @@ class LiveStreams:
 
 
 def encode_event(kind: str, data: bytes, number: str = "") -> bytes:
-    """One event; whoever comes back names the `number` of the last one."""
+    """Encode one event; a client that reconnects sends the `number` of its last one."""
     named = f"id: {number}\n" if number else ""
     return f"{named}event: {kind}\ndata: ".encode() + data + b"\n\n"

@@ -1,11 +1,11 @@
-"""Who may see the page: a link that is good once and for a minute becomes a login, which lasts as long as it is used.
+"""Access to the page: a link that works once, within a minute, becomes a login, which lasts as long as it is used.
 
-Only what tells them again is kept of links and logins. A login lasts 30 days after its last use and survives a
-restart; `open --end` ends all of them at once, those that watch live included. Its secret is given once, to our own
-page, which keeps it for its origin and sends it in a header: no other port of the host gets it.
+Only marks of links and logins are kept, which recognize a secret and do not reveal it. A login lasts 30 days after its
+last use and survives a restart; `open --end` ends all of them at once, and closes their streams. Its secret is sent
+once, to our own page, which keeps it for its origin and sends it in a header: no other port of the host gets it.
 
-There are so many logins and links of one person, and whoever makes more ends their own oldest. Whom a proxy names has
-no secret here; that they came is kept for as long as a login, so that it is recorded once in that time.
+Each person has a limited number of logins and links, and a further one ends the person's oldest. A person whom a proxy
+names has no secret here; the visit is kept for as long as a login, so that it is recorded once in that time.
 """
 
 import secrets
@@ -32,14 +32,14 @@ MOST_OF_ONE = 100  # logins of one person
 MOST_LOGINS = 1000
 LOGIN_SECONDS = 30 * 86400
 MOST_APART = 5.0  # seconds by which the clocks of two gateways differ
-NOTED_EVERY = 3600.0  # when it was last used is written down so often
+NOTED_EVERY = 3600.0  # at most this often the last use is written
 SECRET_BYTES = 32
-CODE_WORDS = compile_words("[A-Za-z0-9_-]{43}")  # so long is a secret in letters
-NAMED = "named "  # begins the mark of whom a proxy names: no secret has such a one
+CODE_WORDS = compile_words("[A-Za-z0-9_-]{43}")  # the length of a secret in characters
+NAMED = "named "  # begins the mark of a person whom a proxy names: no secret's mark begins with it
 
 
 class Logins:
-    """Those who are let in, and the links that are open. `last` is loaded before anybody is looked up."""
+    """The logins, and the open links. Load `last` before you look up a login."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
         self.last = LastRecord(engine, subjects.LOGIN_SUBJECT, records.LoginState(), self._cut_off)
@@ -53,7 +53,7 @@ class Logins:
 
     @property
     def code_kind(self) -> CodeKind:
-        """The codes of links that are open."""
+        """The codes of open links."""
         return CodeKind(CODE_WORDS, mark_of, self._list_marks)
 
     def _list_marks(self) -> Collection[str]:
@@ -61,9 +61,9 @@ class Logins:
         return {one.mark for one in links if one.until + MOST_APART > now} if links else ()
 
     async def open_link(self, role: Role = "owner", person: str = "owner") -> str:
-        """A code that lets its first user in, as this person and with this role; of one person a few are good.
+        """Make a link's code: its first user logs in as this person, with this role. Each person can have a few.
 
-        Raises EngineError where it cannot be written.
+        Raises EngineError if the code cannot be written.
         """
         code = secrets.token_urlsafe(SECRET_BYTES)
 
@@ -79,7 +79,7 @@ class Logins:
         return code
 
     async def redeem(self, code: str) -> str:
-        """The secret of a new login for a code that is good; "" for any other. Nobody can use it again."""
+        """Exchange a valid code for the secret of a new login, and end the code; return "" for any other."""
         mark, secret = mark_of(code), secrets.token_urlsafe(SECRET_BYTES)
 
         def use(kept: records.LoginState) -> records.LoginState:
@@ -95,11 +95,11 @@ class Logins:
         return secret if any(one.mark == _mark_login(secret) for one in self.logins) else ""
 
     async def find(self, secret: str) -> Login | None:
-        """Whose login it is; None: nobody's, or it has ended. It was used now."""
+        """Return the login of a secret, and note its use; None if the secret is unknown or the login has ended."""
         return await self._use(_mark_login(secret))
 
     async def note_named(self, name: str, role: Role) -> bool:
-        """Somebody has come whom a proxy names. True: for the first time in as long as a login lasts."""
+        """Note the visit of a person whom a proxy names; return True for the first one in the lifetime of a login."""
         mark, now = f"{NAMED}{name}", self._clock()
         if await self._use(mark):
             return False
@@ -114,7 +114,7 @@ class Logins:
 
         try:
             await self._change(add)
-        except EngineError:  # nor is anything recorded then
+        except EngineError:  # the visit is then not recorded either
             return False
         return is_new
 
@@ -122,14 +122,17 @@ class Logins:
         found = next((one for one in self._list_lasting() if secrets.compare_digest(one.mark, mark)), None)
         if found and self._clock() - found.used > NOTED_EVERY:
             used = replace(found, used=self._clock())
-            with suppress(EngineError):  # a journal that is ill can be looked at all the same
+            with suppress(EngineError):  # the page works even if the journal takes no appends
                 await self._change(
                     lambda kept: replace(kept, logins=tuple(used if one.mark == mark else one for one in kept.logins))
                 )
         return found
 
     async def end(self, login: Login | None = None) -> int:
-        """This one, or all: how many there were. Links that are open are good no more, and who watches is cut off."""
+        """End this login, or all of them, and return their number.
+
+        Open links end with all, and open streams are closed.
+        """
         before: tuple[Login, ...] = ()
 
         def remove(kept: records.LoginState) -> records.LoginState:
@@ -143,7 +146,10 @@ class Logins:
         return sum(not one.mark.startswith(NAMED) for one in gone)
 
     def watch(self) -> anyio.CancelScope:
-        """For what goes on for long: it is cancelled once somebody's login ends. `leave` when it is over."""
+        """Return a scope for a long answer: it is cancelled when any login ends.
+
+        Call `leave` when the answer is over.
+        """
         watcher = anyio.CancelScope()
         self._watchers.add(watcher)
         return watcher
@@ -156,15 +162,15 @@ class Logins:
         return tuple(one for one in self.logins if now - one.used < LOGIN_SECONDS)
 
     def _cut_off(self, before: records.LoginState, now: records.LoginState) -> None:
-        """Whoever watches, where a login has ended; whoever is still let in comes back by itself."""
+        """Close all streams when a login has ended; pages with a valid login reconnect by themselves."""
         if {one.mark for one in before.logins} - {one.mark for one in now.logins}:
             for watcher in list(self._watchers):
                 watcher.cancel()
 
     async def _change(self, change: Callable[[records.LoginState], records.LoginState]) -> None:
-        """Once more where another gateway was faster.
+        """Write a change, and try again if another gateway wrote first.
 
-        Raises EngineError where it cannot be written: then nobody is let in.
+        Raises EngineError if it cannot be written: then no login is made.
         """
         async with self._lock:
             while (changed := change(self.last.value)) != self.last.value:
@@ -174,7 +180,7 @@ class Logins:
 
 
 def make_room(logins: tuple[Login, ...]) -> tuple[Login, ...]:
-    """So many of one person, so many in all: the oldest go, of whoever has most."""
+    """Limit the logins of each person, and all of them: the oldest ones of the person with the most are removed."""
     kept = list(logins)
     counts = Counter(one.person for one in kept)
     while kept and (len(kept) > MOST_LOGINS or max(counts.values()) > MOST_OF_ONE):
@@ -185,7 +191,10 @@ def make_room(logins: tuple[Login, ...]) -> tuple[Login, ...]:
 
 
 def _mark_login(secret: str) -> str:
-    """Unlike that of the logins of before, whose secret was a cookie and went to all ports of the host."""
+    """Return the mark of a login.
+
+    It differs from marks of older logins, whose secret was a cookie for all ports of a host.
+    """
     return mark_of(f"login {secret}")
 
 

@@ -1,7 +1,7 @@
-"""Figures as Prometheus reads them: its text format, by hand.
+"""Figures in the text format of Prometheus, written by hand.
 
-A label that comes from outside (a hook, a model, a tool) has so many values at most; all further ones are `other`, so
-that nobody makes the series grow without end by inventing names.
+A label with values from outside (a hook, a model, a tool) has a limited number of them; all others become `other`, so
+that invented names cannot make the series grow without end.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ Figures: TypeAlias = Mapping[Labels, float]
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """One figure: `labels` are the names of what the keys of `figures` hold; where there are none the key is empty."""
+    """One figure: `labels` names the parts of the keys of `figures`; without labels the key is empty."""
 
     name: str
     kind: Literal["counter", "gauge"]
@@ -39,7 +39,7 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 class HistogramMetric(msgspec.Struct, frozen=True):
-    """Durations by one label."""
+    """The durations by one label."""
 
     name: str
     help: str
@@ -64,7 +64,7 @@ def render_metrics(metrics: Iterable[Metric | HistogramMetric]) -> str:
 
 
 def limit_labels(figures: Figures) -> Figures:
-    """So many of the first label's values, the largest figures first; the others are added up."""
+    """Keep a limited number of the first label's values, the largest figures first, and add up the others."""
     if len(figures) <= MAX_VALUES:
         return figures
     sums: dict[str, float] = {}
@@ -79,7 +79,7 @@ def limit_labels(figures: Figures) -> Figures:
 
 
 def limit_histograms(histograms: Mapping[str, Histogram]) -> Mapping[str, Histogram]:
-    """So many of the label's values, those that count most first; the others are one."""
+    """Keep a limited number of the label's values, those with the highest counts first, and join the others."""
     if len(histograms) <= MAX_VALUES:
         return histograms
     ranked = sorted(histograms, key=lambda value: (-histograms[value].count, value))

@@ -1,6 +1,6 @@
-"""Answers `POST /networks/NAME`: chat networks that call us. Who calls is asked before any byte of the body is read.
+"""`POST /networks/NAME`: calls of chat networks. The caller is checked before any byte of the body is read.
 
-A network that is not there, one that is not at work and a wrong secret are answered alike.
+An unknown network, one that is not running and a wrong secret get the same answer.
 """
 
 import logging
@@ -20,7 +20,7 @@ UNBELIEVED = "no network is heard here, or this was not signed with its secret"
 
 
 class NetworkReceiver:
-    """Hands what networks send to whom it is for."""
+    """Passes the calls of networks to their adapters."""
 
     def __init__(self, routes: NetworkRoutes, rules: HostRules) -> None:
         self._routes = routes
@@ -29,7 +29,7 @@ class NetworkReceiver:
         self._places = BodyPlaces()
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse:
-        """Raises WebRefusal."""
+        """Answer a call; raises WebRefusal."""
         if request.method != "POST":
             raise WebRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "networks call by POST", Allow="POST")
         if request.query:
@@ -59,7 +59,7 @@ class NetworkReceiver:
             return await request.body.read(largest)
 
     def _refuse(self, network: str, why: str, request: HttpRequest, peer: str) -> WebRefusal:
-        """What everybody is told who is not believed; why, only the person who runs this."""
+        """Make the refusal of an untrusted call: the reason goes to the log, and the caller does not see it."""
         log.info("networks: a call for %.20r was refused: %s", network, why)
         unbelieved = WebRefusal(HTTPStatus.UNAUTHORIZED, UNBELIEVED)
         return self._limiter.refuse(self._rules.find_peer(request.headers, peer), "calls", unbelieved)

@@ -1,10 +1,9 @@
-"""The operator's page: its files, what it asks for, and events as they happen.
+"""The operator's page: its files, its requests, and events as they happen.
 
-Its own files hold nothing, and are for everybody; all else is for those who show a login (`logins.py`) in a header, and
-anybody else gets the same short refusal. The page asks for what
-it shows, and has done what is done on it, by the verbs of the control socket (`page_verbs.py`): so it knows and can
-what the commands of the terminal do, and no more. Everything that it loads comes from here, and nothing may put it into
-a frame.
+The page's own files hold no data, and are open to everyone. All else requires a login (`logins.py`) in a header, and
+requests without one get the same short refusal. The page reads and acts by the verbs of the control socket
+(`page_verbs.py`), so it can do what the commands of the terminal do, and no more. It loads everything from here, and no
+site may put it into a frame.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -61,17 +60,17 @@ STATIC = "/static/"
 APART = ("enter.js", "open.js")  # the modules of pages beside the frame
 
 AnswerVisitor: TypeAlias = Callable[[HttpRequest, Login], Awaitable[HttpResponse | HttpStream]]
-"""The answer to somebody who is let in. Raises WebRefusal."""
+"""The answer to an authorized visitor. Raises WebRefusal."""
 
 
 class LinkCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The code of a link, as the page hands it in."""
+    """The code of a link, as the page sends it."""
 
     code: str
 
 
 class Page:
-    """Answers those who are let in; `rooms` answer for themselves, by the first word of the path."""
+    """The answers to visitors of the page; `rooms` answer their own paths, by the first word."""
 
     def __init__(
         self,
@@ -92,7 +91,7 @@ class Page:
         self._rooms = rooms
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
-        """What is asked was meant for us. Raises WebRefusal."""
+        """Answer a request that the host rules have passed; raises WebRefusal."""
         if request.method in ("GET", "HEAD") and (name := find_open_file(request.path)):
             return self._show_file(name)
         if (request.method, request.path) == ("POST", "/open"):
@@ -116,7 +115,7 @@ class Page:
         raise WebRefusal(HTTPStatus.NOT_FOUND, "there is nothing of that name")
 
     async def _enter(self, request: HttpRequest, peer: str) -> HttpResponse:
-        """A link of `open` becomes a login: our page has its secret in this answer, and never again."""
+        """Exchange the code of a link for a login; the page gets its secret in this answer, and never again."""
         if self._visitors.read_name(request, peer):
             raise WebRefusal(HTTPStatus.FORBIDDEN, KNOWN_ALREADY)
         asked = await read_json(request, LinkCode, MOST_OF_LINK)
@@ -130,7 +129,7 @@ class Page:
         return answer_verb(msgspec.json.encode({"login": secret}))
 
     async def _change(self, request: HttpRequest, login: Login) -> HttpResponse:
-        """What changes anything."""
+        """Answer a request that changes something; raises WebRefusal."""
         match request.method, request.path.split("/"):
             case "POST", ["", "api", verb]:
                 return answer_verb(await self._verbs.act(verb, request))
@@ -141,12 +140,12 @@ class Page:
         raise WebRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "this is only read", Allow="GET, HEAD")
 
     def _name_caller(self, login: Login, request: HttpRequest, peer: str) -> Caller:
-        """By their name; the owner by the beginning of what tells the login again, which tells one from the other."""
+        """Name the caller: a person by name, the owner by the beginning of the login's mark, to tell logins apart."""
         name = f"login {login.mark[:8]}" if login.person == OWNER else f"{PLATFORM}:{login.person}"
         return Caller(name, f"page {self._rules.find_peer(request.headers, peer)}", login.role)
 
     def _show_file(self, name: str) -> HttpResponse:
-        """One of the page's own files, known by its name as a whole."""
+        """Return one of the page's own files, by its whole name."""
         body, kind = self._files.get(unquote(name), (None, ""))
         if body is None:
             raise WebRefusal(HTTPStatus.NOT_FOUND, "the page has no file of that name")
@@ -154,9 +153,9 @@ class Page:
 
     @cached_property
     def _files(self) -> Mapping[str, tuple[bytes, str]]:
-        """Read at the first visit; what a request names is looked up here, and is never a path.
+        """The files, read at the first visit; a request names a key of this mapping, and never a path.
 
-        The frame names all modules, so that a browser asks for them at once and not one behind the other.
+        The frame names all modules, so that a browser loads them at once and not one behind the other.
         """
         paths = [path for path in sorted(FILES.iterdir()) if path.suffix in CONTENT_TYPES]
         found = {path.name: (path.read_bytes(), CONTENT_TYPES[path.suffix]) for path in paths}
@@ -167,8 +166,8 @@ class Page:
 
 
 def find_open_file(path: str) -> str:
-    """The file of the page that this is; empty: it is none."""
-    if path.startswith(ENTRANCE):  # for those who come by a button in a chat
+    """Return the name of the page's file at this path; "" for none."""
+    if path.startswith(ENTRANCE):  # for people who come by a button in a chat
         return "enter.html"
     if path.startswith(STATIC):
         return path.removeprefix(STATIC)

@@ -1,7 +1,7 @@
-"""The verbs that the page looks with and acts with, by the column `page` of their rows.
+"""The verbs that the page reads and acts with, by the column `page` of their rows.
 
-A verb without that column is nobody's at the page. No verb here writes a hook's folder, the configuration or a file.
-The parameter that could name a path or a program is left out. The row also says who may ask for the verb.
+A verb without that column is not available to the page. No verb here writes a hook's folder, the configuration or a
+file, and parameters that could name a path or a program are left out. The row also has the role that the verb requires.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ _decode_body = JsonDecoder[dict[str, Any]](dict[str, Any]).decode
 
 
 class PageVerbs:
-    """Asks them for the page, in the name of whoever is set as the caller."""
+    """Calls verbs for the page, in the name of the current caller."""
 
     def __init__(self, verbs: Mapping[str, VerbAnswer], redact: Callable[[str], str]) -> None:
         self._verbs = verbs
@@ -36,12 +36,12 @@ class PageVerbs:
         self._shared = SharedAnswers()
 
     def list_allowed(self, role: Role) -> list[str]:
-        """Those of the page that somebody with this role may ask for."""
+        """List the page's verbs that this role may use."""
         rows = [found.verb for found in self._verbs.values()]
         return sorted(verb.name for verb in rows if verb.page and rank_of(role) >= rank_of(verb.role))
 
     async def look(self, name: str, request: HttpRequest) -> bytes:
-        """The answer of a verb that only reads, as JSON. Raises WebRefusal."""
+        """Return the answer of a verb that only reads, as JSON. Raises WebRefusal."""
         page = self._find_page(name)
         if not isinstance(page, str) or not page:
             raise WebRefusal(HTTPStatus.NOT_FOUND, "the page asks for nothing of that name")
@@ -53,10 +53,10 @@ class PageVerbs:
         return await self._shared.get((name, request.query, caller.role, who), find)
 
     async def act(self, name: str, request: HttpRequest) -> bytes:
-        """The answer of a verb that does something, as JSON; its body is read when all else is right.
+        """Run a verb that changes something, and return its answer as JSON; the body is read after all other checks.
 
         Raises:
-            WebRefusal: it is none of the page's, is not asked for as it should be, or cannot be done now.
+            WebRefusal: the page does not have this verb, the request is invalid, or the verb cannot be done now.
         """
         page = self._find_page(name)
         if not isinstance(page, tuple):
@@ -95,4 +95,4 @@ class PageVerbs:
 
 
 async def _ignore(_kind: str, _fields: Any) -> None:
-    """What is asked here is answered at once."""
+    """Ignore what a verb reports on its way: an answer here comes at once."""

@@ -1,9 +1,8 @@
-"""The listener: so many connections, each with so much time and so many bytes to say what it wants.
+"""The listener: a limited number of connections, each with limits on time and bytes for its request.
 
-A connection is one request here: its first lines come within ten seconds and 16 kB, its body only to whoever wants it,
-and the answer closes it. Where all
-places are taken the one that has waited longest to be asked anything is closed for a new one, so whoever holds
-connections open and says nothing shuts nobody out.
+A connection is one request: its head must come within ten seconds and 16 kB, its body is read only if the answer needs
+it, and the answer closes it. When all places are taken, a new connection replaces the one that has been silent longest,
+so clients that hold connections open and say nothing cannot lock out others.
 """
 
 import asyncio
@@ -42,13 +41,13 @@ BACKLOG = 128
 IN_USE = "{address} is taken: {reason}\nset web.listen to another port, or web.enabled: false"
 
 AnswerRequest: TypeAlias = Callable[[HttpRequest, str], Awaitable[HttpResponse | HttpStream]]
-"""The answer to a request, and the address that it came from. Raises WebRefusal."""
+"""The answer to a request, by the request and the address of its sender. Raises WebRefusal."""
 
 
 class PortLimits(msgspec.Struct, frozen=True):
-    """So many connections at a time, so many seconds to ask, to take the answer, and to stop sending behind it."""
+    """The limits: connections at a time, and seconds to ask, to take the answer, and to stop sending after it."""
 
-    connections: int = 512  # two for each of two hundred pages, and those of programs
+    connections: int = 512  # two for each of two hundred pages, and some for programs
     asking: float = 10.0
     taking: float = 30.0
     leaving: float = 2.0
@@ -58,7 +57,7 @@ USUAL_LIMITS = PortLimits()
 
 
 class Router:
-    """Who answers what is meant for us: by the first word of its path, or else `otherwise`."""
+    """Routes a request by the first word of its path, or else to `otherwise`."""
 
     def __init__(self, rules: HostRules, routes: Mapping[str, AnswerRequest], otherwise: AnswerRequest) -> None:
         self._rules = rules
@@ -66,18 +65,18 @@ class Router:
         self._otherwise = otherwise
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
-        """Raises WebRefusal."""
+        """Check the host, and answer a request; raises WebRefusal."""
         self._rules.check(request.headers, peer, is_link=is_link(request.path))
         first = request.path.split("/", 2)[1]
         return await self._routes.get(first, self._otherwise)(request, peer)
 
 
 class PortError(GatewayError):
-    """Nobody can listen there: another program does, or it is no address of this machine."""
+    """The address cannot be listened on: another program does, or it is not an address of this machine."""
 
 
 class WebPort:
-    """One address that is listened on. `url`: where that is; "" while there is no port, and `trouble` says why."""
+    """One listening address. `url` is "" while the port is closed, and then `trouble` says why."""
 
     def __init__(
         self, settings: WebSettings, answer: AnswerRequest, *, is_named: bool, limits: PortLimits = USUAL_LIMITS
@@ -92,14 +91,14 @@ class WebPort:
 
     @property
     def local_url(self) -> str:
-        """By which this machine itself reaches it, also where all its addresses are listened on."""
+        """The URL for this machine itself, also if the port listens on all its addresses."""
         return self.url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled.
+        """Accept connections until cancelled.
 
         Raises:
-            PortError: somebody named this address, and it cannot be had. One that nobody named is done without.
+            PortError: the configuration names this address, and it is not available. The default one is optional.
         """
         tls = load_certificate(self._settings)
         try:
@@ -130,7 +129,7 @@ class WebPort:
         while True:
             try:
                 accepted, _ = await loop.sock_accept(listening)
-            except OSError as error:  # whoever came has left, or nothing more can be opened
+            except OSError as error:  # the client has left, or no more sockets can be opened
                 log.debug("web: nobody could be let in: %s", error)
                 await anyio.sleep(ACCEPT_PAUSE)
                 continue
@@ -140,17 +139,20 @@ class WebPort:
             connection = PortConnection(self._answer, tasks, self._limits, self._connections.pop)
             self._connections[connection] = connection
             tasks.start_soon(self._open, connection, accepted, tls)
-            await anyio.lowlevel.checkpoint()  # many who come at once are let in one after the other, beside all else
+            await anyio.lowlevel.checkpoint()  # accept a burst one by one, beside all other work
 
     def _make_room(self) -> bool:
-        """Close whoever has been silent for longest, or still sends behind the answer; False where there is nobody."""
+        """Close the connection that has been silent longest, or that still sends after its answer.
+
+        Returns False if no connection can be closed.
+        """
         silent = next((one for one in self._connections if not one.has_asked or one.is_leaving), None)
         if silent:
             silent.abort()
         return silent is not None
 
     async def _open(self, connection: "PortConnection", accepted: socket.socket, tls: ssl.SSLContext | None) -> None:
-        """What fails here is the caller's own: it left, or speaks another language."""
+        """Open a connection; a failure here is the caller's: it left, or does not speak TLS."""
         loop, patience = asyncio.get_running_loop(), self._limits.asking if tls else None
         with connection.opening, suppress(OSError):
             await loop.connect_accepted_socket(lambda: connection, accepted, ssl=tls, ssl_handshake_timeout=patience)
@@ -218,9 +220,9 @@ class PortConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         assert self._transport
         self._body.end()
-        is_plain = self._transport.get_extra_info("sslcontext") is None  # TLS has no half of a connection
+        is_plain = self._transport.get_extra_info("sslcontext") is None  # TLS cannot close one half of a connection
         hears = self.has_asked and not self.is_leaving and not self._streams
-        return hears and is_plain  # who asked may close its half, and still hear an answer; a stream ends with it
+        return hears and is_plain  # a client may close its half and still get an answer; a stream ends with it
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._on_end(self)
@@ -229,7 +231,7 @@ class PortConnection(asyncio.Protocol):
         self._buffer.clear()
 
     def pause_writing(self) -> None:
-        """The other end takes nothing now; it has so long to go on."""
+        """Start the time limit: the client takes no bytes now."""
         self._has_room = anyio.Event()
         self._timer.cancel()
         self._timer = self._loop.call_later(self._limits.taking, self.abort)
@@ -239,7 +241,7 @@ class PortConnection(asyncio.Protocol):
         self._timer.cancel()
 
     def abort(self) -> None:
-        """Close it at once, whatever it is doing."""
+        """Close the connection at once, whatever it is doing."""
         if self._transport is None:
             self.opening.cancel()
         else:
@@ -260,12 +262,12 @@ class PortConnection(asyncio.Protocol):
                 self._send(answer.encode(request.method))
 
     async def _find_answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
-        """Every question has one."""
+        """Return the answer to a request; errors become answers too."""
         try:
             return await self._answer(request, peer)
         except WebRefusal as refusal:
             return answer_refusal(refusal)
-        except Exception:  # a fault in one answer: all others are served
+        except Exception:  # a fault in one answer must not stop the others
             log.exception("web: %s failed", request.path)
             failed = WebRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, "this failed inside the gateway; see its log")
             return answer_refusal(failed)
@@ -273,12 +275,12 @@ class PortConnection(asyncio.Protocol):
     async def _run_stream(self, path: str, stream: HttpStream) -> None:
         try:
             await stream.run(self._write)
-        except Exception:  # what was sent cannot be taken back; all others are served
+        except Exception:  # the sent part cannot be taken back; other answers go on
             log.exception("web: %s failed", path)
             self.abort()
 
     async def _write(self, data: bytes) -> None:
-        """A piece of a stream; comes back when there is room for more."""
+        """Write a piece of a stream; returns when the client can take more."""
         assert self._transport
         if not self._transport.is_closing():
             self._transport.write(data)
@@ -289,7 +291,7 @@ class PortConnection(asyncio.Protocol):
         self._send(answer_refusal(refusal).encode())
 
     def _begin_answer(self) -> None:
-        """From here on nothing more is read but a body."""
+        """Stop reading anything but the body."""
         self.has_asked = True
         self._buffer.clear()
         self._timer.cancel()
@@ -302,8 +304,10 @@ class PortConnection(asyncio.Protocol):
             self._leave()
 
     def _leave(self) -> None:
-        """Close, once all is taken. Whoever still sends is let finish for a while: a line that is closed with unread
-        bytes on it takes the answer away from the other end too."""
+        """Close the connection once the answer is taken, and let a client that still sends finish for a while.
+
+        Closing it with unread bytes would discard the answer at the client too.
+        """
         assert self._transport
         self._body.drop()
         self.is_leaving = True
@@ -311,14 +315,14 @@ class PortConnection(asyncio.Protocol):
             self._transport.close()
             return
         if self._transport.can_write_eof():
-            with suppress(OSError):  # the other end has left meanwhile
+            with suppress(OSError):  # the client has left meanwhile
                 self._transport.write_eof()
         self._timer.cancel()
         self._timer = self._loop.call_later(self._limits.leaving, self._transport.close)
 
 
 def bind_socket(listen: str) -> socket.socket:
-    """Raises PortError."""
+    """Bind and listen on an address; raises PortError."""
     address, port = split_address(listen)
     made = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET)
     try:
@@ -326,7 +330,7 @@ def bind_socket(listen: str) -> socket.socket:
         if address.version == 6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         made.bind((str(address), port))
-        made.listen(BACKLOG)  # two sockets may be bound to one address, and only one of them can listen
+        made.listen(BACKLOG)  # two sockets can be bound to one address, but only one of them can listen
         made.setblocking(False)
     except OSError as error:
         made.close()
@@ -340,10 +344,10 @@ def format_address(listening: socket.socket) -> str:
 
 
 def load_certificate(settings: WebSettings) -> ssl.SSLContext | None:
-    """What the port proves itself with; None: it speaks no TLS.
+    """Load the port's certificate; None if it uses no TLS.
 
     Raises:
-        PortError: the files are not there, or not right.
+        PortError: the files were not found, or are invalid.
     """
     if not settings.tls.cert:
         return None

@@ -1,7 +1,7 @@
-"""`/health`, `/ready`, `/metrics`: what programs ask, answered without any library.
+"""`/health`, `/ready` and `/metrics`, answered without any library.
 
-`/health` is 200 as long as the process answers. `/ready` is 503 with the reasons until every part that was asked for is
-up. Where the port can be reached from elsewhere, reasons and figures are for those who show a key of an operator.
+`/health` is 200 as long as the process answers. `/ready` is 503 with the reasons until every configured part is up. If
+other machines can reach the port, reasons and figures require the key of an operator.
 """
 
 import time
@@ -23,7 +23,7 @@ METRICS_SECONDS = 1.0
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why the gateway is not ready: a part of it that is not up."""
+    """A part of the gateway that is not up: a reason why it is not ready."""
 
     part: str
     state: str
@@ -35,7 +35,7 @@ CollectMetrics: TypeAlias = Callable[[], Awaitable[Iterable[Metric | HistogramMe
 
 
 class Probes:
-    """Answers these three."""
+    """Answers the three paths."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Probes:
         self._metrics, self._stale_at = b"", 0.0
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse:
-        """Raises WebRefusal."""
+        """Answer a request; raises WebRefusal."""
         if request.method not in ("GET", "HEAD"):
             raise WebRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "this is only read", Allow="GET, HEAD")
         match request.path:
@@ -75,7 +75,7 @@ class Probes:
         return answer_json({"ready": not reasons, **({"reasons": reasons} if is_told else {})}, status)
 
     async def _read_metrics(self) -> bytes:
-        """Collected once a second at the most, however many ask."""
+        """Return the figures, collected at most once a second."""
         async with self._collecting:
             if time.monotonic() >= self._stale_at:
                 self._metrics = self._redact(render_metrics(await self._collect_metrics())).encode("utf-8", "replace")
@@ -83,10 +83,10 @@ class Probes:
             return self._metrics
 
     def _is_operator(self, request: HttpRequest, peer: str) -> bool:
-        """Whether this is for them to see.
+        """Return True if the caller may see reasons and figures.
 
         Raises:
-            WebRefusal: the key is wrong, as too many from there were; or it is one for something else.
+            WebRefusal: the key is wrong, as were too many from there, or its role is too low.
         """
         found = self._keys.find(request, peer)
         if found is None:

@@ -1,7 +1,7 @@
-"""Keys of programs: made and revoked at the terminal, kept as what tells them again, compared in constant time.
+"""API keys of programs: made and revoked at the terminal, kept as marks, compared in constant time.
 
-A key is 256 random bits. What a key may do stands in the record, never in what a request says. One that was revoked
-is refused from the next request on.
+A key is 256 random bits. Its rights are in the record, never in a request. A revoked key is refused from the next
+request on.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
 
 class ProgramKeys:
-    """The keys that there are. `last` is loaded before any is looked up."""
+    """The API keys. Load `last` before you look up a key."""
 
     def __init__(self, engine: Engine) -> None:
         self.last = LastRecord(engine, subjects.KEYS_SUBJECT, records.ProgramKeyState(), self._note_change)
@@ -42,26 +42,26 @@ class ProgramKeys:
         self._changed = anyio.Event()
 
     def find(self, key: str) -> ProgramKey | None:
-        """Whose key this is; None: nobody's. It takes as long for one as for the other."""
+        """Return the record of a key; None if it is unknown. Both take the same time."""
         mark = mark_of(key)
         found = [one for one in self.keys if secrets.compare_digest(one.mark, mark)]
         return found[0] if found else None
 
     def find_speaker(self, user_id: str) -> ProgramKey | None:
-        """By whose key this person of the platform `api` speaks, if there is one that may speak at all."""
+        """Return the key by which this person of the platform `api` speaks, if it exists and has an agent."""
         name = user_id.partition(":")[0]
         return next((one for one in self.keys if one.name == name and one.agent), None)
 
     async def wait_revoked(self, key: ProgramKey) -> None:
-        """Until this key is one no longer."""
+        """Wait until this key is revoked."""
         while key in self.keys:
             await self._changed.wait()
 
     async def create(self, name: str, role: KeyRole, agent: str = "") -> str:
-        """A new key of this name; it is told once, here, and kept nowhere.
+        """Make a key of this name, and return it; it is not stored, so it cannot be shown again.
 
         Raises:
-            AccessError: there is one of that name, or it is no name.
+            AccessError: the name is taken or invalid, or there are too many keys.
         """
         if not NAME.fullmatch(name) or (agent and f"{name}:" == HOOK):
             raise AccessError(f"{name!r} is no name for a key\nit takes small letters, digits, - and _, 60 at the most")
@@ -75,10 +75,10 @@ class ProgramKeys:
         return key
 
     async def revoke(self, name: str) -> ProgramKey:
-        """From now on nobody is let in by it.
+        """Revoke a key: it authorizes no further request.
 
         Raises:
-            AccessError: there is none of that name.
+            AccessError: the key was not found.
         """
         async with self._lock:
             gone = next((one for one in self.keys if one.name == name), None)
@@ -95,5 +95,5 @@ class ProgramKeys:
 
 
 def mark_of(key: str) -> str:
-    """What is kept of a key. It is long and random, so one pass of a plain hash is enough."""
+    """Return the mark by which a key is stored. A key is long and random, so one pass of a plain hash is enough."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,8 +1,8 @@
-"""What comes behind the headers of a request: read when somebody asks for it, within a length and a time.
+"""The body of a request: read on demand, within limits on length and time.
 
-Until then at most `MOST_UNASKED` bytes are taken from the line, so whoever sends much to where nobody wants it fills no
-memory; and what is taken piece by piece is never held as a whole. A sender has ten seconds, and more as long as what
-comes is worth the waiting.
+Before that at most `MOST_UNASKED` bytes are taken from the connection, so a body that no answer reads fills no memory.
+A body that is read piece by piece is never held as a whole. A sender has ten seconds, and more while its bytes come
+fast enough.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import anyio
 from gateway.errors import GatewayError
 
 MOST_UNASKED = 64 << 10
-SLOWEST = 16 << 10  # bytes a second that are worth waiting for
+SLOWEST = 16 << 10  # bytes a second: a faster sender gets more time
 MOST_LINE = 64
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LENGTH = re.compile(r"[0-9]{1,15}")
@@ -24,7 +24,7 @@ _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[^\r\n]*)?")
 
 
 class WebRefusal(GatewayError):
-    """What is answered instead, and why; the reason is shown to whoever asked."""
+    """The status and the reason of a refused request; the caller sees the reason."""
 
     def __init__(self, status: HTTPStatus, reason: str, **headers: str) -> None:
         super().__init__(reason)
@@ -33,31 +33,31 @@ class WebRefusal(GatewayError):
 
 
 class RequestBody:
-    """The bytes behind one request's headers. `length`: how many; None: they come in chunks that say it themselves."""
+    """The bytes behind one request's headers. `length` is None for a chunked body."""
 
     def __init__(self, length: int | None = 0, *, waits: bool = False) -> None:
-        self._waits = waits  # the sender wants to hear first that somebody will read it
+        self._waits = waits  # the sender expects a "100 Continue" before it sends
         self.is_complete = length == 0
         self._length = length
         self.is_large = length is None or length > MOST_UNASKED
         self._missing = length or 0
         self._chunks = ChunkDecoder() if length is None else None
         self._is_dropped = False
-        self._data = bytearray()  # what nobody has taken yet
+        self._data = bytearray()  # bytes that were not taken yet
         self.came = 0  # bytes, in all
         self._limit: int | None = None
         self._refusal: WebRefusal | None = None
         self._news = anyio.Event()
-        self.ended = anyio.Event()  # the other end says nothing more: mostly it has left
+        self.ended = anyio.Event()  # the client sends nothing more: mostly it has left
         self._patience = 0.0
         self._line: asyncio.Transport | None = None
 
     def connect(self, line: asyncio.Transport, patience: float) -> None:
-        """By the connection: what it comes from, and how many seconds a sender always has."""
+        """Connect the body to its transport, with the seconds that every sender has. Called by the connection."""
         self._line, self._patience = line, patience
 
     def feed(self, data: bytes) -> None:
-        """By the connection: more has come; what is behind the end is nobody's."""
+        """Add received bytes, and ignore those behind the end. Called by the connection."""
         if self.is_complete or self._refusal:
             return
         try:
@@ -69,21 +69,21 @@ class RequestBody:
             self._line.pause_reading()
 
     def end(self) -> None:
-        """By the connection: nothing more comes."""
+        """Note that no more bytes will come. Called by the connection."""
         self.ended.set()
         if not self.is_complete and not self._refusal:
             self._refusal = WebRefusal(HTTPStatus.BAD_REQUEST, "the body ended before its end")
             self._news.set()
 
     async def read(self, limit: int) -> bytes:
-        """All of it; raises as `take` does."""
+        """Return the whole body; raises as `take` does."""
         return b"".join([piece async for piece in self.take(limit)])
 
     async def take(self, limit: int) -> AsyncGenerator[bytes]:
-        """All of it, piece by piece: the line stands still as long as nobody takes the next one.
+        """Yield the body piece by piece; receiving pauses until the next piece is taken.
 
         Raises:
-            WebRefusal: it has more bytes than that, comes too slowly, or is not written as bodies are.
+            WebRefusal: the body has more than `limit` bytes, comes too slowly, or is malformed.
         """
         self._limit = limit
         self._check_size(self._length or 0)
@@ -102,7 +102,7 @@ class RequestBody:
             waited += await self._wait(self._patience + self.came / SLOWEST - waited)
 
     async def _wait(self, seconds: float) -> float:
-        """Until more has come; returns how long that took."""
+        """Wait until more bytes have come; return how long that took."""
         if self._line:
             self._line.resume_reading()
         self._news, began = anyio.Event(), time.monotonic()
@@ -113,7 +113,7 @@ class RequestBody:
         return time.monotonic() - began
 
     def drop(self) -> None:
-        """By the connection: nobody wants what still comes; it is taken from the line, and is nowhere."""
+        """Discard all further bytes as they are received. Called by the connection."""
         self._is_dropped = True
         self._data.clear()
         if self._line and not self._line.is_closing():
@@ -139,7 +139,10 @@ class RequestBody:
 
 
 class ChunkDecoder:
-    """`SIZE CRLF BYTES CRLF`, over and over, up to a size of 0. Headers behind it are refused: nobody reads them."""
+    """Decodes `SIZE CRLF BYTES CRLF`, repeated, up to a size of 0.
+
+    Headers behind it are refused: no code reads them.
+    """
 
     def __init__(self) -> None:
         self.is_complete = False
@@ -149,7 +152,7 @@ class ChunkDecoder:
         self._ends_chunk = False
 
     def feed(self, data: bytes) -> bytes:
-        """What these bytes add to the body. Raises WebRefusal."""
+        """Return the bytes that `data` adds to the body. Raises WebRefusal."""
         found, at = bytearray(), 0
         while at < len(data) and not self.is_complete:
             if self._left:
@@ -187,10 +190,10 @@ class ChunkDecoder:
 
 
 def find_body(headers: Mapping[str, str]) -> RequestBody:
-    """The body that these headers tell of.
+    """Make the body that these headers describe.
 
     Raises:
-        WebRefusal: they tell of it in a way that two readers could understand in two ways.
+        WebRefusal: two readers could understand the headers in two ways.
     """
     coding, length = headers.get("transfer-encoding"), headers.get("content-length")
     waits = headers.get("expect", "").lower() == "100-continue"

@@ -1,7 +1,7 @@
-"""One answer for all who ask for the same: two hundred pages that look at the same moment cost what one does.
+"""One answer for all who ask the same: two hundred pages that look at the same moment cost as much as one.
 
-Nobody is given what was found before they asked. What takes long to find is not looked for again at once, so that those
-who ask take a twentieth of the gateway's time at the most, however many they are.
+No caller gets an answer that was begun before its question. After a slow answer, the next one waits for a while, so
+that questions take at most a twentieth of the gateway's time, however many come.
 """
 
 import time
@@ -9,26 +9,26 @@ from collections.abc import Awaitable, Callable, Hashable
 
 import anyio
 
-REST = 19  # times as long as it took to find
+REST = 19  # times as long as the answer took
 LONGEST_REST = 0.5
 MOST_KEPT = 50
 
 
 class SharedAnswers:
-    """By what is asked for; `find` makes the answer."""
+    """The shared answers by question; `find` makes one."""
 
     def __init__(self) -> None:
         self._asked: dict[Hashable, TimedAnswer] = {}
 
     async def get(self, asked: Hashable, find: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Raises what `find` raises."""
+        """Return the answer to a question; raises what `find` raises."""
         if len(self._asked) >= MOST_KEPT:
-            self._asked.clear()  # whoever waits holds on to what they wait for
+            self._asked.clear()  # callers that wait keep their own reference
         return await self._asked.setdefault(asked, TimedAnswer()).get(find)
 
 
 class TimedAnswer:
-    """The last one, and whoever waits for the next."""
+    """The last answer to a question, and the lock for the next one."""
 
     def __init__(self) -> None:
         self._turn = anyio.Lock()
@@ -38,7 +38,7 @@ class TimedAnswer:
     async def get(self, find: Callable[[], Awaitable[bytes]]) -> bytes:
         asked = time.monotonic()
         async with self._turn:
-            if self._begun < asked:  # nobody has begun to look since
+            if self._begun < asked:  # no answer was begun since the question
                 await anyio.sleep(max(0.0, self._rested - time.monotonic()))
                 begun = time.monotonic()
                 self._found = await find()

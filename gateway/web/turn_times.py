@@ -1,7 +1,7 @@
-"""How long turns take, stage by stage, from what the journal is given while this process runs.
+"""The durations of turns, stage by stage, from the journal's records while this process runs.
 
-The records tell it all, so no turn does anything for the sake of being measured. They are read with the journal's own
-clock: a stage lasts from one record to the next. What other nodes do they count themselves.
+The records have all the times, so no turn does extra work to be measured. The times are the journal's own: a stage
+lasts from one record to the next. Each node counts its own turns.
 """
 
 from typing import Any
@@ -22,17 +22,17 @@ STAGES = {
     "turn": "from its beginning to its end",
     "send": "from a reply to the network's word that it has it",
 }
-MOST_OPEN = 10_000  # beginnings whose end is waited for; a turn that asks a person may take for ever
+MOST_OPEN = 10_000  # stages without an end yet; a turn that asks a person may take for ever
 
 
 class ReplyFact(msgspec.Struct, frozen=True):
-    """Which reply is owed."""
+    """The id of a pending reply."""
 
     id: str = ""
 
 
 class JournalFact(msgspec.Struct, frozen=True):
-    """What is of interest in a record, whatever else it holds."""
+    """The fields of a record that count here."""
 
     kind: str
     by: str = ""
@@ -53,14 +53,14 @@ class TurnTimes:
 
     def __init__(self, node: str = "") -> None:
         self._own = OwnTurns(node)
-        self._counts = True  # whether the record that is noted now tells of this node
+        self._counts = True  # True if the current record is about this node
         self.stages = {stage: Histogram() for stage in STAGES}
-        self.turns: dict[tuple[str, ...], float] = {}  # by how they ended
-        self.sends: dict[tuple[str, ...], float] = {}  # by network, and what came of it
-        self._begun: dict[tuple[str, str], float] = {}  # when, by stage and what it is of
+        self.turns: dict[tuple[str, ...], float] = {}  # by status
+        self.sends: dict[tuple[str, ...], float] = {}  # by network and outcome
+        self._begun: dict[tuple[str, str], float] = {}  # start times, by stage and the id of its thing
 
     async def run(self, engine: Engine, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled. What a full queue loses is not counted: it is a figure, and no fact."""
+        """Note records until cancelled. Records that a full queue drops are not counted: these are statistics."""
         tail = await engine.tail(*subjects.MESSAGE_SUBJECTS)
         task_status.started()
         async for record in tail:
@@ -70,7 +70,7 @@ class TurnTimes:
         try:
             fact = _decode(record.data)
         except msgspec.DecodeError:
-            return  # of a later version; whoever needs it says so
+            return  # a record of a later version; readers that need it report it
         chain, at = subjects.token_of_subject(record.subject), record.ts
         self._counts = self._own.has(chain, fact.kind, fact.by, fact.reply.id or fact.reply_id)
         match fact.kind:

@@ -1,4 +1,4 @@
-"""The verbs of the port: keys that let programs in, and links that let people in."""
+"""The verbs of the port: API keys of programs, and links to the page for people."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from gateway.verbs import NameParams, NoParams, Verb
 
 
 class KeyCreateParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key of this name, for a program that may do what this role may, and speak to this agent, if to any."""
+    """The parameters of a new key: its name, the role that it has, and the agent that it may speak to, if any."""
 
     name: str
     role: KeyRole
@@ -15,7 +15,7 @@ class KeyCreateParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def rights(self) -> str:
-        """As the record of activity has them."""
+        """The key's rights in the words of the activity record."""
         return f"as {self.role}" + (f" for {self.agent}" if self.agent else "")
 
 

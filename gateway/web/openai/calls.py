@@ -163,7 +163,7 @@ class ProgramCalls:
         return None
 
     async def find_stored(self, key: ProgramKey, call_id: str) -> "AnswerWatcher":
-        """Find a call; raises CallRefusal if there is none, or if the program did not want it stored."""
+        """Find a call; raises CallRefusal if it is unknown, or if the program did not want it stored."""
         found = await self.find(key, call_id)
         if found is None or not found.call.stored:
             raise CallRefusal(HTTPStatus.NOT_FOUND, f"there is no response {call_id[:60]!r}", code="not_found")
@@ -321,7 +321,7 @@ class AnswerWatcher:
         return await self._find_end() is not None
 
     async def find_answer(self) -> CallAnswer | None:
-        """Return the answer; None if there is none yet."""
+        """Return the answer; None if it does not exist yet."""
         end = await self._find_end()
         return await self._collect(end) if end else None
 

@@ -90,7 +90,7 @@ class ResponseWords:
         self._text = ""  # shown so far
 
     def answer(self, answer: CallAnswer | None) -> dict[str, Any]:
-        """Return the whole answer; None: there is none yet."""
+        """Return the whole answer; None: it does not exist yet."""
         if answer is None:
             return self._response("in_progress")
         output = [self._item(answer.text, "completed")] if answer.text else []

@@ -256,7 +256,7 @@ def check_budget(answer: CallAnswer) -> None:
 
 
 def check_answer(answer: CallAnswer) -> None:
-    """Raise CallRefusal if there is no answer."""
+    """Raise CallRefusal if the agent gave no answer."""
     check_budget(answer)
     if answer.is_failed:
         what = answer.text or FAILED

@@ -1,5 +1,5 @@
-"""What is called from outside, by `POST /webhooks/NAME`: who calls, what they say, and what becomes of it.
+"""Webhooks: calls from outside by `POST /webhooks/NAME`, and the events and messages that they become.
 
-`senders.py` knows those who call and how they show it, `content.py` reads what they say, `receiver.py` answers them,
-and `intake.py` writes what came into the journal before it is told to hooks, or asked of an agent.
+`senders.py` knows the senders and their signatures, `content.py` reads a call, `receiver.py` answers it, and
+`intake.py` writes it to the journal before hooks are notified or an agent gets a message.
 """

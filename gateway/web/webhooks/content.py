@@ -1,6 +1,6 @@
-"""What a webhook was sent, as data: JSON or a form. Nothing in it becomes anything else.
+"""The content of a webhook call, as data: JSON or a form. No part of it is run.
 
-It was written by strangers, so it is bounded before it is decoded.
+Strangers wrote it, so its size is limited before it is decoded.
 """
 
 import hashlib
@@ -28,8 +28,10 @@ _decode = JsonDecoder[Any]().decode
 
 
 class WebhookCall(msgspec.Struct, frozen=True):
-    """One call, believed. `id` is the sender's own for what it tells, or made of its signature: the same call has the
-    same. `mark` is what it is known by besides, where `id` stands in nothing that is signed."""
+    """One authenticated call. `id` is the sender's own, or made from the signature: a repeated call has the same one.
+
+    `mark` identifies the call too, if its `id` is not part of the signed text.
+    """
 
     id: str
     kind: str
@@ -40,7 +42,7 @@ class WebhookCall(msgspec.Struct, frozen=True):
 
 
 def check_content_type(headers: Mapping[str, str]) -> None:
-    """Raises WebRefusal: it is neither JSON nor a form."""
+    """Raise WebRefusal for a body that is neither JSON nor a form."""
     kind, *parameters = [part.strip().lower() for part in headers.get("content-type", "").split(";")]
     is_utf8 = all(one.replace('"', "") in ("", "charset=utf-8") for one in parameters)
     if not (is_utf8 and (kind == FORM or _JSON.fullmatch(kind))):
@@ -50,10 +52,10 @@ def check_content_type(headers: Mapping[str, str]) -> None:
 
 
 def parse_call(signer: WebhookSigner, headers: Mapping[str, str], body: bytes, digest: bytes) -> WebhookCall:
-    """What was sent; `digest` is what its signature should be.
+    """Parse a call; `digest` is the signature that it should have.
 
     Raises:
-        WebRefusal: it is not what its type says.
+        WebRefusal: the body does not match its type.
     """
     try:
         text = body.decode()
@@ -62,14 +64,14 @@ def parse_call(signer: WebhookSigner, headers: Mapping[str, str], body: bytes, d
         raise WebRefusal(HTTPStatus.BAD_REQUEST, "the body is not what its type says") from None
     fields = found if isinstance(found, dict) else {}
     told = {name: headers[name][:LONGEST_HEADER] for name in TOLD_HEADERS if name in headers}
-    made = uuid.uuid4().hex if signer == "token" else digest.hex()  # who shows a token may say the same thing twice
+    made = uuid.uuid4().hex if signer == "token" else digest.hex()  # a token alone allows repeated calls of one text
     mark = "" if SENDERS[signer].is_id_signed else digest.hex()
     kind = find_kind(signer, headers, fields)[:LONGEST_KIND]
     return WebhookCall(_shorten_id(find_id(signer, headers, fields)) or made, kind, told, found, text, mark)
 
 
 def _parse_form(text: str) -> Any:
-    """The fields by name. A form that is nothing but a `payload` is the JSON in it: so some senders write it."""
+    """Parse the fields of a form. If its only field is `payload`, parse the JSON in it: some senders write it so."""
     fields: dict[str, Any] = {}
     for name, value in parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"):
         known = fields.get(name)
@@ -80,7 +82,7 @@ def _parse_form(text: str) -> Any:
 
 
 def _shorten_id(name: str) -> str:
-    """Names are short, and have nothing in them that could not be printed."""
+    """Return a name that is short and printable: the name itself, or else its hash."""
     if not name or _PLAIN_ID.fullmatch(name):
         return name
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,7 +1,7 @@
-"""Answers `POST /webhooks/NAME`: first who calls, then what they say, then that we have it.
+"""`POST /webhooks/NAME`: check the sender, read the call, and confirm that it is in the journal.
 
-A name that is not there, one whose secret is not set and a wrong secret are answered alike, and in the same time: each
-is compared with some secret. Who shows nothing that could be right is refused before any byte of the body is read.
+An unknown name, one whose secret is not set and a wrong secret get the same answer, in the same time: each is compared
+with some secret. A call without any token or signature is refused before any byte of the body is read.
 """
 
 import logging
@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 PATH = "/webhooks/"
 UNBELIEVED = "there is no such webhook, or this was not signed with its secret"
-MOST_LARGE = 32  # bodies that are read at the same time
-MOST_SMALL = 128  # of bodies that the port takes unasked; a quarter of its connections
+MOST_LARGE = 32  # large bodies that are read at the same time
+MOST_SMALL = 128  # bodies of at most `MOST_UNASKED` bytes; a quarter of the port's connections
 MINUTE = 60.0
 COME_AGAIN = "10"
 TOO_MANY = "too many call at the same time"
@@ -40,7 +40,7 @@ DEFAULT_SIZE = WebhookSettings(secret_env="", verify="token").max_size
 
 
 class Webhook(NamedTuple):
-    """One that somebody wrote into `origin`. `trouble`: why nobody can call it; its key is known without."""
+    """A webhook that was configured in `origin`. `trouble`: why it cannot be called; empty if its key is known."""
 
     name: str
     settings: WebhookSettings
@@ -51,7 +51,7 @@ class Webhook(NamedTuple):
 
 
 class WebhookCounts(msgspec.Struct):
-    """What became of the calls since the start. `refusal` is why the last one was refused that was."""
+    """The outcomes of calls since the start. `refusal` is the reason of the last refused one."""
 
     taken: int = 0
     known: int = 0
@@ -61,7 +61,7 @@ class WebhookCounts(msgspec.Struct):
 
 
 class WebhookReceiver:
-    """`list_webhooks` gives those that there are now, by name."""
+    """The receiver of calls; `list_webhooks` returns the present webhooks, by name."""
 
     def __init__(
         self, list_webhooks: Callable[[], Mapping[str, Webhook]], intake: WebhookIntake, rules: HostRules
@@ -72,11 +72,11 @@ class WebhookReceiver:
         self._rules = rules
         self._limiter = KeyLimiter()
         self._places = BodyPlaces()
-        self._came: dict[str, deque[float]] = {}  # when, by name, in the last minute
+        self._came: dict[str, deque[float]] = {}  # times of calls in the last minute, by name
         self._decoy = secrets.token_bytes(32)
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse:
-        """Raises WebRefusal."""
+        """Answer a call; raises WebRefusal."""
         if request.method != "POST":
             raise WebRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "a webhook is called by POST", Allow="POST")
         if request.query:
@@ -124,7 +124,7 @@ class WebhookReceiver:
             return await request.body.read(largest)
 
     def _check_rate(self, webhook: Webhook, body: bytes) -> None:
-        """Raises WebRefusal."""
+        """Raise WebRefusal for a body that is too large, or for a call beyond the rate."""
         if len(body) > webhook.settings.max_size:
             what = f"this takes at most {webhook.settings.max_size} bytes"
             raise WebRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, what)
@@ -137,7 +137,7 @@ class WebhookReceiver:
         came.append(now)
 
     def _refuse(self, webhook: Webhook | None, why: str, request: HttpRequest, peer: str) -> WebRefusal:
-        """What everybody is told who is not believed; why, only the person who runs this."""
+        """Make the refusal of an unauthenticated call; only the operator sees the reason."""
         if webhook:
             counts = self._counts_of(webhook)
             counts.refused, counts.refusal, counts.refused_at = counts.refused + 1, why, time.time()
@@ -149,7 +149,7 @@ class WebhookReceiver:
 
 
 class UsedPlace(NamedTuple):
-    """One body that is being read."""
+    """A place in use: one body that is being read."""
 
     peer: str
     body: RequestBody
@@ -157,10 +157,10 @@ class UsedPlace(NamedTuple):
 
 
 class BodyPlaces:
-    """A sender that is not believed yet sends slowly, or much: so few at a time that it fills neither memory nor port.
+    """The places for senders that are not authenticated yet: so few that they fill neither memory nor port.
 
-    If one is missing, the sender with most of them gives one up: of the older half, the body of which least has come.
-    So slow ones shut nobody out who sends, not even from the same address.
+    If no place is free, the sender with most of them loses one: from the older half, the body that has received the
+    fewest bytes. So slow senders cannot lock out others, not even from the same address.
     """
 
     def __init__(self) -> None:
@@ -168,10 +168,10 @@ class BodyPlaces:
 
     @asynccontextmanager
     async def hold(self, peer: str, body: RequestBody) -> AsyncIterator[None]:
-        """A place while inside.
+        """Hold a place inside the block.
 
         Raises:
-            WebRefusal: another body needed it.
+            WebRefusal: another body needed the place.
         """
         self._make_room(body)
         with anyio.CancelScope() as scope:

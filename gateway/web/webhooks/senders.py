@@ -1,7 +1,7 @@
-"""Those who call webhooks: how each of them shows that it has the secret, and by what it knows what it tells.
+"""The senders of webhooks: how each one proves that it has the secret, and the id that it gives a call.
 
-They sign the bytes as they are sent. A signature is known by the bytes that it stands for, however it is written; where
-there is a time in what is signed, it must be of now. What fits takes as long as what does not.
+Senders sign the bytes as they are sent. Signatures are compared as bytes, however they are written; a time in the
+signed text must be of now. A right signature takes as long to check as a wrong one.
 """
 
 import base64
@@ -17,7 +17,7 @@ from gateway.hooks.wires.signing import TOLERANCE, key_of
 Headers: TypeAlias = Mapping[str, str]
 
 TOKEN_HEADERS = ("x-webhook-token", "x-gitlab-token")
-# Those that tell of a call. All others, those with secrets among them, are forgotten.
+# The headers that hooks get. All others are dropped, since some hold secrets.
 TOLD_HEADERS = (
     *("content-type", "user-agent", "idempotency-key"),
     *("x-github-event", "x-github-delivery", "x-github-hook-id"),
@@ -32,7 +32,7 @@ _STAMP = re.compile(r"[0-9]{1,11}")
 
 
 class ShownSignatures(NamedTuple):
-    """What a request shows: what is signed before the body, each signature, and when it was made, if that is said."""
+    """The signatures of a request: the signed text before the body, each signature, and its time if it has one."""
 
     prefix: str = ""
     signatures: tuple[bytes, ...] = ()
@@ -40,8 +40,10 @@ class ShownSignatures(NamedTuple):
 
 
 class Sender(NamedTuple):
-    """One of them. `header` has its signature, `id_header` or `id_field` its name for what it tells; anybody could
-    change that where it is not signed."""
+    """One kind of sender. `header` has its signature, and `id_header` or `id_field` its id for a call.
+
+    If `is_id_signed` is False, anyone could change the id.
+    """
 
     read: Callable[[Headers], ShownSignatures]
     header: str
@@ -51,28 +53,28 @@ class Sender(NamedTuple):
 
 
 def make_key(signer: WebhookSigner, secret: str) -> bytes:
-    """The key in a secret. Raises ValueError: it is none of this signer's."""
+    """Return the key of a secret. Raises ValueError if it is not valid for this signer."""
     if not secret.strip():
         raise ValueError("the secret is blank")
     return key_of(secret) if signer == "standard" else secret.encode()
 
 
 def find_sender(headers: Headers) -> WebhookSigner | None:
-    """By whose header this shows a signature; None: it shows none."""
+    """Return the signer whose header the request has; None if it has no signature."""
     return next((name for name, sender in SENDERS.items() if sender.header in headers), None)
 
 
 def has_token(headers: Headers, key: bytes) -> bool:
-    """Is the secret itself in one of the headers?"""
+    """Return True if a header holds the secret itself."""
     scheme, _, bearer = headers.get("authorization", "").partition(" ")
     shown = [headers.get(name, "") for name in TOKEN_HEADERS] + [bearer.strip() if scheme.lower() == "bearer" else ""]
     wanted = hashlib.sha256(key).digest()
     fits = [hmac.compare_digest(hashlib.sha256(one.encode("latin-1")).digest(), wanted) for one in shown]
-    return any(fits)  # of all of them, so that it takes the same time
+    return any(fits)  # of all headers, so that it takes the same time
 
 
 def sign_body(signer: WebhookSigner, key: bytes, headers: Headers, body: bytes) -> tuple[bytes, str]:
-    """The signature that this request should have, and why it is not believed; "" where it is."""
+    """Return the signature that this request should have, and why it is refused; "" if it is right."""
     shown = SENDERS[signer].read(headers)
     made = hmac.new(key, shown.prefix.encode("latin-1"), hashlib.sha256)
     made.update(body)
@@ -86,20 +88,20 @@ def sign_body(signer: WebhookSigner, key: bytes, headers: Headers, body: bytes) 
 
 
 def is_in_time(signer: WebhookSigner, headers: Headers, now: float) -> bool:
-    """Was it signed within the last five minutes? What has no time in its signature always was."""
+    """Return True if the call was signed within the last five minutes, or if its signature has no time."""
     stamp = SENDERS[signer].read(headers).stamp
     return stamp is None or (bool(_STAMP.fullmatch(stamp)) and abs(now - int(stamp)) <= TOLERANCE)
 
 
 def find_id(signer: WebhookSigner, headers: Headers, fields: Mapping[str, Any]) -> str:
-    """The sender's own name for what it tells; the same when it tells it again."""
+    """Return the sender's own id for the call; a repeated call has the same one."""
     sender = SENDERS[signer]
     found = fields.get(sender.id_field) if sender.id_field else headers.get(sender.id_header)
     return found if isinstance(found, str) else ""
 
 
 def find_kind(signer: WebhookSigner, headers: Headers, fields: Mapping[str, Any]) -> str:
-    """What happened, by the sender's own word."""
+    """Return the kind of the event, in the sender's own words."""
     said: list[Any] = [next((fields[key] for key in KIND_FIELDS if isinstance(fields.get(key), str)), "")]
     event = fields.get("event")
     if signer == "github":
@@ -110,7 +112,7 @@ def find_kind(signer: WebhookSigner, headers: Headers, fields: Mapping[str, Any]
 
 
 def find_challenge(signer: WebhookSigner, body: Any) -> str:
-    """What a sender wants to hear before it sends anything to an address; nothing, where it does not ask."""
+    """Return the challenge that a sender wants to see before it sends anything; "" for any other call."""
     asks = signer == "slack" and isinstance(body, dict) and body.get("type") == "url_verification"
     said = body.get("challenge") if asks else ""
     return said if isinstance(said, str) else ""
@@ -155,7 +157,7 @@ def _decode_base64(written: str, prefix: str) -> tuple[bytes, ...]:
         return ()
     try:
         return (base64.b64decode(written.removeprefix(prefix), validate=True),)
-    except ValueError:  # no base64, or no ASCII at all
+    except ValueError:  # not base64, or not even ASCII
         return ()
 
 
