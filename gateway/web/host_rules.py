@@ -57,7 +57,7 @@ class HostRules(msgspec.Struct, frozen=True):
             raise WebRefusal(HTTPStatus.FORBIDDEN, "a page from elsewhere is not answered")
 
     def find_peer(self, headers: Mapping[str, str], peer: str) -> str:
-        """Return the caller's address in one spelling; a header counts only if a listed proxy wrote an address there."""
+        """Return the caller's address in one spelling; a header counts only if a listed proxy wrote the address."""
         said = [part.strip() for part in headers.get("x-forwarded-for", "").split(",") if part.strip()]
         while said and self.is_proxy(peer) and (before := find_address(said.pop())):
             peer = before

@@ -1,1 +1,1 @@
-"""Discord, on discord.py, by its gateway. All that knows Discord is in this folder."""
+"""Discord, on discord.py, by its gateway. All code that knows Discord is in this folder."""

@@ -1,8 +1,8 @@
-"""One bot at work: connected, receiving, sending, showing that it types, with its commands, until it is cancelled.
+"""One Discord bot at work: it connects, receives, sends, types and offers commands, until cancelled.
 
-Discord answers heartbeats, which proves that the line is good. Its own pace is one in 41 seconds, so that a line which
-is frozen would pass for a quiet one; more of them are sent here. discord.py mends a line that breaks, and resumes where
-it was; a line that it cannot mend in time is given up here, and built anew.
+Discord answers heartbeats, which proves that the connection works. Its own pace is one in 41 seconds, so a frozen
+connection would pass for a quiet one; so the adapter sends more of them. discord.py repairs a broken connection, and
+resumes where it was; the adapter gives up one that is not repaired in time, and makes a new one.
 """
 
 import logging
@@ -37,13 +37,14 @@ from gateway.messages.message import Address
 log = logging.getLogger(__name__)
 
 LONGEST_SEND = 1.0
-TYPING_PAUSE = 8.0  # seconds; Discord takes the sign away after ten
+TYPING_PAUSE = 8.0  # seconds; Discord hides the sign after ten
 
 
 class DiscordTimings(msgspec.Struct, frozen=True):
-    """In seconds. The line is looked at every `look`; one that is open and answers nothing is frozen after `silence`.
+    """The limits in seconds; the connection is checked every `look`.
 
-    One that is closed is called `broken` after so long, and is `given_up` after so long; so is one that is not `ready`.
+    An open one without an answer is frozen after `silence`. A closed one is reported as down after `broken`, and given
+    up after `given_up`; a new one must be ready within `ready`.
     """
 
     look: float = 5.0
@@ -56,17 +57,17 @@ class DiscordTimings(msgspec.Struct, frozen=True):
 
 
 class DiscordAdapter(msgspec.Struct, eq=False):
-    """Fills `Adapter`."""
+    """The adapter of one bot; fills `Adapter`."""
 
     _settings: DiscordSettings
     _context: AdapterContext
     times: DiscordTimings = DiscordTimings()
 
     async def serve(self, presence: Presence) -> None:
-        """Until cancelled.
+        """Serve the bot until cancelled.
 
         Raises:
-            AdapterError: Discord cannot be used now; the message says why, and what helps.
+            AdapterError: Discord cannot be used now; the message has the reason and the remedy.
         """
         configure_library(self._settings)
         line = DiscordClient()
@@ -81,8 +82,8 @@ class DiscordAdapter(msgspec.Struct, eq=False):
 
     async def _work(self, line: DiscordClient, presence: Presence) -> None:
         recent = RecentMessages()
-        calls: dict[str, PendingCommand] = {}  # those that nobody has answered yet, by the ids of their messages
-        pressed: dict[str, PendingPress] = {}  # while they are answered, by the ids of the messages with the buttons
+        calls: dict[str, PendingCommand] = {}  # commands without an answer yet, by the ids of their messages
+        pressed: dict[str, PendingPress] = {}  # presses without an answer yet, by the ids of the messages
         places = DiscordChannels(line, recent.title)
         assert line.user
         parts = self._context.parts
@@ -113,7 +114,7 @@ class DiscordAdapter(msgspec.Struct, eq=False):
                 await self._watch(line, presence)
 
     async def _watch(self, line: DiscordClient, presence: Presence) -> None:
-        """A heartbeat that was answered has a new latency; a line without a new one is not alive, whatever it says."""
+        """Watch the heartbeats: an answered one changes the latency, and a connection without a new latency is dead."""
         heard, latency = time.monotonic(), math.nan
         while True:
             await anyio.sleep(self.times.look)
@@ -130,7 +131,7 @@ class DiscordAdapter(msgspec.Struct, eq=False):
                 presence.down("the line to Discord broke, and is being mended")
 
     async def _beat(self, line: DiscordClient) -> None:
-        """One heartbeat besides the library's own. What goes wrong with it, the line's own reader learns, too."""
+        """Send one heartbeat beyond the library's own. The connection's reader notices a failure of it too."""
         with suppress(discord.ConnectionClosed, aiohttp.ClientError, OSError, RuntimeError):
             with anyio.move_on_after(LONGEST_SEND):
                 if (keep_alive := line.ws._keep_alive) is not None:  # noqa: SLF001 - it counts the time to the answer

@@ -1,7 +1,7 @@
-"""Where conversations take place on Discord: a channel, a thread below a channel, somebody's own chat with the bot.
+"""The places of conversations on Discord: a channel, a thread below a channel, a person's direct chat with the bot.
 
-A thread that grew out of a message has the message's id. So the place of an answer that is to have a thread of its own
-is known before the thread exists; it is made when there is something to say there.
+A thread that grew out of a message has the message's id. So the address of an answer in its own thread is known before
+the thread exists; the thread is made with the first message to it.
 """
 
 import logging
@@ -18,7 +18,7 @@ from gateway.messages.message import Address
 
 log = logging.getLogger(__name__)
 
-LONGEST_NAME = 100  # of a thread
+LONGEST_NAME = 100  # characters of a thread's name
 UNNAMED = "Conversation"
 THREAD_IS_THERE = 160004
 UNKNOWN_CHANNEL = 10003
@@ -27,7 +27,7 @@ Writable: TypeAlias = discord.abc.Messageable
 
 
 def address_of(channel: Any) -> Address | None:
-    """The address of a channel as discord.py knows it; None where nobody can write."""
+    """Return the address of a channel of discord.py; None for one that takes no messages."""
     if isinstance(channel, discord.DMChannel):
         return Address(PLATFORM, str(channel.id), "dm")
     if isinstance(channel, discord.Thread):
@@ -38,7 +38,7 @@ def address_of(channel: Any) -> Address | None:
 
 
 def is_listened_to(settings: DiscordSettings, channel: Any) -> bool:
-    """Whether a channel, the channel of a thread, or the category that it stands in is one that we may hear."""
+    """Return True if the settings allow the channel, the channel of the thread, or its category."""
     if isinstance(channel, discord.DMChannel) or not settings.allowed_channels:
         return True
     above = getattr(channel, "parent", None) or channel
@@ -47,7 +47,7 @@ def is_listened_to(settings: DiscordSettings, channel: Any) -> bool:
 
 
 class DiscordChannels(msgspec.Struct, eq=False):
-    """Finds the channel of an address. `title`: how a message begins, for the name of its thread."""
+    """Finds the channel of an address. `title` returns the beginning of a message, to name its thread."""
 
     _client: discord.Client
     _title: Callable[[str], str]
@@ -56,14 +56,14 @@ class DiscordChannels(msgspec.Struct, eq=False):
 
     @property
     def http(self) -> HTTPClient:
-        """For what the library's channels have no words."""
+        """The HTTP client, for requests that the library's channels do not offer."""
         return self._client.http
 
     async def find(self, address: Address) -> tuple[Writable, bool]:
-        """Where to write, and whether that is the thread which the address names.
+        """Return the place to write to, and True if it is the thread that the address names.
 
         Raises:
-            discord.HTTPException: there is no such place, or not for us.
+            discord.HTTPException: the place was not found, or the bot has no access.
         """
         if not address.thread_id:
             return await self._channel(int_of(address.chat_id)), False
@@ -76,13 +76,13 @@ class DiscordChannels(msgspec.Struct, eq=False):
         return await self._make_thread(address, thread)
 
     async def message(self, address: Address, number: str) -> discord.PartialMessage:
-        """A message by its id, without asking for it."""
+        """Return a message by its id, without a request."""
         where, _ = await self.find(address)
         channel = self._client.get_partial_messageable(id_of(where))
         return channel.get_partial_message(int_of(number))
 
     async def _make_thread(self, address: Address, thread: int) -> tuple[Writable, bool]:
-        """The thread that is to grow out of a message; where that is not possible, the channel itself."""
+        """Make the thread of a message, and return it; return the channel itself if that is not possible."""
         channel = await self._channel(int_of(address.chat_id))
         message = self._client.get_partial_messageable(id_of(channel)).get_partial_message(thread)
         http = self._client.http
@@ -99,7 +99,7 @@ class DiscordChannels(msgspec.Struct, eq=False):
         return made, True
 
     async def _channel(self, number: int) -> Writable:
-        """A channel; or a person, whose own chat with the bot is meant."""
+        """Return a channel, or the direct chat with a person who has this id."""
         known: Any = self._client.get_channel(number) or self._chats.get(number)
         if known is not None:
             return known  # type: ignore[no-any-return]
@@ -118,5 +118,5 @@ def id_of(channel: Writable) -> int:
 
 
 def int_of(text: str) -> int:
-    """An id of Discord's; 0, which nothing has, for what is none."""
+    """Return an id of Discord's as a number; 0, which nothing has, for any other text."""
     return int(text) if text.isdecimal() else 0

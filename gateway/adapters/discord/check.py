@@ -1,4 +1,4 @@
-"""Discord's word on a token: whose it is, and what the bot may see."""
+"""The check of a token: whose bot it is, and what the bot may see."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,10 +26,10 @@ RIGHTS = discord.Permissions(
 
 
 async def check(settings: DiscordSettings) -> PlatformReport:
-    """Who the bot is.
+    """Return the name of the bot, its invitation link, and the steps that are missing.
 
     Raises:
-        AdapterError: the token is not good, or Discord cannot be reached.
+        AdapterError: the token is not valid, or Discord cannot be reached.
     """
     async with open_client(settings) as client:
         application, me = client.application, client.user
@@ -42,7 +42,7 @@ async def check(settings: DiscordSettings) -> PlatformReport:
 
 
 async def say(settings: DiscordSettings, chat: str, text: str) -> None:
-    """One text into a channel, or to a person.
+    """Send one text to a channel, or to a person.
 
     Raises:
         AdapterError: Discord refused it.
@@ -54,7 +54,7 @@ async def say(settings: DiscordSettings, chat: str, text: str) -> None:
 
 @asynccontextmanager
 async def open_client(settings: DiscordSettings) -> AsyncIterator[discord.Client]:
-    """With the token proved, and without the gateway."""
+    """Open a client that has logged in, without the gateway."""
     configure_library(settings)
     client = DiscordClient()
     try:

@@ -1,8 +1,8 @@
-"""discord.py's client, as we use it: no memory of messages and members, no pings, and its news told in their order.
+"""The client of discord.py as we use it: no memory of messages and members, no pings, and events in their order.
 
-The library would start a task for each of its events. What it tells is told here at once instead, in the order in
-which Discord sent it. An event that it cannot read would end its connection, and the next one too; so each is read by
-itself, and one that cannot be is passed over.
+The library would start a task for each of its events. This client passes each one on at once instead, in the order in
+which Discord sent it. An event that the library cannot read would end its connection, and the next one too; so each is
+read by itself, and an unreadable one is skipped.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,18 +15,18 @@ import discord
 from gateway.adapters.discord.connection import make_intents
 from gateway.adapters.discord.request_rate import DiscordHttp
 
-HEARTBEAT = 60.0  # seconds without an answer after which the library gives a connection up
-GUILD_PAUSE = 0.25  # seconds after the last server that came in until the library takes them for all
+HEARTBEAT = 60.0  # seconds without an answer after which the library gives up a connection
+GUILD_PAUSE = 0.25  # seconds after the last server that arrived, until the library takes the list for complete
 
 EventListener: TypeAlias = Callable[..., None]
 EventParser: TypeAlias = Callable[[Any], None]
 SkipEvent: TypeAlias = Callable[[str, Callable[[], Any], Exception], None]
 
-FIRST_EVENTS = ("READY", "RESUMED")  # without them there is no connection
+FIRST_EVENTS = ("READY", "RESUMED")  # without them a connection is not usable
 
 
 class DiscordClient(discord.Client):
-    """Tells what it hears to `listeners`, by the names of discord.py's events."""
+    """Passes Discord's events to `listeners`, by the names of discord.py."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -42,19 +42,19 @@ class DiscordClient(discord.Client):
         self._readers: EventParsers | None = None
 
     def _get_state(self, **options: Any) -> Any:
-        """The moment at which the library has its HTTP client, and has given it to nobody yet."""
+        """Install our HTTP client; at this moment the library has its own, and has not passed it on yet."""
         self.http = DiscordHttp(self.loop)
         return super()._get_state(**options)
 
     @contextmanager
     def telling(self, listeners: Mapping[str, EventListener], skip: SkipEvent) -> Iterator[None]:
-        """Tell `listeners` while inside, and `skip` what cannot be read."""
+        """Pass events to `listeners` inside the block, and unreadable ones to `skip`."""
         self._hear = listeners
         self._connection.parsers = self._readers = EventParsers(self._connection.parsers, skip)
         try:
             yield
         finally:
-            self._hear = {}  # who would take it up is no more
+            self._hear = {}  # the listener has gone
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         super().dispatch(event, *args, **kwargs)
@@ -72,7 +72,10 @@ class EventParsers(dict[str, EventParser]):
         self._raw: Any = None  # the event that is being read now
 
     def __getitem__(self, event: object) -> EventParser:
-        """Raises KeyError for what nobody knows, as the library expects it; also where a name is no name at all."""
+        """Return the guarded reader of an event.
+
+        Raises KeyError for an unknown event, as the library expects, also if its name is no text.
+        """
         if not isinstance(event, str):
             raise KeyError(event)
         parse = super().__getitem__(event)

@@ -1,4 +1,4 @@
-"""The line to Discord: where it is, which of its news we want, and Discord's errors in our words, with what helps."""
+"""The connection to Discord: its addresses, the events that we request, and Discord's errors in our words."""
 
 from typing import Final
 
@@ -38,14 +38,14 @@ CLOSINGS: Final = {
 
 
 def configure_library(settings: DiscordSettings) -> None:
-    """discord.py keeps its two addresses in classes, and what it warns of; this is the one place where they are set."""
-    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # nobody speaks here
+    """Set the library's two addresses and its warnings, which it keeps in classes; nothing else sets them."""
+    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # the bot does not speak in voice channels
     Route.BASE = settings.api_url.rstrip("/") or API
     DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(settings.gateway_url or GATEWAY)
 
 
 def make_intents() -> discord.Intents:
-    """What we want to be told; the content of messages is a privilege that the portal must grant."""
+    """Return the events that we request; the content of messages is a privilege that the portal must grant."""
     return discord.Intents(
         guilds=True,
         guild_messages=True,
@@ -57,7 +57,7 @@ def make_intents() -> discord.Intents:
 
 
 def as_adapter_error(error: Exception) -> AdapterError:
-    """What happened, for people and for the outbox: for good, or worth another try, and when."""
+    """Describe an error for people and for the outbox: permanent, or worth another try, and when."""
     match error:
         case AdapterError():
             return error
@@ -84,7 +84,7 @@ def as_adapter_error(error: Exception) -> AdapterError:
 
 
 def refusal_from(error: discord.HTTPException) -> AdapterError:
-    """Discord answered, and said no."""
+    """Describe an answer by which Discord refused a request."""
     if error.status == 401:
         return AdapterError(UNKNOWN_TOKEN)
     if error.status == 429:

@@ -1,7 +1,7 @@
-"""Files that people send: what kind they are, and how they are fetched; and voice notes, which are more than files.
+"""The files that people send: their kind, and their download; and voice notes.
 
-Discord shows a voice note with its length and how loud it is from piece to piece, by itself. The library sends no such
-messages: it is told what else there is, and makes of it a request as of any other message.
+Discord shows a voice note with its length and its waveform, which the sender must provide. The library sends no such
+messages: this module adds both to a request of the library's.
 """
 
 import base64
@@ -23,7 +23,7 @@ MOST_PIECES = 256  # of a waveform
 
 
 async def fetch_file(file: discord.Attachment, folder: Path) -> Attachment | str:
-    """The file in our store, or in words why it is not there."""
+    """Download a file to our store; return it, or the reason why it is missing, in words."""
 
     async def download() -> bytes:
         with ERRORS.translated():
@@ -36,7 +36,7 @@ async def fetch_file(file: discord.Attachment, folder: Path) -> Attachment | str
 
 
 class VoiceNoteFile(discord.File):
-    """The file, which says its shape too."""
+    """A voice note with its length and waveform."""
 
     def __init__(self, note: bytes) -> None:
         super().__init__(io.BytesIO(note), filename=NOTE_NAME)
@@ -48,7 +48,10 @@ class VoiceNoteFile(discord.File):
 
 
 async def send_voice_note(http: HTTPClient, channel: int, note: bytes, **how: Any) -> str:
-    """The id of what was sent. Raises discord.HTTPException: Discord does not take it, there or at all."""
+    """Send a voice note, and return its id.
+
+    Raises discord.HTTPException if Discord does not take it, there or at all.
+    """
     flags = discord.MessageFlags(voice=True, suppress_embeds=True)
     with handle_message_parameters(file=VoiceNoteFile(note), flags=flags, **how) as params:
         sent = await http.send_message(channel, params=params)

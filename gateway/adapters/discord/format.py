@@ -1,7 +1,7 @@
-"""From Markdown to what Discord shows of it, in pieces that Discord takes.
+"""The conversion from Markdown to Discord's own dialect, in messages that are short enough.
 
 Discord shows Markdown itself, but no tables, no pictures and no deep headings: a table becomes a code block with
-straight columns, a picture a link, a deep heading bold. What stands in code is left as it is.
+straight columns, a picture a link, a deep heading bold. Code is left as it is.
 """
 
 import re
@@ -13,7 +13,7 @@ from gateway.adapters.shared.markdown_split import FENCE, count_utf16_units, spl
 from gateway.adapters.shared.markdown_table import fit_columns
 from gateway.messages.message import LiteralText
 
-LIMIT = 2000  # signs; counted here as the longest of the ways in which they can be counted
+LIMIT = 2000  # characters; counted by the longest of the possible ways
 ROW = re.compile(r"\s*\|.*\|\s*")
 RULE = re.compile(r"\s*\|(\s*:?-+:?\s*\|)+\s*")
 DEEP_HEADING = re.compile(r"#{4,6}\s+(\S.*)")
@@ -23,14 +23,15 @@ MARKS = re.compile(r"\*\*|__|`")
 
 
 def render_messages(markdown: str, limit: int = LIMIT) -> list[str]:
-    """The messages that show this text; none for a text of which nothing can be seen."""
+    """Return the messages that show this text; none for a text without visible content."""
     return split_markdown(to_discord_markdown(markdown), limit)
 
 
 def show_literals(literals: Sequence[LiteralText]) -> str | None:
-    """The message that shows all of a question, each text in a code block; None where it takes more than one.
+    """Return the message that shows a whole question, each text in a code block.
 
-    A code block of Discord's ends at three backticks, however it began: so those are shown as numbers.
+    Returns None if the question needs more than one message. A code block of Discord's ends at three backticks, however
+    it began: so those are shown as numbers.
     """
     blocks = []
     for one in literals:
@@ -42,7 +43,7 @@ def show_literals(literals: Sequence[LiteralText]) -> str | None:
 
 
 def to_discord_markdown(markdown: str) -> str:
-    """The same text, with what Discord does not know put into what it knows."""
+    """Replace the Markdown that Discord does not know by Markdown that it knows."""
     lines, found, fence = markdown.split("\n"), list[str](), ""
     at = 0
     while at < len(lines):
@@ -65,11 +66,11 @@ def to_discord_markdown(markdown: str) -> str:
 
 
 def title_of(heading: str) -> str:
-    """Without the marks that may close a heading."""
+    """Remove the marks that may close a heading."""
     return heading.rstrip().rstrip("#").rstrip() or "#"
 
 
 def render_table(rows: list[str]) -> list[str]:
-    """A code block, with the columns one below the other and a line under their heads."""
+    """Render a table as a code block, with aligned columns and a line under their heads."""
     cells = [[MARKS.sub("", cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
     return ["```", *("  ".join(row).rstrip() for row in fit_columns(cells)), "```"]

@@ -1,4 +1,4 @@
-"""What was said while nobody listened: read again by HTTP, in people's own chats and in channels, oldest first."""
+"""The messages of a time without a connection: read again by HTTP, in direct chats and in channels, oldest first."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -25,8 +25,11 @@ MOST_NEW_CHATS = 25
 
 
 class DiscordHistory(msgspec.Struct, eq=False):
-    """Reads what is behind the marks. A channel that Discord refuses to show is passed over, one that must wait is read
-    last; so is one for which Discord is ill, until it is well."""
+    """Reads the messages behind the marks.
+
+    A channel that Discord refuses to show is skipped. One that must wait is read last; so is one whose request failed
+    inside Discord, until it works again.
+    """
 
     _client: discord.Client
     _settings: DiscordSettings
@@ -36,8 +39,11 @@ class DiscordHistory(msgspec.Struct, eq=False):
     _later: list[tuple[Any, int]] = []
 
     async def chats(self, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
-        """People's own chats with the bot. Discord does not list them: they are known from the marks, and from those
-        who were let in there and have said nothing since."""
+        """Yield the messages of direct chats with the bot.
+
+        Discord does not list these chats: they are known from the marks, and from people who were authorized there and
+        have written nothing since.
+        """
         marks = [(int(mark.chat), 0.0) for mark in since.chats()]
         let_in = [one for one in self._access.pairings.people if one.served_as == self._presence.name]
         new = [(int(one.chat_id), one.at) for one in let_in if not self._marks.knows(one.chat_id)]
@@ -48,10 +54,11 @@ class DiscordHistory(msgspec.Struct, eq=False):
                     yield message
 
     async def rest(self, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
-        """What need not be read before anything else: what Discord wants to be asked for later, and chats not known.
+        """Yield the messages that can be read last.
 
-        Who may speak and has never done so may have begun to while we were away. Their chats are opened for that, each
-        once: Discord dislikes bots that open many, and counts all of them together.
+        They are from channels that Discord delayed, and from direct chats that are not known. A person who may write to
+        the bot and never has may have begun while it was away. Each such chat is opened once for that: Discord dislikes
+        bots that open many, and counts all of them together.
         """
         while self._later:
             channel, behind = self._later.pop()
@@ -72,7 +79,7 @@ class DiscordHistory(msgspec.Struct, eq=False):
                 yield message
 
     async def channels(self, guild: discord.Guild, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
-        """The channels and threads of a server in which something was said since."""
+        """Yield the messages of a server's channels and threads that have new ones."""
         every: tuple[Any, ...] = (*guild.text_channels, *guild.voice_channels, *guild.threads)
         for channel in every:
             if not is_listened_to(self._settings, channel) or not self._is_readable(guild, channel):
@@ -101,7 +108,7 @@ class DiscordHistory(msgspec.Struct, eq=False):
         return await (retry_request(ask) if is_patient else ask())
 
     def _build(self, channel: Any, raw: Any) -> discord.Message | None:
-        """One message; the library would read the whole page, or nothing of it."""
+        """Parse one message; the library would parse the whole page, or nothing of it."""
         try:
             return discord.Message(state=self._client._connection, channel=channel, data=raw)  # noqa: SLF001
         except Exception as error:  # noqa: BLE001 - whatever a network may have sent
@@ -109,7 +116,7 @@ class DiscordHistory(msgspec.Struct, eq=False):
             return None
 
     async def _with_roles(self, guild: discord.Guild, message: discord.Message) -> discord.Message:
-        """Discord's history does not say which roles somebody has; it is asked where that decides who may speak."""
+        """Fetch the author's roles if they decide on access; Discord's history does not have them."""
         if not isinstance(message.author, discord.Member):
             message.author = await fetch_member(guild, message.author.id, self._access) or message.author
         return message
@@ -118,17 +125,17 @@ class DiscordHistory(msgspec.Struct, eq=False):
         try:
             may = channel.permissions_for(guild.me)
         except discord.ClientException:
-            return False  # a thread whose channel we may not see
+            return False  # a thread whose channel is hidden from the bot
         return bool(may.view_channel and may.read_message_history)
 
     def _allowed(self) -> set[str]:
-        """Whom the rules name, and let speak in a chat of their own."""
+        """Return the people whom the access rules name, and allow to write in a direct chat."""
         named = (one for one in self._access.rules.list_people(PLATFORM) if one.isdecimal())
         return {one for one in named if self._access.find_highest_role(PLATFORM, one)}
 
 
 async def fetch_member(guild: discord.Guild | None, user: int, access: AccessControl) -> discord.Member | None:
-    """Asks Discord for the roles of somebody where they decide who may speak; None: they are not known."""
+    """Fetch a person's roles from Discord if they decide on access; None: they are not known."""
     member = None
     if guild and access.rules.roles:
         with ERRORS.logged(log.debug, "the roles of %s are not known", user, only=discord.HTTPException):
@@ -137,10 +144,10 @@ async def fetch_member(guild: discord.Guild | None, user: int, access: AccessCon
 
 
 def find_start(since: MarksSnapshot, channel: int) -> int:
-    """The message behind which a channel is to be read again; 0: we were never here before."""
+    """Return the message behind which a channel is to be read again; 0: the bot was never here before."""
     return max(int(since.at(str(channel))), snowflake_from(since.time)) if since.time else 0
 
 
 def snowflake_from(seconds: float) -> int:
-    """The id that a message of this time would have at least."""
+    """Return the lowest possible id of a message of this time."""
     return max(int(seconds * 1000) - discord.utils.DISCORD_EPOCH, 0) << 22

@@ -1,5 +1,7 @@
-"""When what was said while nobody listened is read again: after each connection that is none of old, and of a server
-that comes late. What comes meanwhile waits, and nothing counts as read before that is done.
+"""The times at which missed messages are read again: after a new connection, and when a server comes late.
+
+A connection that Discord resumed needs no reading. New messages wait meanwhile, and nothing counts as read before that
+is done.
 """
 
 import time
@@ -18,7 +20,7 @@ from gateway.adapters.shared.read_positions import MarksSnapshot, ReadMarks
 
 
 class DiscordHistoryReader(msgspec.Struct, eq=False):
-    """Hears what becomes of the line and of the servers; `take` is called with each message that is read."""
+    """Follows the state of the connection and of the servers; `take` is called with each message that is read."""
 
     _client: discord.Client
     _tasks: anyio.abc.TaskGroup
@@ -27,7 +29,7 @@ class DiscordHistoryReader(msgspec.Struct, eq=False):
     _inbox: Inbox[Any]
     _take: Callable[[discord.Message], Awaitable[None]]
     _since: MarksSnapshot = MarksSnapshot({}, 0.0, 0.0)  # until `load`
-    _scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)  # of what is read for this connection
+    _scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)  # of the reading for this connection
     _absent: dict[int, MarksSnapshot] = {}  # servers that Discord has lost, and how far each was read
     is_ready: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
@@ -44,19 +46,20 @@ class DiscordHistoryReader(msgspec.Struct, eq=False):
         }
 
     async def load(self) -> None:
-        """Learn how far everything was read; from then on events may come.
+        """Load how far everything was read; from then on events may come.
 
-        That we are here is written down before Discord knows of us: what is told to a line that is lost before it has
-        caught up is read again by the next one, also where it was the very first.
+        The start is written down before Discord knows of us. So a message that arrives on a connection that fails
+        before it has caught up is read again by the next one, even if it was the very first.
         """
         await self._marks.load()
         self._since = self._marks.since()
         await self._marks.begin(time.time())
 
     def _connected(self) -> None:
-        """A new connection, to which nothing of what was said before is told: what comes now waits for that.
+        """Note a new connection, which gets none of the earlier messages: new ones wait until those are read.
 
-        One that broke before it had caught up leaves those who wait, and from where to read, to the next.
+        If an earlier connection broke before it had caught up, its waiting messages and its starting point pass to the
+        new one.
         """
         self._absent.clear()
         self._inbox.is_told = True
@@ -70,7 +73,7 @@ class DiscordHistoryReader(msgspec.Struct, eq=False):
         self._inbox.is_told = False
 
     def _resumed(self) -> None:
-        """All that was said meanwhile was told."""
+        """Note that the connection was resumed: Discord has sent all messages of the meantime."""
         self._inbox.is_told = True
 
     def _ready(self) -> None:
@@ -81,7 +84,7 @@ class DiscordHistoryReader(msgspec.Struct, eq=False):
         self._absent.setdefault(guild.id, self._marks.since())
 
     def _guild(self, guild: discord.Guild) -> None:
-        """A server that came late: joined, or back after Discord had lost it for a while."""
+        """Read a server that came late: joined, or back after Discord had lost it for a while."""
         if self._inbox.is_caught_up.is_set() or self._inbox.is_reading:
             self._tasks.start_soon(self._read_guild, guild, self._absent.pop(guild.id, self._since))
 

@@ -1,4 +1,4 @@
-"""What people do by the network's own means: slash commands, and buttons under our replies."""
+"""The interactions of Discord: slash commands, and presses of buttons under our replies."""
 
 import logging
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ from gateway.messages.message import Address, Message, MessageKind
 
 log = logging.getLogger(__name__)
 
-LONGEST_LOOK = 2.0  # seconds; after three Discord has given up, and shows an error
+LONGEST_LOOK = 2.0  # seconds; after three Discord gives up, and shows an error
 MOST_SUGGESTED = 25
 LONGEST_SUGGESTED = 100  # characters
 NOT_HERE = "I do not listen in this channel."
 
 
 class DiscordInteractions(msgspec.Struct, eq=False):
-    """Takes interactions, each once it is in the journal or settled."""
+    """Handles interactions; each is done once it is in the journal or settled."""
 
     _settings: DiscordSettings
     _context: AdapterContext
@@ -39,10 +39,10 @@ class DiscordInteractions(msgspec.Struct, eq=False):
     _presses: dict[str, PendingPress]
     _recent: RecentMessages
     _bot: str
-    _looks: dict[str, anyio.CancelScope] = {}  # for suggestions, by person
+    _looks: dict[str, anyio.CancelScope] = {}  # open lookups for suggestions, by person
 
     async def take(self, interaction: discord.Interaction) -> None:
-        """One interaction; of kinds that we never offered, none."""
+        """Handle one interaction; kinds that we never offered are ignored."""
         address = address_of(interaction.channel)
         if address is None or interaction.user.bot:
             return
@@ -57,8 +57,11 @@ class DiscordInteractions(msgspec.Struct, eq=False):
             await self._pressed(interaction, address, interaction.message)
 
     async def _suggest(self, interaction: discord.Interaction, address: Address, *, is_heard: bool) -> None:
-        """Somebody is typing a command. They are not let in, slowed down or written down by that; a stranger, and who
-        types where we do not listen, is shown nothing."""
+        """Suggest values while a person types a command.
+
+        Typing neither authorizes nor slows the person, and is not recorded. A stranger gets no suggestions, nor does
+        anyone in a channel that the bot ignores.
+        """
         message = message_of(interaction, address, str(interaction.id), "", "command")
         (word, given), option = read_options(interaction), find_typing(interaction)
         found = list[app_commands.Choice[str | int | float]]()
@@ -70,7 +73,7 @@ class DiscordInteractions(msgspec.Struct, eq=False):
 
     @contextmanager
     def _looking(self, person: str) -> Iterator[None]:
-        """Inside for so long at most, and no longer than until the same person types on."""
+        """Limit a lookup in time, and end it when the same person types on."""
         if (before := self._looks.get(person)) is not None:
             before.cancel()
         with anyio.move_on_after(LONGEST_LOOK) as look:
@@ -97,7 +100,7 @@ class DiscordInteractions(msgspec.Struct, eq=False):
     async def _pressed(self, interaction: discord.Interaction, address: Address, shown: discord.Message) -> None:
         data: Any = interaction.data or {}
         value, asked = decode_button(data.get("custom_id", ""))
-        # One press counts: the id is that of the message, so that a second one is a message that is there already.
+        # Only one press counts: its id is made from the message, so a second press is a duplicate.
         message = message_of(interaction, address, f"{shown.id}:pressed", value, "button", reply_to=str(shown.id))
         press = self._presses[str(shown.id)] = PendingPress(interaction)
         try:

@@ -1,4 +1,4 @@
-"""The commands that Discord offers when somebody types a slash, made from the one table."""
+"""The menu of commands that Discord shows after a slash, made from the command table."""
 
 import logging
 import re
@@ -14,15 +14,15 @@ from gateway.dispatcher.commands import Command, CommandOption, CommandTable
 log = logging.getLogger(__name__)
 
 MOST = 100  # commands of a bot
-LONGEST = 100  # characters of what is said about one
+LONGEST = 100  # characters of a description
 NAME = re.compile(r"[-_a-z0-9]{1,32}")
-ARGUMENTS = "arguments"  # what follows a command that does not say what it takes; until a new menu comes, any
+ARGUMENTS = "arguments"  # the text behind a command without described options; any command, until a new menu is sent
 IN_SERVERS_AND_CHATS = [0, 1]
 TYPES = {"text": 3, "number": 4, "switch": 5}
 
 
 def build_commands(table: CommandTable) -> list[dict[str, Any]]:
-    """A command whose name Discord cannot write is left out; as a text (`!name`) it works all the same."""
+    """Build the menu, without commands whose names Discord does not take; as a text (`!name`) they still work."""
     shown = [one for one in table.values() if not one.hidden and NAME.fullmatch(one.name)]
     return [build_command(one) for one in shown[:MOST]]
 
@@ -57,7 +57,7 @@ def build_option(option: CommandOption) -> dict[str, Any]:
 
 
 async def send_menu(client: discord.Client, table: CommandTable) -> None:
-    """Tell Discord; a menu is worth no error."""
+    """Send the menu to Discord; a failure is only logged."""
     with ERRORS.logged(log.warning, "the commands are not offered"):
         if client.application_id is not None:
             payload: Any = build_commands(table)
@@ -66,7 +66,7 @@ async def send_menu(client: discord.Client, table: CommandTable) -> None:
 
 
 def text_from(interaction: discord.Interaction, table: CommandTable) -> str:
-    """The command as it would have been typed."""
+    """Return the command as a person would have typed it."""
     name, given = read_options(interaction)
     command = table.get(name)
     args = [str(given[ARGUMENTS])] if ARGUMENTS in given else []
@@ -74,12 +74,12 @@ def text_from(interaction: discord.Interaction, table: CommandTable) -> str:
 
 
 def read_options(interaction: discord.Interaction) -> tuple[str, dict[str, object]]:
-    """The name of a command, and what was given for its options."""
+    """Return the name of a command, and the values of its options."""
     data: Any = interaction.data or {}
     return str(data.get("name", "")), {str(one["name"]): one.get("value", "") for one in data.get("options", ())}
 
 
 def find_typing(interaction: discord.Interaction) -> str:
-    """The option that somebody is just typing."""
+    """Return the option that the person is typing."""
     data: Any = interaction.data or {}
     return next((str(one["name"]) for one in data.get("options", ()) if one.get("focused")), "")

@@ -1,8 +1,8 @@
-"""Slash commands and presses of buttons that wait for their answer. Discord waits for three seconds.
+"""Slash commands and button presses that wait for their answer. Discord waits for three seconds.
 
-A reply that comes within half of that is itself the answer. Else a command is acknowledged: Discord shows that we are
-at work, a quarter of an hour long, and the first reply to it becomes its answer then. Replies that come later, or after
-a restart, are messages like all others.
+A reply within half of that is itself the answer. Otherwise a command is acknowledged: Discord shows a sign of work for
+a quarter of an hour, and the first reply replaces it. Replies that come later, or after a restart, are ordinary
+messages.
 """
 
 import logging
@@ -15,12 +15,12 @@ from gateway.adapters.discord.connection import ERRORS
 
 log = logging.getLogger(__name__)
 
-MOST = 500  # that wait at once; Discord forgets each after fifteen minutes
-AT_ONCE = 1.5  # seconds from its coming, for a reply that is the answer
+MOST = 500  # open at once; Discord forgets each after fifteen minutes
+AT_ONCE = 1.5  # seconds within which a reply is the answer itself
 
 
 class PendingCommand:
-    """One slash command; it has one answer."""
+    """A slash command, which gets one answer."""
 
     def __init__(self, interaction: discord.Interaction) -> None:
         self._interaction = interaction
@@ -30,7 +30,7 @@ class PendingCommand:
         self._answering = anyio.Lock()
 
     async def acknowledge(self) -> None:
-        """Once it is in the journal, unless it is answered at once."""
+        """Acknowledge the command once it is in the journal, unless a reply answers it first."""
         with anyio.CancelScope(deadline=self._acknowledged_by):
             await self._answered.wait()
             return
@@ -38,10 +38,10 @@ class PendingCommand:
             await self._defer()
 
     async def answer(self, **what: Any) -> str:
-        """The id of the answer; empty: the call is no longer open.
+        """Answer the command, and return the id of the answer; "": the command is no longer open.
 
         Raises:
-            discord.HTTPException: Discord does not take that.
+            discord.HTTPException: Discord does not take the answer.
         """
         async with self._answering:
             self._answered.set()
@@ -53,7 +53,7 @@ class PendingCommand:
             return str(sent.message_id or "")
 
     async def drop(self) -> None:
-        """There is no answer."""
+        """Remove the sign of work: the command gets no answer."""
         async with self._answering:
             await self._defer()
             with ERRORS.logged(log.info, "a command still looks as if it were at work"):
@@ -68,7 +68,7 @@ class PendingCommand:
 
 
 class PendingPress:
-    """A press under a question that is settled by it: how the question looks then is the answer to the press."""
+    """A press of a button that settles a question: the changed question is the answer to the press."""
 
     def __init__(self, interaction: discord.Interaction) -> None:
         self._interaction = interaction
@@ -77,13 +77,13 @@ class PendingPress:
         self._answering = anyio.Lock()
 
     async def wait(self) -> None:
-        """Until it is answered; after a while the buttons go without it."""
+        """Wait until the press is answered; after a while only remove the buttons."""
         with anyio.CancelScope(deadline=self._answered_by):
             await self._answered.wait()
         await self.edit(view=None)
 
     async def edit(self, **what: Any) -> bool:
-        """Make the message show this; False: the press was answered before, or cannot be."""
+        """Change the message of the button; False: the press was answered before, or cannot be answered."""
         async with self._answering:
             if self._interaction.response.is_done():
                 return False
@@ -94,6 +94,6 @@ class PendingPress:
 
 
 async def send_ephemeral(interaction: discord.Interaction, text: str) -> None:
-    """Say something to whoever called or pressed, and to nobody else. What fails here changes nothing."""
+    """Show a text only to the person who typed the command or pressed the button; a failure is only logged."""
     with ERRORS.logged(log.info, "%s was not told", interaction.user.id):
         await interaction.response.send_message(text, ephemeral=True)

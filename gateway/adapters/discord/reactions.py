@@ -1,4 +1,4 @@
-"""The bot's reactions at Discord, under messages that need not be asked for first."""
+"""The bot's reactions on Discord, under messages that need not be fetched first."""
 
 import discord
 
@@ -33,7 +33,7 @@ def describe_reactions(client: discord.Client) -> NetworkReactions:
 
 
 def find_message(client: discord.Client, address: Address, message_id: str) -> discord.PartialMessage:
-    """The message that a thread grew out of stands above it."""
+    """Return the message without a request; the message of a thread's origin is in the channel above the thread."""
     where = address.thread_id if address.thread_id != message_id else ""
     return client.get_partial_messageable(int_of(where or address.chat_id)).get_partial_message(int_of(message_id))
 

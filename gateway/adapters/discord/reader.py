@@ -1,7 +1,6 @@
-"""What a message of Discord's means: a message of ours. Nothing here asks the network.
+"""The reader of Discord's messages: it converts one to a message of ours, without any request to Discord.
 
-The id of a message of ours begins with Discord's own; what follows behind a colon tells an edit from the message at
-which it happened.
+The id of our message begins with Discord's own; a suffix behind a colon distinguishes an edit from the original.
 """
 
 import re
@@ -36,7 +35,7 @@ DiscordIncoming: TypeAlias = IncomingMessage[discord.Attachment]
 
 
 class DiscordReader(msgspec.Struct, frozen=True):
-    """The reader of one bot. The `marks` know the threads in which it takes part."""
+    """Reads the messages of one bot. The `marks` know the threads in which it takes part."""
 
     me: discord.ClientUser
     settings: DiscordSettings
@@ -44,7 +43,7 @@ class DiscordReader(msgspec.Struct, frozen=True):
     marks: ReadMarks
 
     def read(self, message: discord.Message, *, is_edit: bool = False) -> DiscordIncoming | None:
-        """The message; None for what is not for us, or not something that a person said."""
+        """Convert a message; None if it is not for us, or not from a person."""
         address = address_of(message.channel)
         is_said = message.type in PERSON_TYPES and not message.author.bot and message.webhook_id is None
         if address is None or not is_said or not is_listened_to(self.settings, message.channel):
@@ -84,7 +83,7 @@ class DiscordReader(msgspec.Struct, frozen=True):
         )
 
     def _text_of(self, message: discord.Message) -> str:
-        """What was said, without the call to us at its beginning, and with the names of those who are mentioned."""
+        """Return the text, without the mention of us at its beginning, and with the names of the mentioned people."""
         forwarded = "\n".join(one.content for one in message.message_snapshots if one.content)
         text = message.content or forwarded or describe_parts(parts_of(message))
         text = re.sub(rf"\A\s*(<@!?{self.me.id}>|<@&(?:{'|'.join(self._our_roles(message)) or '-'})>)[\s,:]*", "", text)
@@ -92,7 +91,7 @@ class DiscordReader(msgspec.Struct, frozen=True):
         return MENTION.sub(lambda found: f"@{names[found[1]]}" if found[1] in names else found[0], text)
 
     def _mentions_us(self, message: discord.Message) -> bool:
-        """By name, or by the role that Discord made for us; a mention in a reply's head alone is the reply's."""
+        """Return True for a mention by name, or by the role that Discord made for us; a reply alone is no mention."""
         ids = {str(self.me.id), *self._our_roles(message)}
         return any(one in ids for one in re.findall(r"<@[!&]?(\d+)>", message.content))
 
@@ -101,11 +100,11 @@ class DiscordReader(msgspec.Struct, frozen=True):
         return [str(role.id) for role in roles if role.tags is not None and role.tags.bot_id == self.me.id]
 
     def _replied(self, message: discord.Message) -> int:
-        """Return the author of the message that this one answers; 0: there is none, or it is not known."""
+        """Return the author of the message that this one answers; 0: it answers none, or the author is not known."""
         return quoted.author.id if (quoted := find_answered_message(message)) else 0
 
     def _is_our_thread(self, message: discord.Message) -> bool:
-        """One that grew out of an answer of ours, or a thread or a post of somebody else's in which we were called."""
+        """Return True for a thread of an answer of ours, and for another thread or post in which we were mentioned."""
         where = message.channel
         return isinstance(where, discord.Thread) and (where.owner_id == self.me.id or self.marks.knows(str(where.id)))
 
@@ -121,13 +120,16 @@ def files_of(message: discord.Message) -> tuple[discord.Attachment, ...]:
 
 
 def files_of_reply(message: discord.Message) -> tuple[discord.Attachment, ...]:
-    """The pictures and documents that it is about. Audio that it answers is not what this person says."""
+    """Return the pictures and documents of the answered message.
+
+    Its audio is not what this person says, and is left out.
+    """
     found = quoted.attachments if (quoted := find_answered_message(message)) else ()
     return tuple(one for one in found if not (one.content_type or "").startswith(("audio/", "video/")))
 
 
 def parts_of(message: discord.Message) -> tuple[MessagePart, ...]:
-    """What it is beside text and files."""
+    """Return the parts of a message beside text and files."""
     found: list[MessagePart] = [make_sticker("", one.name) for one in message.stickers]
     if message.poll is not None:
         found.append(make_poll(message.poll.question, (one.text for one in message.poll.answers)))
@@ -135,7 +137,7 @@ def parts_of(message: discord.Message) -> tuple[MessagePart, ...]:
 
 
 def context_of(message: discord.Message, text: str, me: int) -> str:
-    """The text, and before it where it comes from or what it is about."""
+    """Return the text, preceded by the origin of a forwarded message or the quote of an answered one."""
     if message.message_snapshots:
         return add_context(text, forwarded_from=origin_of(message))
     if (quoted := find_answered_message(message)) and quoted.author.id != me:
@@ -144,13 +146,13 @@ def context_of(message: discord.Message, text: str, me: int) -> str:
 
 
 def origin_of(message: discord.Message) -> str:
-    """Discord tells of a forwarded message where it stood, not whose it was."""
+    """Return the channel that a forwarded message comes from; Discord does not name its author."""
     channel = message.guild.get_channel(message.reference.channel_id) if message.guild and message.reference else None
     return f"#{channel.name}" if channel is not None else "elsewhere"
 
 
 def extra_of(message: discord.Message, me: int) -> dict[str, Any]:
-    """What the network says besides: for hooks, and which roles the sender has there."""
+    """Return further facts of the network, for hooks, and the sender's roles."""
     extra: dict[str, Any] = {"chat_name": message.author.name}
     if message.guild is not None:
         extra["guild"] = str(message.guild.id)
@@ -171,7 +173,7 @@ def extra_of(message: discord.Message, me: int) -> dict[str, Any]:
 
 
 def describe_message(message: discord.Message) -> dict[str, Any]:
-    """As Discord's own interface writes it, as far as hooks are told of it."""
+    """Describe a message in the shape of Discord's own API, with the fields that hooks get."""
     author, edited = message.author, message.edited_at
     return {
         "id": str(message.id),
@@ -200,6 +202,6 @@ def describe_message(message: discord.Message) -> dict[str, Any]:
 
 
 def roles_of(person: Any) -> list[str]:
-    """The ids of a member's roles; everybody has the one that is the server's own, so that one says nothing."""
+    """Return the ids of a member's roles, without the server's default role, which every member has."""
     roles: Sequence[discord.Role] = getattr(person, "roles", ())
     return [str(role.id) for role in roles if not role.is_default()]

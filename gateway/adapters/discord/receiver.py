@@ -1,7 +1,7 @@
-"""What Discord tells: messages, edits, deletions, reactions and what people press, each on its way into the journal.
+"""The receiver of Discord's events: messages, edits, deletions, reactions and interactions go into the journal.
 
-The gateway needs no confirmation of ours, and gets none: whatever a connection had told and the journal has not is
-read again behind the marks. What is told while that is read waits for it.
+Discord's gateway needs no confirmation, and gets none: messages that a connection has received and the journal lacks
+are read again behind the marks. New messages wait until that is done.
 """
 
 import logging
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class DiscordReceiver:
-    """Hears one bot's events."""
+    """Handles one bot's events."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class DiscordReceiver:
 
     @property
     def listeners(self) -> dict[str, EventListener]:
-        """What is heard, by discord.py's names of events."""
+        """The listeners, by discord.py's names of events."""
         return {
             **self.history.listeners,
             "message": lambda message: self._hear(message, self._reader.read(message)),
@@ -80,12 +80,12 @@ class DiscordReceiver:
                 await self.inbox.take(arrival, str(message.channel.id))
 
     def _edit(self, event: discord.RawMessageUpdateEvent) -> None:
-        """Discord also calls it an edit when it has looked at a link; then nobody has edited."""
+        """Take an edit by a person; Discord also reports an edit when it has fetched a link's preview."""
         if event.message.edited_at is not None:
             self._hear(event.message, self._reader.read(event.message, is_edit=True))
 
     def _deleted(self, event: discord.RawMessageDeleteEvent | discord.RawBulkMessageDeleteEvent, ids: set[int]) -> None:
-        """Discord does not say whose a message was, nor who took it away."""
+        """Take the deletion of messages; Discord does not say whose they were, nor who deleted them."""
         channel = self._client.get_channel(event.channel_id)
         address = address_of(channel) if channel is not None else None
         chat = address.chat_id if address else str(event.channel_id)
@@ -129,7 +129,10 @@ class DiscordReceiver:
         await self._context.receive(message, bot=self._bot)
 
     async def _roles(self, event: discord.RawReactionActionEvent) -> list[str]:
-        """Discord says them when a reaction comes, not when it goes; then it is asked, where that decides."""
+        """Return the roles of the person who reacted.
+
+        Discord omits them when a reaction is removed, and they are fetched if access depends on them.
+        """
         guild = self._client.get_guild(event.guild_id) if event.guild_id else None
         return roles_of(event.member or await fetch_member(guild, event.user_id, self._context.parts.access))
 

@@ -1,9 +1,9 @@
-"""How fast Discord may be asked, route by route: discord.py's own count of it, but nobody is held up without need.
+"""The rate of requests to Discord, route by route: discord.py's own counts, without needless waiting.
 
-The library refuses all requests of a route whose window is long, though some are left in it, and keeps back the answer
-to the last one in a window until the next window begins. Here requests go out as long as there are any left. Then they
-wait, if that is short; if it is long they are refused with the time, and whoever asked comes back and holds up nobody
-meanwhile.
+The library refuses all requests of a route whose window is long, though some are left in it, and holds back the answer
+to the last one in a window until the next window begins. Here requests go out as long as any are left. Then they wait
+for a short window; for a long one they are refused with the time, and the caller tries again later and delays no other
+request meanwhile.
 """
 
 import asyncio
@@ -23,17 +23,17 @@ T = TypeVar("T")
 
 
 class RequestRate(Ratelimit):
-    """The window of one route, as Discord told it last."""
+    """The window of one route, by Discord's last answer."""
 
     def __init__(self) -> None:
         super().__init__(None)
         self._news = anyio.Event()
 
     async def acquire(self) -> None:
-        """Until a request may go out; it counts as gone.
+        """Wait until a request may be sent, and count it.
 
         Raises:
-            RateLimited: that is too long to wait here.
+            RateLimited: the wait is too long.
         """
         self._last_request = self._loop.time()
         while True:
@@ -46,7 +46,7 @@ class RequestRate(Ratelimit):
         self.outgoing += 1
 
     async def _wait(self) -> None:
-        """For the next window; where none is known, for the answer to what is under way."""
+        """Wait for the next window; if none is known, for the answer to a running request."""
         left = None if self.expires is None else self.expires - self._loop.time()
         if left is not None and left > LONGEST_WAIT:
             raise RateLimited(left)
@@ -66,7 +66,7 @@ class RequestRate(Ratelimit):
 
 
 class DiscordHttp(HTTPClient):
-    """Counts each route's requests so."""
+    """The HTTP client that counts the requests of each route."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -80,7 +80,7 @@ class DiscordHttp(HTTPClient):
 
 
 async def retry_request(call: Callable[[], Awaitable[T]]) -> T:
-    """What nobody waits for: made again, as often as Discord wants silence first, and until it is well."""
+    """Repeat a request that is not urgent, until Discord's rate limit and its own faults allow it."""
     while True:
         try:
             return await call()

@@ -1,4 +1,4 @@
-"""What a person sets for Discord, and what is to be known of it without its library."""
+"""The settings of Discord, and facts about it that need no library."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from gateway.config.platform_settings import PlatformSettings, PlatformSpec
 from gateway.logs.redaction import TokenShape
 from gateway.messages.parts import Poll
 
-SNOWFLAKE = r"[0-9]{15,21}"  # 64 bits, the upper ones of which are a time; one digit more was always taken
+SNOWFLAKE = r"[0-9]{15,21}"  # 64 bits, the upper ones of which are a time; one more digit is accepted, as before
 
 
 class DiscordSettings(PlatformSettings, frozen=True, kw_only=True):

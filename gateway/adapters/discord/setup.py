@@ -1,4 +1,4 @@
-"""What `setup discord` asks for and says."""
+"""The questions and texts of `setup discord`."""
 
 from gateway.adapters.discord.settings import SPEC
 from gateway.adapters.shared.folder import PlatformSetup, SetupQuestion, make_access_questions

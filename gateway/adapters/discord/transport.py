@@ -1,6 +1,6 @@
-"""Replies, to Discord: each text in as many messages as it needs, then the files, ten in a message.
+"""The sending of replies to Discord: each text in as many messages as it needs, then the files, ten in a message.
 
-Each part carries a nonce of its own, by which Discord knows a part that it has already: what is in doubt is sent again.
+Each part has its own nonce, by which Discord recognizes a part that it has already: so a doubtful part is sent again.
 """
 
 import io
@@ -29,17 +29,17 @@ from gateway.outbox.interface import DoubtPolicy
 
 log = logging.getLogger(__name__)
 
-LARGEST = 10_000_000  # what Discord takes where nobody pays for more
+LARGEST = 10_000_000  # the limit of a server without paid features
 MOST_FILES = 10  # in a message
-LONGEST_VALUE = 100  # characters that a button carries
+LONGEST_VALUE = 100  # characters in the value of a button
 LONGEST_LABEL = 80
 LONGEST_OPTION = 55  # of a poll
-POLL_TIME = timedelta(days=1)  # Discord's own apps propose that
-NO_NOTES = (400, 403)  # what Discord answers where voice notes may not be sent, and files may
+POLL_TIME = timedelta(days=1)  # the default of Discord's own apps
+NO_NOTES = (400, 403)  # Discord's answers where voice notes may not be sent, and files may
 
 
 class DiscordTransport(NetworkTransport[str]):
-    """Fills `Transport`."""
+    """The sending of one bot's replies; fills `Transport`."""
 
     doubt: DoubtPolicy = "nonce"
 
@@ -92,7 +92,7 @@ class DiscordTransport(NetworkTransport[str]):
         return len(files) < MOST_FILES and "voice" not in (files[0].kind, more.kind)
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
-        """A file that was sent stays as it is."""
+        """Edit a text; a file that was sent stays as it is."""
         piece, buttons = self.part(reply, part)
         if isinstance(piece, FileMessage) or not message_ids:
             return
@@ -110,7 +110,7 @@ class DiscordTransport(NetworkTransport[str]):
                 await (await self._places.message(address, one)).delete()
 
     async def _send(self, reply: Reply, part: int, nonce: str, what: dict[str, Any]) -> str:
-        """The id of a message: the answer of a slash command, if that waits for one."""
+        """Send a message and return its id; it answers the slash command, if that still waits."""
         if part == 0 and (call := self._calls.pop(reply.reply_to, None)):
             try:
                 if answered := await call.answer(**what):
@@ -123,7 +123,7 @@ class DiscordTransport(NetworkTransport[str]):
         return str((await where.send(**what, nonce=nonce)).id)
 
     async def _say(self, reply: Reply, part: int, nonce: str, note: LoadedFile) -> str:
-        """The id of a voice note; empty where Discord takes none, and it is sent as a file."""
+        """Send a voice note and return its id; "" if Discord takes none, so that it is sent as a file."""
         where, in_thread = await self._places.find(reply.address)
         replied = reference_of(reply, where, in_thread=in_thread) if part == 0 else None
         how = {"message_reference": replied.to_message_reference_dict()} if replied else {}
@@ -136,9 +136,9 @@ class DiscordTransport(NetworkTransport[str]):
         return ""
 
     async def _asked(self, reply: Reply) -> str:
-        """Whom the buttons are for: in a group, whoever wrote the message that is answered.
+        """Return the person who may press the buttons; in a group, the author of the answered message.
 
-        After a restart Discord is asked; where nobody knows any more, only admins may press.
+        After a restart the author is fetched from Discord; if the message is gone, only admins may press.
         """
         if reply.address.chat_type == "dm":
             return ""
@@ -154,7 +154,7 @@ class DiscordTransport(NetworkTransport[str]):
 
 
 def reference_of(reply: Reply, where: Writable, *, in_thread: bool) -> discord.MessageReference | None:
-    """Where many talk, an answer stands under what it answers; a thread's first message stands outside of it."""
+    """Return the message to refer to, except in a direct chat; a thread's first message is outside of the thread."""
     number = reply.reply_to.partition(":")[0]
     if reply.address.chat_type == "dm" or not number.isdecimal() or (in_thread and number == reply.address.thread_id):
         return None
@@ -169,15 +169,17 @@ def poll_of(part: Poll) -> discord.Poll:
 
 
 def view_of(buttons: tuple[Button, ...], asked: str) -> discord.ui.View:
-    """The buttons, for the person `asked`. Discord hands back what they carry to us alone; nobody can change it.
+    """Make the buttons, for the person `asked`.
+
+    Discord returns their values to us alone, and no person can change them.
 
     Raises:
-        AdapterError: a value is longer than Discord carries.
+        AdapterError: a value is longer than Discord allows.
     """
     view = discord.ui.View(timeout=None)
     for button in buttons:
         carried = encode_button(button, asked, LONGEST_VALUE, "Discord")
         shown: discord.ui.Button[Any] = discord.ui.Button(label=button.label[:LONGEST_LABEL], custom_id=carried)
         view.add_item(shown)
-    view.stop()  # the library need not remember it: presses come to us
+    view.stop()  # the library need not keep it: presses come to us
     return view

@@ -57,7 +57,7 @@ class WebhookIntake:
             await self._engine.append(*self._make_puts(event, call, message))
         except Duplicate:
             return False
-        self._registry.scope({}, owed=OwedEvents([fields["id"]])).emit(event.name, **fields)  # the journal has the event
+        self._registry.scope({}, owed=OwedEvents([fields["id"]])).emit(event.name, **fields)  # it is in the journal
         return True
 
     def _make_puts(
