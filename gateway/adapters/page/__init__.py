@@ -1,1 +1,1 @@
-"""The page's chat as a platform: `web`. Its people are known by the port; what they say comes in by `PageChat`."""
+"""The page's chat as a platform: `web`. The port authenticates its people; their messages come in by `PageChat`."""

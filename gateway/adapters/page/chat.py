@@ -1,7 +1,7 @@
-"""What a person does in the page's chat: they write, change what they wrote, press a button, send a file.
+"""The actions of a person in the page's chat: write, edit, press a button, send a file.
 
-Each is a message like that of any network: taken by the one gate, in the journal before the page is told so, and under
-the page's id for it the same message however often a lost line makes the page send it.
+Each is a message like that of any network. It passes the same access control, and is in the journal before the page
+gets its receipt. Under the page's id it is the same message, however often a lost connection makes the page send it.
 """
 
 import os
@@ -33,7 +33,7 @@ from gateway.threads import run_in_thread
 
 LARGEST_FILE = 25_000_000
 LARGEST_TEXT = 1_000_000  # characters
-MOST_KEPT = 1_000_000_000  # bytes of files that one person may have lying here
+MOST_KEPT = 1_000_000_000  # bytes of files that one person may have here
 MOST_KEPT_FILES = 2000
 TOO_MUCH = (
     "you have {count} files with {size:.0f} MB here already, and one person may have no more; each goes 14 days after "
@@ -41,7 +41,7 @@ TOO_MUCH = (
 )
 TOO_FAST_PAUSE = 60.0
 MOST_FILES = 10
-MOST_TAKEN = 10_000  # ids of messages whose receipts are known
+MOST_TAKEN = 10_000  # ids of messages whose receipts are kept
 ANY_TYPE = "application/octet-stream"
 MEDIA_TYPE = r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,60}"
 
@@ -50,7 +50,7 @@ Thread = Annotated[str, Meta(pattern=rf"^({THREAD.pattern})?\Z")]
 
 
 class SentFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """A file that was kept before: `file` is the name that it has here, `name` what the person calls it."""
+    """A file that was uploaded before: `file` is its name here, `name` the person's name for it."""
 
     file: Annotated[str, Meta(pattern=rf"^{RECEIVED_NAME.pattern}\Z")]
     name: Annotated[str, Meta(max_length=1000)] = ""
@@ -58,7 +58,7 @@ class SentFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PageMessage(Struct, frozen=True, forbid_unknown_fields=True):
-    """What somebody writes. `edits` is the id of what they wrote before, and write anew."""
+    """A message that a person writes. `edits` is the id of an earlier message that it replaces."""
 
     id: MessageId
     text: Annotated[str, Meta(max_length=LARGEST_TEXT)] = ""
@@ -68,7 +68,7 @@ class PageMessage(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ButtonPress(Struct, frozen=True, forbid_unknown_fields=True):
-    """A button under a reply of ours."""
+    """A press of a button under a reply of ours."""
 
     id: MessageId
     reply: Annotated[str, Meta(max_length=1000)]
@@ -77,11 +77,11 @@ class ButtonPress(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FileRefused(AdapterError):
-    """There is no room for more files of this person."""
+    """The limit on a person's files is reached."""
 
 
 class PageChat:
-    """Takes what people do. Who they are, the port has made sure of."""
+    """Takes the actions of people, whom the port has authenticated."""
 
     def __init__(self, context: AdapterContext) -> None:
         self.files = context.parts.files.shared
@@ -89,20 +89,23 @@ class PageChat:
         self._failure = FailureWatch(context.parts.engine)
         self._order = KeyedLock()
         self._taken: dict[tuple[str, str], Receipt] = {}
-        self._arriving: Counter[str] = Counter()  # files that come in now, by person
+        self._arriving: Counter[str] = Counter()  # uploads that are in progress, by person
 
     def find_role(self, person: str) -> Role | None:
-        """What somebody of this name may do here; None: nothing."""
+        """Return the role of a person in the page's chat; None: the person has no access."""
         return self._context.parts.access.find_role(self._message_of(person, "", "", ""))
 
     def list_commands(self, person: str) -> list[Command]:
-        """Those that they may type."""
+        """List the commands that the person may use."""
         role = self.find_role(person)
         found = [one for one in self._context.parts.commands.values() if not one.hidden]
         return [one for one in found if role and find_command(self._context.parts, one.name, role)]
 
     async def say(self, person: str, said: PageMessage) -> Receipt:
-        """Raises GatewayError: it is not taken now, and why; EngineError, AdapterError among them."""
+        """Take a message; raises GatewayError with the reason if that fails now.
+
+        An EngineError or an AdapterError is one of those.
+        """
         files = await self._find_files(person, said.files)
         if not said.text.strip() and not files:
             raise AdapterError("there is nothing in this message", permanent=True)
@@ -111,18 +114,18 @@ class PageChat:
         return await self._take(self._message_of(person, said.thread, number, said.text, kind=kind, attachments=files))
 
     async def press(self, person: str, pressed: ButtonPress) -> Receipt:
-        """Raises GatewayError: it is not taken now, and why."""
+        """Take a press; raises GatewayError with the reason if that fails now."""
         about: dict[str, Any] = {"kind": "button", "reply_to": pressed.reply}
         return await self._take(self._message_of(person, pressed.thread, pressed.id, pressed.value, **about))
 
     async def keep_file(
         self, person: str, number: str, name: str, media_type: str, pieces: AsyncIterator[bytes]
     ) -> Attachment:
-        """Into the person's own folder, under a name of ours. It is one file however often it is sent as this one.
+        """Store a file in the person's own folder, under a name of ours; a repeated upload under one id is one file.
 
         Raises:
-            AdapterError: it cannot be kept, or they may not send it; it counts as a message does.
-            FileRefused: they have too many here.
+            AdapterError: the file cannot be kept, or the person may not send it; an upload counts as a message.
+            FileRefused: the person has too many files here.
         """
         message, access = self._message_of(person, "", number, ""), self._context.parts.access
         role = access.find_role(message)
@@ -149,17 +152,17 @@ class PageChat:
             yield
         finally:
             self._arriving[person] -= 1
-            self._arriving += Counter()  # whoever sends nothing now is not kept
+            self._arriving += Counter()  # drops people without an upload
 
     async def _check_room(self, person: str, path: Path) -> None:
-        """What comes in now counts as the largest that there may be. Raises FileRefused."""
+        """Check the person's limits; each upload in progress counts as the largest allowed file. Raises FileRefused."""
         kept = [size for name, size in (await self.files.list_received(path.parent)).items() if name != path.name]
         count, size, arriving = len(kept), sum(kept), self._arriving[person]
         if count + arriving > MOST_KEPT_FILES or size + arriving * LARGEST_FILE > MOST_KEPT:
             raise FileRefused(TOO_MUCH.format(size=size / 1e6, count=count), permanent=True)
 
     async def _find_files(self, person: str, sent: Sequence[SentFile]) -> tuple[Attachment, ...]:
-        """Raises AdapterError: one of them is not there (any more)."""
+        """Find uploaded files; raises AdapterError if one of them is missing."""
         folder = self._folder_of(person)
         places = [(Path(await self.files.find(str(folder / one.file))), one) for one in sent]
         return tuple([await run_in_thread(describe_file, place, one) for place, one in places])
@@ -176,7 +179,7 @@ class PageChat:
         async with self._order.hold("\0".join(identity)):
             if known := self._taken.get(identity):
                 return known
-            with suppress(Duplicate):  # before a restart, then: it is in the journal
+            with suppress(Duplicate):  # it was taken before a restart: it is in the journal
                 with self._failure.watching():
                     receipt = await self._context.receive(message, complete=self._complete)
                 remember(self._taken, identity, receipt, MOST_TAKEN)
@@ -184,13 +187,13 @@ class PageChat:
             return Receipt("")
 
     async def _complete(self, message: Message) -> tuple[Message, list[NewRecord]]:
-        """What was written is shown from the append on that takes it; a command that acts at once, from before it."""
+        """Add the record that shows the message; for a command that acts at once, write that record first."""
         if message.kind == "button":
             return message, []
         parts, now = self._context.parts, self._context.parts.engine.clock.latest()
         for one in message.attachments:
             with suppress(OSError):
-                os.utime(one.path, (now, now))  # they grow old by the journal's clock, like their message
+                os.utime(one.path, (now, now))  # they age by the journal's clock, like their message
         shown, typed, role = make_message_put(message), parse_command(message.text), parts.access.find_role(message)
         command = find_command(parts, typed.word, role) if typed and role else None
         if command is None or not command.urgent:
@@ -201,10 +204,10 @@ class PageChat:
 
 
 def describe_file(path: Path, sent: SentFile) -> Attachment:
-    """A file that somebody has sent, as it lies in their folder; it is known by a name of ours alone.
+    """Describe an uploaded file in the person's folder; only our own name identifies it.
 
     Raises:
-        AdapterError: it does not.
+        AdapterError: the file is not there.
     """
     name = display_name_of(sent.name) or "file"
     if path.is_symlink() or not path.is_file():

@@ -1,7 +1,7 @@
-"""Where the page's chat takes place: each person has a direct chat, and any number of threads in it.
+"""The places of the page's chat: each person has a direct chat, and any number of threads in it.
 
-A person is named by the port, which has made sure of them: `owner` for whoever opened the page by a link from the
-terminal, `NETWORK:ID` for somebody who was given one in a chat, else the name by which the configuration knows them.
+The port authenticates and names a person: `owner` after a link from the terminal, `NETWORK:ID` after a link from a
+chat, or else the name in the configuration.
 """
 
 import re
@@ -14,9 +14,7 @@ from gateway.sessions.keys import session_key_of
 
 PLATFORM = WEB
 OWNER = "owner"
-THREAD = re.compile(
-    r"c[0-9a-f]{15}"
-)  # no id of a person on a network has this shape, so no two places have one session
+THREAD = re.compile(r"c[0-9a-f]{15}")  # no network has person ids of this shape, so no two places share a session
 MESSAGE_ID = r"[A-Za-z0-9_-]{8,64}"
 
 
@@ -25,17 +23,17 @@ def address_of(person: str, thread: str = "") -> Address:
 
 
 def key_of(address: Address) -> str:
-    """The session key of a place; settings of groups do not matter here."""
+    """Return the session key of a place; settings of groups do not matter here."""
     return session_key_of(Message("", address, address.chat_id, ""), SessionSettings())
 
 
 def subject_of(address: Address) -> str:
-    """Where what is shown there stands in the journal."""
+    """Return the journal's subject for the messages that a place shows."""
     return subjects.session_subject_of("page", key_of(address))
 
 
 def thread_of_key(key: str, person: str) -> str | None:
-    """The thread of this session; None: it is no conversation of this person's here."""
+    """Return the thread of this session; None: it is not a conversation of this person's here."""
     main = key_of(address_of(person))
     if key == main:
         return ""

@@ -1,8 +1,8 @@
-"""What the page's chat shows, as it comes: from the journal all that is said, without gap or double, and live the rest.
+"""The updates of the page's chat, as they come: messages from the journal, without gap or duplicate, and live text.
 
-What is said has the journal's own numbers, so whoever lost the line names the last one that they saw and is given what
-came behind it, over restarts too. Live are the answer that is being written and whether somebody is at work; both are
-told anew to whoever comes in the middle.
+Messages have the journal's own numbers, so a page that lost its connection sends the last number, and gets all later
+messages, over restarts too. The answer in progress and the state of work are live; a page that connects in the middle
+gets both from the start.
 """
 
 from collections import deque
@@ -20,15 +20,15 @@ from gateway.messages.message import Address, Attachment, Message, Reply
 from gateway.records import records, subjects
 from gateway.sessions.search import SessionSearch
 
-MOST_SHOWN = 200  # of the past, at first; further ones when they are asked for
+MOST_SHOWN = 200  # messages of the past at first; the page can ask for more
 MOST_LISTED = 100  # conversations of one person
 LONGEST_TITLE = 60
-MOST_CHATS = 2000  # of which the live part is known
-LONGEST_LIVE = 2_000_000  # characters of an answer that is being written
+MOST_CHATS = 2000  # chats whose live part is kept
+LONGEST_LIVE = 2_000_000  # characters of an answer in progress
 
 
 class ChatUpdate(NamedTuple):
-    """Something to show. `number` is the journal's of what is said; 0 for what is live."""
+    """An update to show. `number` is the journal's for a message, 0 for live text."""
 
     number: int
     kind: str
@@ -36,13 +36,13 @@ class ChatUpdate(NamedTuple):
 
 
 class LiveChat:
-    """One chat's answer while it is written. `news` is set when anything has happened there."""
+    """One chat's answer in progress. `news` is set at every change."""
 
     def __init__(self) -> None:
         self.news = anyio.Event()
         self.turn_id = ""
         self.text = ""
-        self.version = 0  # another one when the text began anew
+        self.version = 0  # changes whenever the text begins again
         self._ended = ""  # the turn that ended last
 
     def note(self, record: Record) -> None:
@@ -59,7 +59,7 @@ class LiveChat:
 
     def _go_on(self, piece: dict[str, Any]) -> None:
         if piece["turn_id"] == self._ended:
-            return  # it comes late: the answer is there
+            return  # a late piece: the answer is complete
         if piece["turn_id"] != self.turn_id or piece.get("void"):
             self._begin(piece["turn_id"])
         self.text = (self.text + piece["text"])[:LONGEST_LIVE]
@@ -70,7 +70,7 @@ class LiveChat:
 
 
 class ChatStream(msgspec.Struct, eq=False):
-    """Tells those who watch. `run` hears the journal for them; it begins with the first who is there."""
+    """Sends updates to open pages. `run` reads the journal for them; it begins with the first page."""
 
     _engine: Engine
     _lanes: Lanes
@@ -79,7 +79,7 @@ class ChatStream(msgspec.Struct, eq=False):
     _begun: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Follow the journal for the open chats, until cancelled."""
         await self._begun.wait()
         patterns = (subjects.PAGE_SUBJECTS, subjects.TURN_SUBJECTS, subjects.DELTA_SUBJECTS)
         heard = await self._engine.tail(*patterns)
@@ -90,7 +90,7 @@ class ChatStream(msgspec.Struct, eq=False):
                 chat.note(record)
 
     def attend(self, address: Address) -> LiveChat:
-        """From now on the live part of this chat is known."""
+        """Keep the live part of this chat from now on."""
         token = subjects.token_of(key_of(address))
         chat = self._chats.get(token) or LiveChat()
         remember(self._chats, token, chat, MOST_CHATS)
@@ -98,7 +98,10 @@ class ChatStream(msgspec.Struct, eq=False):
         return chat
 
     async def follow(self, address: Address, seen: int = 0) -> AsyncGenerator[list[ChatUpdate], None]:
-        """What comes behind the number `seen`, or the last of all and what comes then. Never ends by itself."""
+        """Yield the updates behind the number `seen`, or the latest messages and then new updates.
+
+        Never ends by itself.
+        """
         chat, subject, state, version, told = self.attend(address), subject_of(address), "", -1, 0
         if not seen:
             past = await self.read_past(address)
@@ -124,7 +127,7 @@ class ChatStream(msgspec.Struct, eq=False):
                 await news.wait()
 
     async def list_chats(self, person: str) -> list[dict[str, str]]:
-        """The conversations that somebody has here, what was used last first."""
+        """List a person's conversations on the page, the most recent first."""
         found = await self._search.list_sessions(platform=PLATFORM, user_id=person, limit=MOST_LISTED)
         chats = [(thread_of_key(one.session_key, person), one) for one in found]
         return [
@@ -134,7 +137,7 @@ class ChatStream(msgspec.Struct, eq=False):
         ]
 
     async def _find_title(self, address: Address) -> str:
-        """How it began."""
+        """Return the beginning of the conversation's first message."""
         for record in await records.read_readable(self._engine, subject_of(address), 0, 1):
             kept = records.decode_readable(record.data)
             if isinstance(kept, records.ShownMessage) and (said := kept.message or kept.reply):
@@ -142,7 +145,7 @@ class ChatStream(msgspec.Struct, eq=False):
         return ""
 
     async def read_past(self, address: Address, before: int = records.NEWEST) -> list[ChatUpdate]:
-        """The last ones before a number, the oldest first."""
+        """Return the last messages before a number, the oldest first."""
         found = deque[ChatUpdate](maxlen=MOST_SHOWN)
         async for record, kept in records.read_all(self._engine, subject_of(address), records.ShownMessage):
             if record.seq >= before:
@@ -151,7 +154,7 @@ class ChatStream(msgspec.Struct, eq=False):
         return list(found)
 
     async def find_shown(self, address: Address, number: str) -> Message | Reply | None:
-        """What is shown under this id, as it was last."""
+        """Return the last version of the message with this id."""
         found = None
         async for _, kept in records.read_all(self._engine, subject_of(address), records.ShownMessage):
             one = kept.message or kept.reply
@@ -159,7 +162,7 @@ class ChatStream(msgspec.Struct, eq=False):
         return found
 
     async def _find_state(self, address: Address) -> str:
-        """Whether an answer is being made (`running`), waits for the person (`waiting`), or for its time (`queued`)."""
+        """Return the state of the answer: `running`, `waiting` for the person, `queued` for its time, or `idle`."""
         standing = await self._lanes.queue_position(key_of(address))
         if standing.is_waiting:
             return "waiting"

@@ -1,7 +1,7 @@
-"""The sending end: a reply that goes to the page's chat is written down as it is to be shown, and so has arrived.
+"""The sending end of the page's chat: a reply is sent once its shown form is in the journal.
 
-What hooks made of it counts, and its end: a question that is settled is shown without its buttons. Each stands there
-once, however often a crash has it sent.
+The text after the hooks counts, and a settled question is shown without its buttons. Each version is stored once,
+however often a crash repeats it.
 """
 
 from contextlib import suppress
@@ -16,7 +16,7 @@ from gateway.records.subjects import token_of
 
 
 class PageTransport(JournalTransport):
-    """Fills `Transport`."""
+    """The sending of replies to the page; fills `Transport`."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(PLATFORM)
@@ -31,18 +31,18 @@ class PageTransport(JournalTransport):
         return (reply.id,)
 
     async def edit(self, reply: Reply, _part: int, _message_ids: tuple[str, ...]) -> None:
-        """Of the nodes that serve the page each is asked: what they show stands there once."""
+        """Store the edited reply; every node that serves the page may try, and only the first attempt writes it."""
         with suppress(Duplicate):
             await self._engine.append(make_reply_put(reply, msg_id=f"page:{reply.id}:{token_of(reply.text)}"))
 
 
 def make_reply_put(reply: Reply, msg_id: str | None = None) -> NewRecord:
-    """The append that shows a reply from now on as it is."""
+    """Make the record that shows a reply from now on."""
     return NewRecord(subject_of(reply.address), encode(ShownMessage(reply=reply)), msg_id=msg_id, ttl=PAGE_TTL)
 
 
 def make_message_put(message: Message) -> NewRecord:
-    """The append that shows what somebody wrote, once."""
+    """Make the record that shows a person's message, once."""
     name = f"page:{message.user_id}:{message.id}"
     shown = encode(ShownMessage(message=message, at=message.sent_at))
     return NewRecord(subject_of(message.address), shown, msg_id=name, ttl=PAGE_TTL)
