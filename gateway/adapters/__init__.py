@@ -1,11 +1,11 @@
-"""The chat networks: one row each, with the folder that holds all that is to be known of it; and the adapter kit.
+"""The chat networks: one row each, with the folder of its code; and the adapter kit.
 
-Names are text, and a folder's modules are loaded when they are wanted: `settings` (what a person sets for it, and facts
-that need no library), `setup` (the questions of the wizard), `check` (are the tokens good?) and `adapter` (the work).
-`gateway.adapters.shared` holds what is alike in all of them.
+The rows are text, and a folder's modules are loaded on demand: `settings` (the options of the network, and facts that
+need no library), `setup` (the questions of the wizard), `check` (are the tokens good?) and `adapter` (the work).
+`gateway.adapters.shared` has the parts that all of them share.
 
-Networks of other people are folders of the same shape, found by `adapters.dirs` or an entry point. What they may import
-is `KIT`, from here: see docs/adapters.md. A name is loaded when it is asked for, so that settings need no journal.
+Adapters by other authors are folders of the same shape, found by `adapters.dirs` or an entry point. They may import the
+names in `KIT`, from here: see docs/adapters.md. A name is loaded on first use, so that settings need no journal.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The answers of the terminal to the people who type there."""
+"""The answers of the terminal to people who type there."""
 
 from gateway.adapters.terminal import SayResult, Terminal
 from gateway.adapters.verbs import SayRequest, ShowRequest

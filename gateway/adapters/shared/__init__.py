@@ -1,7 +1,7 @@
-"""What is alike in all chat networks.
+"""The parts that all chat networks share.
 
-- `folder` is what the folder of a network holds, `adapter` what its code is and is given;
-- `adapter_finder` and `adapter_loading` are for adapters of others, `adapter_host` and `kit` what these are given;
-- in: `incoming` (what a message is made of), `inbox` (into the journal, in order), `read_positions` (how far we are);
+- `folder` describes a network's folder, `adapter` its code and the values that it gets;
+- `adapter_finder` and `adapter_loading` load adapters of other authors, `adapter_host` and `kit` serve them;
+- in: `incoming` (a message's parts), `inbox` (into the journal, in order), `read_positions` (how far we have read);
 - out: `send_rate`, `markdown_split`, `typing_indicator`; both ways: `files`.
 """

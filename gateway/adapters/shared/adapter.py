@@ -1,7 +1,8 @@
-"""What an adapter is, what it is given, and what is known of how it fares.
+"""The interface of an adapter, the values that it gets, and the state of its connection.
 
-An adapter runs until it is cancelled. What it cannot mend itself it raises, in words and with the remedy; whoever runs
-it starts it again, with growing pauses. So an adapter has no back-off of its own and no second way to be broken.
+An adapter runs until it is cancelled. It raises an error that it cannot repair itself, in words and with the remedy,
+and the gateway starts it again, with growing pauses. So an adapter has no back-off of its own and no second way to
+fail.
 """
 
 import logging
@@ -31,7 +32,7 @@ from gateway.messages.pieces import MessageName
 
 log = logging.getLogger(__name__)
 
-UNREADABLE_PAUSE = 60.0  # seconds between two events that tell of what could not be read
+UNREADABLE_PAUSE = 60.0  # seconds between two events about unreadable input
 LONGEST_REASON = 500  # characters
 
 
@@ -49,13 +50,16 @@ class ReceiveMessage(Protocol):
 
 
 DeleteMessage: TypeAlias = Callable[[MessageName, str], Awaitable[bool]]
-"""That of `DeletedMessages`, if the settings want it."""
+"""`DeletedMessages.delete`, if the settings enable it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterContext:
-    """What an adapter works with: the way in, the parts of the gateway, the folders for what comes in beside texts,
-    and the routes by which networks call."""
+    """The values that an adapter works with.
+
+    They are the way in, the parts of the gateway, the folders for incoming files, and the routes by which networks
+    call.
+    """
 
     receive: ReceiveMessage
     parts: DispatcherContext
@@ -63,10 +67,10 @@ class AdapterContext:
     unreadable: Path
     routes: NetworkRoutes
     delete: DeleteMessage
-    served_as: str = ""  # the name of the bot that is served: `telegram`, or `telegram:work`
+    served_as: str = ""  # the name of the served bot: `telegram`, or `telegram:work`
 
     def bind(self, served_as: str) -> "AdapterContext":
-        """The same for one bot: what it receives bears the name of its account."""
+        """Return the context of one bot: its messages get the name of its account."""
         receive = partial(_receive_for_account, self.receive, served_as.partition(":")[2])
         return replace(self, receive=receive, served_as=served_as)
 
@@ -83,18 +87,18 @@ class AdapterContext:
         return self.parts.chats.is_answered(self._here(address), is_called=is_called, is_command=is_command)
 
     def is_heard(self, address: Address) -> bool:
-        """Tell if other messages are remembered there for a while, by the rules of the chat."""
+        """Tell if the chat's rules keep its other messages for a while."""
         return self.parts.chats.is_heard(self._here(address))
 
     async def suggest(
         self, message: Message, word: str, option: str, given: Mapping[str, object]
     ) -> list[CommandChoice]:
-        """What the sender can choose for an option of a command; see `suggest_names`."""
+        """Suggest values for an option of a command to the sender; see `suggest_names`."""
         message = replace(message, address=self._here(message.address))
         return await suggest_names(self.parts, message, word, option, given)
 
     async def open_page(self, message: Message) -> str:
-        """A link to the page for the sender; see `open_page_by_button`. Raises AccessError."""
+        """Return a link to the page for the sender; see `open_page_by_button`. Raises AccessError."""
         return await open_page_by_button(self.parts, replace(message, address=self._here(message.address)))
 
     def _here(self, address: Address) -> Address:
@@ -108,7 +112,7 @@ async def _receive_for_account(
 
 
 class PresenceFacts(msgspec.Struct, frozen=True):
-    """What is shown of a network. Times are the wall clock's; 0 means never since the start.
+    """The shown state of a network. Times are the wall clock's; 0 means never since the start.
 
     origin: where its code was found, if it is not ours; it runs inside the gateway.
     """
@@ -124,7 +128,7 @@ class PresenceFacts(msgspec.Struct, frozen=True):
 
 
 class Presence:
-    """How a network fares, as it has proved itself: a process that runs proves nothing."""
+    """The proved state of a network: a process that runs proves nothing."""
 
     def __init__(
         self,
@@ -141,20 +145,23 @@ class Presence:
         self.facts = PresenceFacts(origin=origin)
         self._registry = registry
         self._on_up = on_up
-        self._redact = redact  # takes secrets out of an error
+        self._redact = redact  # removes secrets from an error
         self._unreadable = unreadable
-        self.way_in = ""  # how somebody with a code comes in, for which `{code}` stands; known once it was connected
+        self.way_in = ""  # instructions for a person with a code, as `{code}`; known after the first connection
         self._told_unreadable = -UNREADABLE_PAUSE  # by the steady clock
         self._complaints: tuple[str, ...] = ()
         self._lacks: tuple[str, ...] = ()
-        self.probe: Callable[[], Awaitable[object]] | None = None  # asks the network something small, while it can be
+        self.probe: Callable[[], Awaitable[object]] | None = None  # a small request to the network, if possible
         self.on_answer: Callable[[], None] = lambda: None
         self.certain_for: Callable[[], float] = lambda: math.inf
-        """The seconds from now in which no other gateway can serve the bot: so long may last what goes on at the
-        network's end though this gateway stands still, such as a poll that waits."""
+        """The seconds from now in which no other gateway can serve the bot.
+
+        A call that goes on at the network, such as a waiting poll, may last that long, even if this gateway stops
+        meanwhile.
+        """
 
     def check_right(self) -> None:
-        """Asked right before a call to the network: this gateway may have stood still since it began what it does.
+        """Check, right before a call, that this gateway still serves the bot: it may have been suspended since.
 
         Raises:
             AdapterError: another gateway may serve the bot by now, and do the same.
@@ -163,7 +170,7 @@ class Presence:
             raise AdapterError(f"another gateway may serve {self.name} by now; what is owed is left to it")
 
     def up(self, detail: str) -> None:
-        """It is connected, and was seen to answer."""
+        """Note that the network is connected, and has answered."""
         is_news = not self.facts.up
         self._lacks = () if is_news else self._lacks
         self.facts = structs.replace(self.facts, up=True, detail=detail, complaints=(*self._complaints, *self._lacks))
@@ -172,7 +179,7 @@ class Presence:
             self._registry.emit("platform:up", **self._place, reason=detail)
 
     def down(self, reason: str) -> None:
-        """It does not work; told once, however often it is tried in vain."""
+        """Note that the network does not work; the event is sent once for each reason, however often a start fails."""
         reason = self._redact(reason)
         is_news = self.facts.up or reason != self.facts.detail
         self.facts = structs.replace(self.facts, up=False, detail=reason)
@@ -180,19 +187,19 @@ class Presence:
             self._registry.emit("platform:down", **self._place, reason=reason)
 
     def rest(self, reason: str) -> None:
-        """It is not served here, and that is no fault: nobody is told."""
+        """Note that the bot is not served here, which is no fault and causes no event."""
         self.facts = structs.replace(self.facts, up=False, detail=reason)
 
     def complain(self, *what: str) -> None:
-        """It works, but not as it was meant to: what is missing (a scope, an intent), with the remedy.
+        """Note what is missing while the network works (a scope, an intent), with the remedy.
 
-        These take the place of earlier complaints; none: all is well. They are shown until then.
+        These complaints replace the earlier ones, and are shown until the next call; none: all is well.
         """
         self._complaints = what
         self._show_complaints()
 
     def lack(self, what: str) -> None:
-        """Something beside the answers cannot be done: said once, and shown until the network is connected anew."""
+        """Note a missing ability beside the answers: logged once, and shown until the network connects again."""
         if what not in self._lacks:
             self._lacks += (what,)
             self._show_complaints()
@@ -205,25 +212,25 @@ class Presence:
             log.warning("%s: %s", self.name, one)
 
     def received(self) -> None:
-        """Something came in."""
+        """Note that an event came in."""
         now = time.time()
         self.facts = structs.replace(self.facts, last_event=now, last_probe=now)
 
     def sent(self) -> None:
-        """Something went out, and was taken."""
+        """Note that the network has taken a message."""
         self.facts = structs.replace(self.facts, last_send=time.time())
 
     def answered(self) -> None:
-        """The network answered, though it had nothing for us."""
+        """Note that the network answered, even without an event for us."""
         self.facts = structs.replace(self.facts, last_probe=time.time())
         self.on_answer()
 
     @contextmanager
     def skipping(self, kind: str, payload: Callable[[], Any]) -> Iterator[None]:
-        """Around the reading and taking of one thing that came in: what is wrong with it alone holds up nothing else.
+        """Skip one incoming thing if reading or taking it fails, so that it holds up nothing else.
 
         Raises:
-            GatewayError, OSError: that is not its fault.
+            GatewayError, OSError: the failure is not the thing's fault.
         """
         try:
             yield
@@ -233,7 +240,7 @@ class Presence:
             self.skip(kind, payload, error)
 
     def skip(self, kind: str, payload: Callable[[], Any], error: Exception) -> None:
-        """Something that came in cannot be read: it is passed over, counted, kept in a file, and told."""
+        """Skip an unreadable incoming thing: count it, keep it in a file, log it and emit an event."""
         reason = self._redact(describe_error(error))[:LONGEST_REASON]
         self.facts = structs.replace(self.facts, unreadable=self.facts.unreadable + 1)
         path = self._keep(kind, payload, reason)
@@ -243,7 +250,7 @@ class Presence:
             self._registry.emit("platform:unreadable", **self._place, kind=kind, reason=reason, file=path)
 
     def _keep(self, kind: str, payload: Callable[[], Any], reason: str) -> str:
-        """Where it is kept; empty: it could not be."""
+        """Store the thing, and return the path; "": it could not be stored."""
         if self._unreadable is None:
             return ""
         try:
@@ -258,8 +265,8 @@ class Adapter(Protocol):
     """The code between one network and the gateway."""
 
     async def serve(self, presence: Presence) -> None:
-        """Connect, receive and send until cancelled; `presence` is told as soon as it works, and when it proves it.
+        """Connect, receive and send until cancelled; notify `presence` once it works, and at each proof of it.
 
         Raises:
-            AdapterError: it cannot go on; the message says what is wrong and what helps.
+            AdapterError: the adapter cannot go on; the message has the reason and the remedy.
         """

@@ -1,7 +1,7 @@
-"""Adapters that others wrote: folders in `adapters.dirs`, and packages with an entry point.
+"""The adapters of other authors: folders in `adapters.dirs`, and packages with an entry point.
 
-Looking at names loads nothing. The code of one is loaded when `platforms.NAME.enabled` says so, and only where nobody
-but the owner, or root, could have written it. What is wrong with one is said, and keeps that one out; nothing else.
+Listing names loads nothing. An adapter's code is loaded only if `platforms.NAME.enabled` is set, and if only its owner
+or root can have written it. A fault of one is reported, and disables that adapter only.
 """
 
 import keyword
@@ -39,7 +39,7 @@ NOT_LOADED = "ids of a network whose code is not loaded"
 
 
 class ListedAdapter(msgspec.Struct, frozen=True):
-    """One of somebody else's: where it is; `finding`: why it is not used, where something is wrong with it."""
+    """An adapter of another author, and its place; `finding`: why it cannot be used."""
 
     name: str
     place: PlatformPlace
@@ -47,19 +47,19 @@ class ListedAdapter(msgspec.Struct, frozen=True):
 
     @property
     def is_named(self) -> bool:
-        """Whether a network can have this name."""
+        """True if a network can have this name."""
         return NAME.fullmatch(self.name) is not None and not keyword.iskeyword(self.name) and self.name not in TAKEN
 
 
 class AdapterSources(msgspec.Struct, frozen=True):
-    """What says which adapters there are: a home, its file, and what is set outside."""
+    """The sources of adapters: a home, its configuration file, and the environment."""
 
     home: Home
     tree: YamlNode
     outside: Environment
 
     def find(self, *, all_packages: bool = False) -> list[ListedAdapter]:
-        """Those there are, each name once. Packages are looked for where a network is named that nobody knows."""
+        """List the adapters, each name once. Packages are searched if the configuration names an unknown network."""
         found: dict[str, ListedAdapter] = {}
         for directory in self.list_dirs():
             for one in _look_into(directory):
@@ -70,7 +70,10 @@ class AdapterSources(msgspec.Struct, frozen=True):
         return list(found.values())
 
     def is_enabled(self, name: str) -> bool:
-        """Whether its owner wants it, or one bot of it. That a token lies about is not enough for others' code."""
+        """Return True if the configuration enables the adapter, or one bot of it.
+
+        A token alone does not enable others' code.
+        """
         section = find_node(self.tree, ("platforms", name))
         accounts = find_node(self.tree, ("platforms", name, "accounts"))
         bots = {"": section}
@@ -83,14 +86,14 @@ class AdapterSources(msgspec.Struct, frozen=True):
         return any(isinstance(node, YamlScalar) and as_bool(node.text) is True for node in written.values())
 
     def place_of(self, name: str) -> SourceLocation:
-        """Where a network is written about."""
+        """Return the place in the configuration that names the network."""
         for path in (("platforms", name, "enabled"), ("platforms", name), ("adapters", "dirs")):
             if (node := find_node(self.tree, path)) is not None:
                 return node.place
         return SourceLocation(str(self.home.config))
 
     def list_dirs(self) -> Iterator[Path]:
-        """What `adapters.dirs` names."""
+        """List the directories in `adapters.dirs`."""
         outside = self.outside.values.get(DIRS)
         node = node_of(outside, "list") if outside else find_node(self.tree, ("adapters", "dirs"))
         for one in node.items if isinstance(node, YamlSequence) else ():
@@ -110,7 +113,7 @@ def expand_schema(
     tree: YamlNode,
     outside: Environment,
 ) -> SettingsSchema | None:
-    """The settings with those of the adapters that a home brings; None: it brings none."""
+    """Return the settings with those of a home's own adapters; None if it has none."""
     sources = AdapterSources(home, tree, outside)
     found, empty = sources.find(), [*_check_dirs(sources)]
     if not found and not empty:
@@ -125,7 +128,7 @@ def expand_schema(
 
 
 def list_places(home: Home | None, *, all_packages: bool = False) -> dict[str, PlatformPlace]:
-    """Where the code of each network is: of ours, and of those that a home brings. None of it is loaded."""
+    """List the place of each network's code: ours, and a home's own. No code is loaded."""
     own = {name: PlatformPlace(package) for name, package in ADAPTERS.items()}
     if home is None:
         return own
@@ -135,7 +138,7 @@ def list_places(home: Home | None, *, all_packages: bool = False) -> dict[str, P
 
 
 def _check_dirs(sources: AdapterSources) -> Iterator[Finding]:
-    """Those of `adapters.dirs` in which nothing can be found. What a variable holds is not repeated."""
+    """Report directories of `adapters.dirs` without adapters. The value of a variable is not repeated."""
     for directory in sources.list_dirs():
         if not directory.is_dir() and DIRS in sources.outside.values:
             yield Finding(sources.place_of(""), f"{DIRS} names no directory", "make it, or unset it", "warning")
@@ -148,7 +151,7 @@ def _check_dirs(sources: AdapterSources) -> Iterator[Finding]:
 
 
 def _read_adapter(sources: AdapterSources, found: ListedAdapter) -> tuple[ListedAdapter, PlatformSpec, Finding | None]:
-    """What is known of it: by its code, where that is wanted and sound."""
+    """Read an adapter's spec: from its code if that is enabled and safe to load."""
     if not sources.is_enabled(found.name):
         return found, make_unknown_spec(), None
     if found.finding is not None:
@@ -164,7 +167,7 @@ def _read_adapter(sources: AdapterSources, found: ListedAdapter) -> tuple[Listed
 
 
 def make_unknown_spec(why_unusable: str = "") -> PlatformSpec:
-    """A network of which no more is known than its name, and perhaps why not."""
+    """Make the spec of a network of which only the name is known, and perhaps the fault."""
     settings = UnknownSettings
     if why_unusable:
         known = {"why_unusable": property(lambda _settings: why_unusable)}
@@ -188,7 +191,7 @@ def _look_into(directory: Path) -> Iterator[ListedAdapter]:
 
 
 def check_folder(folder: Path) -> Iterator[Finding]:
-    """Whether anybody but its owner could have written what is in it, and whether all of it is in it."""
+    """Report files that another user could have written, and links that lead out of the folder."""
     yield from (*check_owner(folder.parent), *check_writers(folder.parent))
     whole = folder.resolve()
     for count, path in enumerate(_walk(folder)):
@@ -208,7 +211,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _list_packages() -> Iterable[ListedAdapter]:
-    """Packages of this environment, which whoever could change them could change the gateway by."""
+    """List adapter packages of this environment; their writers could change the gateway itself too."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - it costs a start 10 ms, and few homes need it
 
     for point in entry_points(group=GROUP):

@@ -1,8 +1,7 @@
-"""What the gateway does for an adapter, as far as every one of them needs it: it takes in what was said, keeps how far
-the network was read, and sends what is owed.
+"""The services for an adapter that every one of them needs: taking messages, keeping the cursor, sending replies.
 
-Whoever writes an adapter sees no record of the journal. A cursor is a text of the network's, kept and not read. Of
-all gateways with one journal a single one reads for a bot at a time: the one that opened its cursor last.
+The author of an adapter sees no record of the journal. A cursor is a text of the network's, kept and not read. Of all
+gateways with one journal a single one reads for a bot at a time: the one that opened its cursor last.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,13 +26,13 @@ from gateway.messages.pieces import MessageName
 from gateway.outbox.interface import Transport
 
 TYPING_PAUSE = 5.0
-MENU_PAUSE = 2.0  # seconds in which hooks that are loaded together come together
-MENU_LOOK_PAUSE = 60.0  # a hook that is removed causes no event
+MENU_PAUSE = 2.0  # seconds to wait for hooks that are loaded together
+MENU_LOOK_PAUSE = 60.0  # the removal of a hook causes no event
 OTHER_READER = "another gateway with the same journal reads for this bot"
 
 
 class AdapterHost(Generic[FileT]):
-    """For one bot, while it is connected. `recent` knows who wrote the last messages that were taken."""
+    """The services for one connected bot. `recent` knows the authors of the last messages."""
 
     def __init__(self, context: AdapterContext, presence: Presence, bot: str) -> None:
         self.recent = RecentMessages()
@@ -48,19 +47,19 @@ class AdapterHost(Generic[FileT]):
         return self._context.parts.commands
 
     def is_command(self, text: str) -> bool:
-        """Whether a text is a command of ours, and not just begins like one."""
+        """Return True if a text is a command of ours, and does not only begin like one."""
         return self._context.is_command(text)
 
     def is_for_us(self, address: Address, *, is_called: bool, is_command: bool) -> bool:
-        """Whether a message is answered there, by the rules of its chat."""
+        """Return True if a message is answered there, by the rules of its chat."""
         return self._context.is_for_us(address, is_called=is_called, is_command=is_command)
 
     def is_heard(self, address: Address) -> bool:
-        """Whether what is not for us is to be taken there as overheard, by the rules of its chat."""
+        """Return True if other messages are to be taken there as overheard, by the rules of the chat."""
         return self._context.is_heard(address)
 
     async def open_cursor(self) -> str:
-        """How far the network was read, as `keep` was told last; empty: never. Whoever else read stops.
+        """Return the last kept cursor, "" at first; every other reader stops.
 
         Raises:
             AdapterError: another gateway did the same at this moment.
@@ -72,10 +71,10 @@ class AdapterHost(Generic[FileT]):
         return self._cursor.value
 
     async def keep(self, cursor: str) -> None:
-        """All up to here is taken, and need not be read again.
+        """Store the cursor: all messages up to it are taken, and need not be read again.
 
         Raises:
-            AdapterError: another gateway goes on where this one was.
+            AdapterError: another gateway has taken over.
         """
         self._presence.answered()
         if cursor == self._cursor.value:
@@ -88,13 +87,13 @@ class AdapterHost(Generic[FileT]):
     async def take(
         self, incoming: IncomingMessage[FileT], fetch: FetchFile[FileT] | None = None, asked: str = ""
     ) -> Receipt:
-        """When this returns, the message is in the journal, or settled: only then may the network forget it.
+        """Take a message; after that it is in the journal or settled, and only then may the network forget it.
 
-        The same message may be taken again, and does nothing. `fetch` gets the files, of those who may speak; `asked`
-        is whom a button was for that was pressed.
+        The same message may be taken again, without effect. `fetch` gets the files of people with access; `asked` is
+        the person for whom a pressed button was meant.
 
         Raises:
-            EngineError: the journal takes nothing now; the network must keep it.
+            EngineError: the journal takes no appends now; the network must keep the message.
         """
         message = check_message(incoming.message)
         self._presence.received()
@@ -111,7 +110,7 @@ class AdapterHost(Generic[FileT]):
         return await self._context.receive(message, bot=self._bot, asked=asked, complete=complete)
 
     async def delete(self, address: Address, message_id: str, user_id: str = "") -> None:
-        """Its author took back a message of that place; `user_id` is theirs, where the network says whose it was."""
+        """Delete a message that its author took back; `user_id` is the author's, if the network names it."""
         name = MessageName(address.platform, address.chat_id, message_id)
         by = f"{address.platform}:{user_id}" if user_id else ""
         await append_until_written(partial(self._context.delete, name, by), "what was taken back")
@@ -124,8 +123,11 @@ class AdapterHost(Generic[FileT]):
         typing_pause: float = TYPING_PAUSE,
         show_menu: Callable[[], Awaitable[None]] | None = None,
     ) -> AsyncIterator[None]:
-        """Inside, what is owed to this network is sent. A sign of `show_typing` lasts for `typing_pause` seconds;
-        `show_menu` is called now, and whenever `commands` have changed."""
+        """Send the bot's pending replies inside the block.
+
+        A sign of `show_typing` lasts for `typing_pause` seconds; `show_menu` is called now, and whenever `commands`
+        have changed.
+        """
         async with anyio.create_task_group() as tasks:
             await begin_transport(tasks, self._context, transport, show_typing, typing_pause, show_menu=show_menu)
             yield
@@ -177,5 +179,5 @@ async def keep_menu_current(
 
 
 def list_menu_rows(table: CommandTable) -> list[tuple[object, ...]]:
-    """List what people see of the table."""
+    """List the parts of the table that people see."""
     return [(one.name, one.summary, one.usage, one.rights, one.hidden) for one in table.values()]

@@ -1,7 +1,7 @@
-"""The modules of a network's folder, loaded when they are wanted.
+"""The modules of a network's folder, loaded on demand.
 
-The code of others is given its time and no more, and whatever is wrong with it is said with its place and the remedy:
-one that cannot be loaded must not hold up the gateway or the other networks.
+The code of other authors has a time limit, and its faults are reported with their place and the remedy: an adapter that
+cannot be loaded must not hold up the gateway or the other networks.
 """
 
 import re
@@ -28,15 +28,15 @@ PACKAGE = "gateway_adapter"
 
 
 def package_of(folder: Path) -> str:
-    """What the package in a folder is called while it is loaded: two folders of one name are two packages."""
+    """Return the package name for a folder's code: two folders of one name are two packages."""
     return f"{PACKAGE}_{folder.name}_{zlib.crc32(str(folder).encode()):08x}"
 
 
 def load_part(place: PlatformPlace, part: str) -> Any:
-    """A module of the network's folder.
+    """Load a module of the network's folder.
 
     Raises:
-        AdapterError: it is somebody else's, and cannot be loaded; with the place and the remedy.
+        AdapterError: code of another author cannot be loaded; with the place and the remedy.
     """
     if not place.origin:
         return load_modules(f"{place.package}.{part}")[0]
@@ -51,7 +51,7 @@ def load_part(place: PlatformPlace, part: str) -> Any:
 
 @cache
 def load_spec(name: str, place: PlatformPlace) -> PlatformSpec | AdapterError:
-    """What somebody else's network says of itself, or why it cannot be used; asked once in the life of a process."""
+    """Return an adapter's spec, or the error that prevents its use; loaded once in the life of a process."""
     try:
         spec: PlatformSpec = load_part(place, "settings").SPEC
         check_spec(name, spec)
@@ -63,10 +63,10 @@ def load_spec(name: str, place: PlatformPlace) -> PlatformSpec | AdapterError:
 
 
 def check_spec(name: str, spec: PlatformSpec) -> None:
-    """Whether what the rest of the gateway asks of it can be answered.
+    """Check that a spec answers everything that the gateway asks of it.
 
     Raises:
-        Exception: it cannot; of any kind.
+        Exception: it does not; of any kind.
     """
     if not (isinstance(spec, PlatformSpec) and issubclass(spec.settings, PlatformSettings)):
         raise TypeError("SPEC is no PlatformSpec whose settings are PlatformSettings")
@@ -80,7 +80,7 @@ def check_spec(name: str, spec: PlatformSpec) -> None:
 
 
 def describe_fault(place: PlatformPlace, error: BaseException) -> str:
-    """What is wrong with somebody else's code, where, and what helps."""
+    """Describe a fault in another author's code, with its place and the remedy."""
     root = str(place.folder or place.package.partition(".")[0])
     frames = [one for one in traceback.extract_tb(error.__traceback__) if root in one.filename]
     at = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
@@ -116,7 +116,7 @@ def _begin_package(name: str, folder: Path) -> None:
 
 
 def _load_in_time(load: Callable[[], Any]) -> Any:
-    """In a thread of its own, which is left to itself when it takes too long: nobody can end it."""
+    """Load in a separate thread, which is abandoned if it takes too long, since no thread can be ended."""
     loaded = Future[Any]()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""What a button carries where the network hands it back unread: its value, and who is asked. So it needs no memory."""
+"""The data of a button: its value, and the person it is meant for. The network returns it unread, so none is stored."""
 
 from gateway.errors import AdapterError
 from gateway.messages.message import Button
@@ -7,10 +7,10 @@ SEPARATOR = "|"
 
 
 def encode_button(button: Button, asked: str, longest: int, network: str) -> str:
-    """The value for the person `asked`; empty: for everybody there.
+    """Encode the value for the person `asked`; "": for all people there.
 
     Raises:
-        AdapterError: that is longer than the network carries.
+        AdapterError: the result is longer than the network allows.
     """
     carried = f"{button.value}{SEPARATOR}{asked}"
     if len(carried) > longest:
@@ -19,6 +19,6 @@ def encode_button(button: Button, asked: str, longest: int, network: str) -> str
 
 
 def decode_button(carried: object) -> tuple[str, str]:
-    """The value of the button that was pressed, and who was asked."""
+    """Return the value of the pressed button, and the person it was meant for."""
     value, _, asked = str(carried).rpartition(SEPARATOR)
     return value, asked

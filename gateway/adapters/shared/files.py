@@ -1,10 +1,10 @@
-"""Files of chats, both ways.
+"""The files of chats, both ways.
 
-What comes in is kept below one folder of ours, under names of ours: a sender chooses nothing of a path. A name is made
-from what identifies the file on its network, so that a message that is read twice has its files once.
+An incoming file is kept below one folder of ours, under a name of ours: a sender chooses no part of a path. The name is
+made from the file's identity on its network, so a message that is read twice has its files once.
 
-Whoever owes a file that goes out names where it really lies; so no link is followed there, and a folder that is swapped
-for one between then and now leads nowhere.
+The path of an outgoing file is the resolved one; so no link in it is followed, and a folder that is replaced by a link
+later leads nowhere.
 """
 
 import logging
@@ -25,13 +25,13 @@ from gateway.records.subjects import token_of
 from gateway.threads import run_in_thread
 
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
-PATIENCE = 60.0  # seconds for one file to come in
+PATIENCE = 60.0  # seconds for one file to download
 
 log = logging.getLogger(__name__)
 
 
 class TextFile(msgspec.Struct, frozen=True):
-    """A text that goes out as a file, and lies on no disk."""
+    """A text that is sent as a file, and is on no disk."""
 
     name: str
     text: str
@@ -43,7 +43,7 @@ TextT = TypeVar("TextT")
 
 
 class FileMessage(msgspec.Struct, Generic[TextT], frozen=True):
-    """Files that go out as one message, and the text that stands with them; or what is no file and no text."""
+    """Files that are sent as one message, with their text; or a part that is neither file nor text."""
 
     files: tuple[OutboundFile, ...]
     text: TextT | None = None
@@ -51,7 +51,7 @@ class FileMessage(msgspec.Struct, Generic[TextT], frozen=True):
 
 
 class LoadedFile(msgspec.Struct, frozen=True):
-    """A file that goes out, with its bytes."""
+    """An outgoing file, with its bytes."""
 
     name: str
     kind: AttachmentKind
@@ -59,7 +59,7 @@ class LoadedFile(msgspec.Struct, frozen=True):
 
 
 class LoadedMessage(msgspec.Struct, Generic[TextT], frozen=True):
-    """What goes out at once: files with their text, or a text alone; then words for each file that cannot."""
+    """The content of one sending: files with their text, or a text alone; then words for each file that cannot go."""
 
     files: tuple[LoadedFile, ...]
     text: TextT | None
@@ -68,7 +68,7 @@ class LoadedMessage(msgspec.Struct, Generic[TextT], frozen=True):
 
     @property
     def texts(self) -> tuple[TextT, ...]:
-        """What is said without a file."""
+        """The texts that go out without a file."""
         alone = (self.text,) if self.text is not None and not self.files else ()
         return (*alone, *self.unsent)
 
@@ -76,10 +76,10 @@ class LoadedMessage(msgspec.Struct, Generic[TextT], frozen=True):
 async def fetch_file(
     about: Attachment, identity: str, folder: Path, largest: int, download: Callable[[], Awaitable[bytes]]
 ) -> Attachment | str:
-    """The file in our store, or in words why it is not there: a message is not lost because its file is.
+    """Download a file to our store; return it, or the reason why it is missing: the message is kept without its file.
 
-    `about` says what the network says of the file; `download` raises an `AdapterError` where the bytes are not to be
-    had.
+    `about` is the network's description of the file; `download` raises an `AdapterError` if the bytes are not
+    available.
     """
     name = display_name_of(about.name)
     if about.size > largest:
@@ -101,13 +101,13 @@ async def fetch_file(
 
 
 def file_name_of(identity: str, name: str) -> str:
-    """What a file is called that comes in, by what it is on its network, and by its name there no more than its end."""
+    """Return the stored name of an incoming file: made from its identity, with only the suffix of its name."""
     suffix = SUFFIX.search(name.lower())
     return f"{token_of(identity)}{suffix.group() if suffix else ''}"
 
 
 async def write_pieces(path: Path, pieces: AsyncIterator[bytes]) -> int:
-    """A whole file, or none, of what comes piece by piece; returns how many bytes came. Nobody else writes it then."""
+    """Write a whole file from pieces, or none, and return its size. No other writer may use the path meanwhile."""
     size = 0
     with await run_in_thread(open_new_file, path) as file:
         try:
@@ -121,10 +121,10 @@ async def write_pieces(path: Path, pieces: AsyncIterator[bytes]) -> int:
 
 
 async def read_attachment(attachment: OutboundFile, largest: int, network: str) -> tuple[str, bytes]:
-    """The name and the bytes of a file that goes out; `largest` is what the network takes.
+    """Return the name and the bytes of an outgoing file; `largest` is the network's limit.
 
     Raises:
-        AdapterError: it is not there, no plain file, or too large.
+        AdapterError: it was not found, is not a plain file, or is too large.
     """
     if isinstance(attachment, TextFile):
         return attachment.name, attachment.text.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What the folder of a network holds, and how it is loaded: without the network's library, but for `check`."""
+"""The folder of a network, and the loading of its modules: without the network's library, except for `check`."""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # the table of commands stands above the journal, which no se
 
 
 class SetupQuestion(msgspec.Struct, frozen=True):
-    """One thing to ask for, and the variable in which it is kept. A token is needed, and a secret.
+    """One question of the setup, and the variable for its answer. A token is required, and secret.
 
-    `is_called`: it is asked for only where the network calls us, or only where it does not; None: everywhere.
+    `is_called`: the question is only for networks that call us, or only for others; None: for all.
     """
 
     variable: str
@@ -32,8 +32,11 @@ class SetupQuestion(msgspec.Struct, frozen=True):
 
 
 class PlatformSetup(msgspec.Struct, frozen=True):
-    """What `setup` says and asks. `before` is said first; `manifest` describes our app, where a network wants that,
-    with the address at which it calls us or an empty one."""
+    """The texts and questions of `setup`.
+
+    `before` is shown first. `manifest` describes our app, for a network that requires that, with the address at which
+    it calls us or an empty one.
+    """
 
     summary: str
     before: str
@@ -42,7 +45,7 @@ class PlatformSetup(msgspec.Struct, frozen=True):
 
 
 def make_access_questions(network: str, ids: str, example: str, pattern: str) -> tuple[SetupQuestion, SetupQuestion]:
-    """Who may speak, and the home channel: alike everywhere, but for what an id is."""
+    """Make the questions about allowed people and the home channel, with the network's own kind of id."""
     name = network.upper()
     return (
         SetupQuestion(
@@ -62,7 +65,7 @@ def make_access_questions(network: str, ids: str, example: str, pattern: str) ->
 
 
 class PlatformReport(msgspec.Struct, frozen=True):
-    """What a network says of our tokens: who we are there, where people find us, what is to be switched there."""
+    """A network's report on our tokens: the bot's name, the link to it, and the steps that are missing."""
 
     who: str
     link: str = ""
@@ -70,26 +73,26 @@ class PlatformReport(msgspec.Struct, frozen=True):
 
 
 class PlatformCheck(Protocol):
-    """A module that fills this; `settings` are those of its network."""
+    """The interface of a module that checks tokens; `settings` are those of its network."""
 
     async def check(self, settings: Any) -> PlatformReport:
-        """Who we are with these tokens.
+        """Return the report on these tokens.
 
         Raises:
-            AdapterError: they are not good, or the network cannot be reached; with the remedy.
+            AdapterError: they are not valid, or the network cannot be reached; with the remedy.
         """
 
     async def say(self, settings: Any, chat: str, text: str) -> None:
-        """One text into a chat.
+        """Send one text to a chat.
 
         Raises:
-            AdapterError: it was refused; with the reason.
+            AdapterError: the network refused it; with the reason.
         """
 
 
 @cache
 def load_settings_schema() -> SettingsSchema:
-    """The settings that there are, with those of our networks; a home that is read may bring more."""
+    """Return the settings schema with our networks; a home may add more."""
     places = {name: PlatformPlace(package) for name, package in ADAPTERS.items()}
     specs: dict[str, PlatformSpec] = {name: load_part(place, "settings").SPEC for name, place in places.items()}
     return SettingsSchema(specs, places, partial(expand_schema, specs, places))

@@ -1,4 +1,4 @@
-"""Messages that were read, into the journal: in their order in a channel, each once, with its files and its marks."""
+"""The way of messages into the journal: in their order in a channel, each once, with its files and its marks."""
 
 import dataclasses
 import os
@@ -19,17 +19,17 @@ from gateway.errors import EngineError
 from gateway.messages.message import Attachment, Message
 from gateway.messages.pieces import MessageName
 
-MOST_TAKEN = 1000  # ids of messages that are known to be taken; the journal knows all of them
-MAX_RAW = 32_000  # bytes of what a network sent for one message
+MOST_TAKEN = 1000  # ids of taken messages that are remembered; the journal knows all of them
+MAX_RAW = 32_000  # bytes of a network's own form of one message
 
 FetchFile: TypeAlias = Callable[[FileT, Path], Awaitable[Attachment | str]]
-"""Puts a file into a folder; gives it, or says in words why it is not there."""
+"""Downloads a file to a folder; returns it, or the reason why it is missing, in words."""
 
 AddNames: TypeAlias = Callable[[Message], Awaitable[Message]]
 
 
 class KeyedLock(msgspec.Struct, eq=False):
-    """Whoever asks first for a key is first; other keys do not wait. A key that nobody waits for is forgotten."""
+    """The locks by key, in the order of requests; keys do not wait for each other, and an unused key is forgotten."""
 
     _locks: dict[str, tuple[anyio.Lock, int]] = {}
 
@@ -38,7 +38,7 @@ class KeyedLock(msgspec.Struct, eq=False):
 
     @asynccontextmanager
     async def hold(self, key: str) -> AsyncIterator[None]:
-        """Inside, nobody else is inside with this key."""
+        """Hold the key's lock inside the block."""
         lock, waiting = self._locks.get(key, (None, 0))
         lock = lock or anyio.Lock()
         self._locks[key] = (lock, waiting + 1)
@@ -52,11 +52,12 @@ class KeyedLock(msgspec.Struct, eq=False):
 
 
 class Inbox(msgspec.Struct, Generic[FileT], eq=False):
-    """Takes the messages of one bot. Nothing of a stranger's is written or fetched.
+    """Takes the messages of one bot. A stranger's messages and files are neither stored nor downloaded.
 
-    `note` is called with each message of those who may speak, before its files are fetched. `threads_of` names the
-    places of a message in its channel whose marks it moves; `""` is the channel itself. `add_names` asks the network
-    for names that a message came without. `is_caught_up` is set once what was said while nobody listened has been read.
+    `note` is called with each message of a person with access, before its files are downloaded. `threads_of` returns
+    the places in the channel whose marks a message moves; `""` is the channel itself. `add_names` asks the network for
+    names that a message came without. `is_caught_up` is set once the messages of a time without connection have been
+    read.
     """
 
     _context: AdapterContext
@@ -67,8 +68,8 @@ class Inbox(msgspec.Struct, Generic[FileT], eq=False):
     _threads_of: Callable[[Message], Sequence[str]] = lambda _message: ("",)
     _add_names: AddNames | None = None
     is_caught_up: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    _readings: int = 0  # of what was said before, though what comes now need not wait for them any more
-    is_told: bool = True  # what is said now; where the line is broken, it is not
+    _readings: int = 0  # readings of earlier messages that new ones do not wait for
+    is_told: bool = True  # False while the connection is broken: then new messages are not received
     _order: KeyedLock = msgspec.field(default_factory=KeyedLock)
     _taken: dict[tuple[str, str], None] = {}
 
@@ -78,7 +79,7 @@ class Inbox(msgspec.Struct, Generic[FileT], eq=False):
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """While what was said before is read; several may go on at a time."""
+        """Count a reading of earlier messages inside the block; several may go on at a time."""
         self._readings += 1
         try:
             yield
@@ -86,22 +87,22 @@ class Inbox(msgspec.Struct, Generic[FileT], eq=False):
             self._readings -= 1
 
     async def note_alive(self, presence: Presence, pause: float) -> None:
-        """Until cancelled: what came before the line was last proved good is taken, and need not be read again."""
+        """Note regularly, until cancelled, up to when all messages were taken; those need not be read again."""
         while True:
             await anyio.sleep(pause)
             if self.is_caught_up.is_set() and self.is_told and not self.is_reading and not len(self._order):
-                with suppress(EngineError):  # then more is read again, another time
+                with suppress(EngineError):  # on a failure, more messages are read again later
                     await self._marks.note_alive(presence.facts.last_probe)
 
     async def take(self, incoming: IncomingMessage[FileT], channel: str) -> None:
-        """When this returns, the message is in the journal, or settled.
+        """Take a message; after that it is in the journal, or settled.
 
         Raises:
-            EngineError: the journal takes nothing now.
+            EngineError: the journal takes no appends now.
         """
         identity = (channel, incoming.message.id)
         async with self._order.hold(channel):
-            if incoming.message.is_overheard:  # and moves no mark
+            if incoming.message.is_overheard:  # it moves no mark
                 await self._context.receive(incoming.message, bot=self._bot, complete=self._name)
                 return
             if identity in self._taken:
@@ -110,7 +111,7 @@ class Inbox(msgspec.Struct, Generic[FileT], eq=False):
             remember(self._taken, identity, None, MOST_TAKEN)
 
     async def delete(self, name: MessageName, channel: str, by: str = "") -> None:
-        """Its author took a message back; behind what was read before in that channel."""
+        """Delete a message that its author took back, after the earlier messages of the channel."""
         await self.is_caught_up.wait()
         async with self._order.hold(channel):
             await append_until_written(partial(self._context.delete, name, by), "what was taken back")
@@ -143,7 +144,7 @@ class Inbox(msgspec.Struct, Generic[FileT], eq=False):
 
 
 def add_network_message(message: Message, incoming: IncomingMessage[Any], context: AdapterContext) -> Message:
-    """The message with what the network sent for it, where a hook may look at it; what is very long is left out."""
+    """Add the network's own form of the message, if a hook wants it; a very long one is left out."""
     if incoming.raw is None or not context.parts.registry.wants("message:received"):
         return message
     raw: Any = None
@@ -158,9 +159,9 @@ def add_network_message(message: Message, incoming: IncomingMessage[Any], contex
 async def add_files(
     message: Message, incoming: IncomingMessage[FileT], fetch: FetchFile[FileT], context: AdapterContext
 ) -> Message:
-    """The message with its files, in the folder of its conversation; what could not be fetched is told in the text.
+    """Add the files of a message, in the folder of its conversation; the text names those that could not be downloaded.
 
-    They grow old by the journal's clock, like their message; all gateways have them before they have that.
+    They age by the journal's clock, like their message; all gateways have them before they have the message.
     """
     folder = message.address.find_folder(context.files, message.user_id)
     got, now = [await fetch(file, folder) for file in incoming.files], context.parts.engine.clock.latest()

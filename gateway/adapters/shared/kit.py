@@ -1,7 +1,7 @@
-"""The adapter kit: what somebody else's adapter may import from `gateway.adapters`, and where each name is made.
+"""The adapter kit: the names that an adapter may import from `gateway.adapters`, and the module of each.
 
-It is what `gateway.public` says is open to others there. A name is loaded when it is asked for: the settings of a
-network are read by every command, and must not bring the journal with them.
+These are the parts of `gateway.public` that are open to adapters. A name is loaded on first use: every command reads
+the settings of networks, which must not load the journal.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ KIT: Mapping[str, tuple[str, ...]] = {
 
 
 def load_name(asking: str, name: str) -> Any:
-    """A name of the kit, for the module that is asked for it. AttributeError: it is none."""
+    """Load a name of the kit for a module; raises AttributeError if the kit does not have it."""
     for module, names in KIT.items():
         if name in names:
             return getattr(import_module(module), name)

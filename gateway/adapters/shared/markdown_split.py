@@ -1,6 +1,6 @@
-"""Markdown in pieces, for networks that show Markdown but take only so much of it at once.
+"""Markdown in pieces, for networks that show Markdown but limit the length of a message.
 
-A piece ends at a paragraph, a line or a word; never within a character that is made of several signs, nor, if it can be
+A piece ends at a paragraph, a line or a word; never within a character of several code points, nor, if it can be
 helped, within a link, a mark or a code span. A fence that is cut is closed in one piece and opened again, with its
 language, in the next; so each piece can be read by itself. As a text grows, only its last piece changes.
 """
@@ -9,24 +9,24 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-FENCE = re.compile(r"[ ]{0,3}(`{3,20}(?![^\n]*`)|~{3,20}(?!~))([^\n]*)")  # backticks behind backticks begin no block
+FENCE = re.compile(r"[ ]{0,3}(`{3,20}(?![^\n]*`)|~{3,20}(?!~))([^\n]*)")  # backticks in the same line begin no block
 UNBREAKABLE = re.compile(
     r"!?\[[^\[\]\n]{0,300}\]\([^)\s]{0,500}\)|https?://[^\s>)]+|<[^<>\s]{1,300}>|`[^`\n]+`|\*\*[^*\n]+\*\*|__[^_\n]+__"
 )
-JOINING = re.compile(r"[\u200d\ufe00-\ufe0f\u0300-\u036f\U0001f3fb-\U0001f3ff]")  # belong to the sign before them
-LONGEST_NAME = 20  # of a language
-LONGEST_UNBREAKABLE = 2500  # of what is searched for links and marks behind a cut
+JOINING = re.compile(r"[\u200d\ufe00-\ufe0f\u0300-\u036f\U0001f3fb-\U0001f3ff]")  # these belong to the sign before
+LONGEST_NAME = 20  # characters of a language's name
+LONGEST_UNBREAKABLE = 2500  # characters that are searched behind a cut for links and marks
 
 
 class Fence(NamedTuple):
-    """A code block that is open: how it was opened, and what closes it."""
+    """An open code block: its opening line, and the mark that closes it."""
 
     opening: str
     mark: str
 
 
 def split_markdown(markdown: str, limit: int) -> list[str]:
-    """The messages that show this text, each of `limit` UTF-16 units at most; none where there is nothing to see."""
+    """Return the messages that show this text, each of at most `limit` UTF-16 units; none for a blank text."""
     return [piece for piece in _split(markdown.rstrip(), limit) if piece.strip()]
 
 
@@ -48,13 +48,13 @@ def _split(text: str, limit: int) -> Iterator[str]:
 
 
 def fence_room_of(window: str, fence: Fence | None) -> int:
-    """The room that closing a code block may take, wherever this window is cut."""
+    """Return the room that closing a code block may need, wherever this window is cut."""
     marks = [found.group(1) for line in window.split("\n") if (found := FENCE.match(line))]
     return max((len(mark) + 1 for mark in [*marks, *([fence.mark] if fence else [])]), default=0)
 
 
 def find_break(text: str, start: int, end: int, fence: Fence | None) -> int:
-    """The last good place in what would fit: a paragraph, a line, a word that cuts nothing; else all that is whole."""
+    """Return the last good break in the part that fits: a paragraph, a line or a word; or else all whole characters."""
     window = text[start:end]
     if find_open_fence(window, fence):
         at = window.rfind("\n")
@@ -65,7 +65,7 @@ def find_break(text: str, start: int, end: int, fence: Fence | None) -> int:
 
 
 def find_word_end(text: str, start: int, end: int) -> int:
-    """Behind the last paragraph, line or word of what would fit; 0 where none ends in its second half."""
+    """Return the end of the last paragraph, line or word that fits; 0 if none ends in its second half."""
     for mark in ("\n\n", "\n", " "):
         at = text.rfind(mark, start, end)
         if at > start + (end - start) // 2:
@@ -74,7 +74,7 @@ def find_word_end(text: str, start: int, end: int) -> int:
 
 
 def find_whole_end(text: str, start: int, end: int) -> int:
-    """The same end, or the beginning of what it would cut, unless that is all there is."""
+    """Return the same end, or the start of the link or mark that it would cut, unless that is the whole piece."""
     line = max(text.rfind("\n", 0, end) + 1, start)
     for found in UNBREAKABLE.finditer(text, line, min(len(text), end + LONGEST_UNBREAKABLE)):
         if found.start() < end < found.end():
@@ -85,7 +85,7 @@ def find_whole_end(text: str, start: int, end: int) -> int:
 
 
 def find_sign_end(text: str, start: int, end: int) -> int:
-    """The same end, or the beginning of the character that it would cut, unless that is all there is."""
+    """Return the same end, or the start of the character that it would cut, unless that is the whole piece."""
     first = end
     while start + 1 < end < len(text) and (JOINING.match(text[end]) or text[end - 1] == "\u200d"):
         end -= 1
@@ -93,14 +93,14 @@ def find_sign_end(text: str, start: int, end: int) -> int:
 
 
 def find_end_before_fence(text: str, start: int, end: int, fence: Fence | None) -> int:
-    """Not behind the first line of a code block, where the block would be empty, nor within that line."""
+    """Return the same end, or the start of a code block's first line: no piece ends within or right behind it."""
     line = max(text.rfind("\n", start, max(end - 1, start)) + 1, start)
     is_opening = FENCE.match(text, line) and find_open_fence(text[start:line], fence) is None
     return line if is_opening and line > start and text[start:line].strip() else end
 
 
 def find_open_fence(text: str, fence: Fence | None) -> Fence | None:
-    """The code block that is open behind a text, at whose beginning `fence` was open."""
+    """Return the code block that is open after a text; `fence` was open before it."""
     for line in text.split("\n"):
         found = FENCE.match(line)
         if found is None:
@@ -114,7 +114,7 @@ def find_open_fence(text: str, fence: Fence | None) -> Fence | None:
 
 
 def find_furthest_end(text: str, limit: int) -> int:
-    """How many whole characters fit into so many UTF-16 units; one at least."""
+    """Return how many whole characters fit into the limit of UTF-16 units; at least one."""
     if len(text) <= limit and count_utf16_units(text) <= limit:
         return len(text)
     end, count = 0, 0
@@ -124,5 +124,5 @@ def find_furthest_end(text: str, limit: int) -> int:
 
 
 def count_utf16_units(text: str) -> int:
-    """How many UTF-16 units a text has."""
+    """Return the number of UTF-16 units of a text."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

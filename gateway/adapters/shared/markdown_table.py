@@ -1,15 +1,15 @@
-"""The columns of a table, one below the other, for networks that show none."""
+"""The columns of a table, aligned in plain text, for networks that show no tables."""
 
 from collections.abc import Sequence
 
-MOST_BLANKS = 8  # times what stands in the cells; besides:
+MOST_BLANKS = 8  # times the length of all cells; in addition:
 FREE_BLANKS = 4000
 
 
 def fit_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The cells of each row, as wide as those of its column, and a row of dashes below the first.
+    """Pad the cells of each row to the width of their column, and add a row of dashes below the first.
 
-    They are left as they are where most of the table would be blanks: one wide cell above a thousand narrow ones would
+    The cells stay as they are if most of the table would be blanks: one wide cell above a thousand narrow ones would
     become as many wide ones.
     """
     widths = [0] * max(map(len, rows))

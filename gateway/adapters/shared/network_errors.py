@@ -1,4 +1,4 @@
-"""Errors of the library that speaks with one network: raised in our words, or written into the log and passed over."""
+"""The errors of a network's library: raised in our words, or logged and ignored."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ from gateway.errors import AdapterError, unwrap_error
 
 
 def make_rate_limit_error(network: str, seconds: float) -> AdapterError:
-    """Make the error of a network that wants no call for so long."""
+    """Make the error of a network that wants no calls for some seconds."""
     return AdapterError(f"{network} wants {seconds:.0f} s of silence (too many messages)", retry_after=seconds)
 
 
 def read_seconds(headers: Mapping[str, str], absent: float) -> float:
-    """Return the seconds that an answer names in its head; `absent`: where it names none, or none that is a number."""
+    """Return the seconds in the headers of an answer; `absent` if they are missing or not a number."""
     try:
         return float(headers.get("Retry-After", absent))
     except ValueError:
@@ -21,7 +21,7 @@ def read_seconds(headers: Mapping[str, str], absent: float) -> float:
 
 
 class NetworkErrors:
-    """All that a library raises where its network is what is wrong, and `translate`, which says it in our words."""
+    """The errors of a library that are its network's fault, and `translate`, which puts them in our words."""
 
     def __init__(self, kinds: tuple[type[Exception], ...], translate: Callable[[Any], AdapterError]) -> None:
         self._kinds = kinds
@@ -30,10 +30,10 @@ class NetworkErrors:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """For what has to succeed; of a group of errors the one that counts is raised.
+        """Translate the errors of a block that must succeed; a group of errors is reduced to the one that counts.
 
         Raises:
-            AdapterError: in place of what the library raised, whose words may hold a token.
+            AdapterError: in place of the library's error, whose words may hold a token.
         """
         try:
             yield
@@ -45,9 +45,9 @@ class NetworkErrors:
     def logged(
         self, log: Callable[..., None], what: str, *args: object, only: type[Exception] | None = None
     ) -> Iterator[None]:
-        """For what is worth no error: `what` failed is written by `log`, a method of a logger, with the reason.
+        """Log an error of a block that may fail: `what` failed, and the reason, by `log`, a method of a logger.
 
-        `only` names the errors for which that holds; without it, all of the library's.
+        `only` limits this to some errors; without it, all of the library's are logged.
         """
         kinds = (only,) if only else self._kinds
         try:

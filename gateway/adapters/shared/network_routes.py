@@ -1,6 +1,6 @@
-"""The way in for networks that call us, instead of being called: one route each, open while its adapter is at work.
+"""The routes for networks that call us: one for each bot, open while its adapter is at work.
 
-The port knows no network. It reads what was sent within its own bounds, and asks the route whom it believes.
+The port knows no network. It reads the request within its own limits, and the route authenticates the sender.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,11 +15,11 @@ from gateway.config.settings import WebSettings
 PATH = "/networks/"
 
 Headers: TypeAlias = Mapping[str, str]
-"""By their names in small letters."""
+"""by lower-case names"""
 
 
 class RouteAnswer(msgspec.Struct, frozen=True):
-    """What the network is told."""
+    """The answer to the network."""
 
     status: HTTPStatus = HTTPStatus.OK
     body: str = ""
@@ -27,33 +27,36 @@ class RouteAnswer(msgspec.Struct, frozen=True):
 
 
 class NetworkRoute(Protocol):
-    """Filled by an adapter. `content_types` is what its network sends, `largest` how many bytes of it."""
+    """The interface of a route, which an adapter fills.
+
+    `content_types` are the accepted types, `largest` the limit in bytes.
+    """
 
     content_types: tuple[str, ...]
     largest: int
 
     def why_not_heard(self, headers: Headers) -> str:
-        """Why the body need not be read, by the headers alone; empty: it must be."""
+        """Return why the headers alone refuse a call; "": the body must be read."""
 
     def why_not_believed(self, headers: Headers, body: bytes) -> str:
-        """Why this is not the network's; empty: it is."""
+        """Return why a call is not the network's; "": it is."""
 
     async def take(self, headers: Headers, body: bytes) -> RouteAnswer:
-        """What was believed. A status of success says that it is in the journal, or settled."""
+        """Take an authenticated call. A status of success says that it is in the journal, or settled."""
 
 
 def route_of(served_as: str) -> str:
-    """Where on the port a network calls this bot: `/networks/telegram`, or `/networks/telegram/work`."""
+    """Return the path at which a network calls this bot: `/networks/telegram`, or `/networks/telegram/work`."""
     return f"{PATH}{served_as.replace(':', '/')}"
 
 
 def network_url_of(public_url: str, served_as: str) -> str:
-    """Where a network calls a port that is reached at this address."""
+    """Return the URL at which a network calls the port with this public URL."""
     return f"{public_url.rstrip('/')}{route_of(served_as)}"
 
 
 class NetworkRoutes:
-    """Those that are open, by the paths of their bots. `public_url` leads to the port, which shows `certificate`."""
+    """The open routes, by the paths of their bots. `public_url` leads to the port, which shows `certificate`."""
 
     def __init__(self, web: WebSettings) -> None:
         self.public_url = web.url
@@ -65,7 +68,7 @@ class NetworkRoutes:
 
     @contextmanager
     def serving(self, served_as: str, route: NetworkRoute) -> Iterator[None]:
-        """Open while inside."""
+        """Open a route inside the block."""
         path = route_of(served_as)
         self._open[path] = route
         try:

@@ -1,13 +1,13 @@
-"""How far a network was read, kept in the journal: moved in the same append as the message that it stands behind.
+"""The read positions of networks, kept in the journal: each moves in one append with the message before it.
 
-A network that hands out its news one after another has a `ReadCursor`. Each move names the one before it, so of two
-readers only one gets on; the other meets a `Conflict`, and must stop: what it has fetched and not journalled is the
-first one's.
+A network that delivers its events one after another has a `ReadCursor`. Each move names the one before it, so only one
+of two readers makes progress; the other meets a `Conflict`, and must stop: events that it has fetched and not
+journalled belong to the first.
 
-A network that keeps what was said, but tells a new connection nothing of it, has `ReadMarks`, one for each chat. After
-each start, and whenever a line could not be mended without a gap, what is behind the marks is read again. A mark that
-has become old says nothing new: `alive`, the time at which everything was known to be read, stands for all chats. One
-that is still to come is of a clock that went wrong, and says nothing.
+A network that keeps its messages, but sends none of the past to a new connection, has `ReadMarks`, one for each chat.
+After each start, and after each connection that could not be resumed, the messages behind the marks are read again. For
+an old mark `alive` counts instead: the time at which everything was known to be read, in all chats. A time in the
+future is from a wrong clock, and is ignored.
 """
 
 import uuid
@@ -21,18 +21,18 @@ from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Conflict
 from gateway.records import records, subjects
 
-CURSOR_TIDY = 100  # moves of the cursor between two removals of what is outdated
-LONGEST_AWAY = records.DAY  # what is older is not read again
+CURSOR_TIDY = 100  # moves of the cursor between two removals of outdated ones
+LONGEST_AWAY = records.DAY  # older messages are not read again
 OVERLAP = 120.0  # seconds by which a network may be late
-TIDY = 20  # moves of a mark between two removals of the outdated
+TIDY = 20  # moves of a mark between two removals of outdated ones
 
 PositionT = TypeVar("PositionT", int, str)
 
 
 class ReadCursor(Generic[PositionT]):
-    """One reader's place. `take` it first; then `put` goes into an append, and `settle` sees what became of it.
+    """One reader's position. `take` it first; then add `put` to an append, and call `settle` after it.
 
-    A place is whatever the network calls it: a number, or a text of which we know nothing. `start` is the first one.
+    A position is the network's own: a number, or a text that we do not read. `start` is the first one.
     """
 
     def __init__(self, engine: Engine, platform: str, bot: str, start: PositionT) -> None:
@@ -45,7 +45,7 @@ class ReadCursor(Generic[PositionT]):
         self.value: PositionT = start
 
     async def take(self) -> None:
-        """Go on where the last reader was, and fence it off.
+        """Continue where the last reader was, and fence that reader off.
 
         Raises:
             Conflict: another one did so at the same moment.
@@ -55,12 +55,12 @@ class ReadCursor(Generic[PositionT]):
         await self.move(self.value)
 
     def put(self, value: PositionT) -> NewRecord:
-        """The move to `value`, for an append."""
+        """Make the record of the move to `value`, for an append."""
         kept = records.CursorRecord(platform=self._platform, value={"at": value, "by": self._reader})
         return NewRecord(self._subject, records.encode(kept), expect=self._seq)
 
     async def move(self, value: PositionT) -> None:
-        """Move by an append of its own.
+        """Move in a separate append.
 
         Raises:
             Conflict: another reader moved it.
@@ -69,7 +69,7 @@ class ReadCursor(Generic[PositionT]):
         await self.settle(value)
 
     async def settle(self, value: PositionT) -> None:
-        """After an append that may have held the move to `value`: if it did not, move now.
+        """Check the move after an append that may have held it: if it did not, move now.
 
         Raises:
             Conflict: another reader moved it.
@@ -87,9 +87,9 @@ class ReadCursor(Generic[PositionT]):
 
 
 class ReadMark(msgspec.Struct, frozen=True):
-    """A chat, and the last message in it that was taken: the network's own number of it, which grows with time.
+    """A chat, and the number of its last taken message, which the network makes grow with time.
 
-    In somebody's own chat with the bot, `person` is theirs. `inside` is a thread of the chat.
+    `person` is the person of a direct chat. `inside` is a thread of the chat.
     """
 
     chat: str
@@ -118,42 +118,45 @@ class ReadMarks:
                 self._marks[mark.chat, mark.inside] = mark
 
     def since(self) -> "MarksSnapshot":
-        """From where everything has to be read again, as it is known now."""
+        """Return the present marks, as the place from which everything has to be read again."""
         return MarksSnapshot(dict(self._marks), self._alive, self._engine.clock.latest())
 
     def at(self, chat: str, inside: str = "") -> float:
-        """The last message that was taken there; 0: none."""
+        """Return the number of the last taken message there; 0: none."""
         return mark.at if (mark := self._marks.get((chat, inside))) else 0
 
     def knows(self, chat: str, inside: str = "") -> bool:
         return (chat, inside) in self._marks
 
     def put(self, mark: ReadMark) -> NewRecord:
-        """The move, for an append. A person's chat is known for good, others as long as anybody may go on there."""
+        """Make the record of a move, for an append.
+
+        A direct chat is kept for good, others while a conversation may go on there.
+        """
         return self._put(f"{mark.chat}:{mark.inside}", asdict(mark), None if mark.person else records.TRAFFIC_TTL)
 
     async def move(self, mark: ReadMark) -> None:
-        """Move by an append of its own."""
+        """Move a mark in a separate append."""
         await self._engine.append(self.put(mark))
         await self.note_moved(mark)
 
     async def note_moved(self, mark: ReadMark) -> None:
-        """The move is in the journal."""
+        """Note a move that is in the journal."""
         self._marks[mark.chat, mark.inside] = mark
         self._moves += 1
         if self._moves % TIDY == 0:
             await self._tidy(f"{mark.chat}:{mark.inside}")
 
     async def begin(self, now: float) -> None:
-        """Whoever was never here before is from now on: what is said after this is read again if it has to be.
+        """Set the start of a new bot: later messages are read again if necessary.
 
-        To be called before anybody is told that the network is up, or what they say then could be lost.
+        Call it before the network is reported as up, or messages that people send then could be lost.
         """
         if not self._alive:
             await self.note_alive(now)
 
     async def note_alive(self, until: float) -> None:
-        """Everything that was said until then has been read: a line that was good then has told it."""
+        """Note that everything up to this time has been read, over a connection that worked at that time."""
         until -= self._engine.clock.calculate_difference()
         if until <= self._alive <= self._engine.clock.latest() + OVERLAP:
             return
@@ -172,7 +175,7 @@ class ReadMarks:
 
 
 class MarksSnapshot(msgspec.Struct, frozen=True):
-    """What had been read at one moment; `now` is that, by a clock that nobody sets."""
+    """The marks of one moment; `now` is its time, by a clock that no person sets."""
 
     marks: Mapping[tuple[str, str], ReadMark]
     alive: float
@@ -180,7 +183,7 @@ class MarksSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def time(self) -> float:
-        """The time before which nothing need be read again; 0: we were never here before."""
+        """The time before which nothing need be read again; 0: the bot was never here before."""
         if not self.alive:
             return 0.0
         return max(self.alive - OVERLAP if self.alive <= self.now + OVERLAP else 0.0, self.now - LONGEST_AWAY)
@@ -189,6 +192,6 @@ class MarksSnapshot(msgspec.Struct, frozen=True):
         return mark.at if (mark := self.marks.get((chat, inside))) else 0
 
     def chats(self) -> list[ReadMark]:
-        """People's own chats with the bot, the liveliest first."""
+        """List the direct chats with the bot, the most recent first."""
         found = (one for one in self.marks.values() if one.person and not one.inside)
         return sorted(found, key=lambda one: -one.at)

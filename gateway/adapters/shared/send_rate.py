@@ -1,8 +1,7 @@
-"""How fast a network may be written to: so many calls at once and so many a second, for each chat and for all together.
+"""The rate of calls to a network: so many at once and so many a second, for each chat and for all together.
 
-Whoever was told by the network to be silent makes everybody silent who writes to the same chat: a network that is
-asked again before the time only lengthens it. A short wait is waited here; a long one is told to the outbox, which
-comes back in time and holds nothing meanwhile.
+A network's demand for silence applies to all callers of the same chat: calls before that time only lengthen it. A short
+wait happens here; a long one is reported to the outbox, which tries again in time and holds up nothing meanwhile.
 """
 
 import time
@@ -16,32 +15,32 @@ from gateway.adapters.shared.network_errors import make_rate_limit_error
 from gateway.errors import AdapterError
 
 LONGEST_WAIT = 3.0  # seconds that a call waits here
-MOST_CHATS = 10_000  # whose pace is remembered before the quiet ones are forgotten
+MOST_CHATS = 10_000  # chats whose rate is remembered before quiet ones are forgotten
 ALL_CHATS = ""
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """`burst` calls at once, then one each `every` seconds."""
+    """A rate: `burst` calls at once, then one each `every` seconds."""
 
     burst: int
     every: float
 
 
 class RateLimiter:
-    """One network's. The clock is steady: a pace does not follow a wall clock."""
+    """The limiter of one network. Its clock is steady: a rate does not follow a wall clock."""
 
     def __init__(self, network: str, overall: Rate, clock: Callable[[], float] = time.monotonic) -> None:
         self._network = network
         self._overall = overall
         self._clock = clock
-        self._full: dict[str, float] = {}  # when the whole burst is there again
+        self._full: dict[str, float] = {}  # the time at which the whole burst is available again
         self._silent: dict[str, float] = {}
 
     async def wait(self, chat: str, rate: Rate) -> None:
-        """Until a call to this chat may be made; it counts as made.
+        """Wait until a call to this chat may be made, and count it.
 
         Raises:
-            AdapterError: that is too long to wait here; `retry_after` says how long.
+            AdapterError: the wait is too long; `retry_after` says how long.
         """
         now = self._clock()
         left = max(self._silent.get(chat, 0), self._silent.get(ALL_CHATS, 0)) - now
@@ -55,14 +54,14 @@ class RateLimiter:
             await anyio.sleep(left)
 
     def told(self, chat: str, seconds: float) -> None:
-        """The network wants silence there; where `chat` is empty, everywhere."""
+        """Note the network's demand for silence in a chat; "": everywhere."""
         now = self._clock()
         self._silent = {where: until for where, until in self._silent.items() if until > now}
         self._silent[chat] = max(self._silent.get(chat, 0), now + seconds)
 
     @contextmanager
     def heeded(self, chat: str) -> Iterator[None]:
-        """Around a call to this chat: where the network answers that it wants silence, everybody is silent there."""
+        """Watch a call to this chat: if the network demands silence, all later calls there wait."""
         try:
             yield
         except AdapterError as error:

@@ -1,8 +1,8 @@
-"""The bot's reaction under what a person wrote: seen, being answered, answered, failed.
+"""The bot's reaction under a person's message: seen, being answered, answered, failed.
 
-Only the last state of a message counts, and one call is made at a time, with a pause behind it: so however much is
-written, reactions stay within a network's pace, and whatever comes too fast for them is passed over. No answer waits
-for them, and what fails here harms nothing: where a right is missing it is said once, and not tried there again.
+Only the last state of a message counts, and one call is made at a time, with a pause behind it: so reactions stay
+within a network's rate, however much is written, and states that change too fast are skipped. No answer waits for them,
+and their failures harm nothing: a missing right is reported once, and not tried there again.
 """
 
 import logging
@@ -25,7 +25,7 @@ from gateway.messages.message import Address, Message, Receipt
 
 log = logging.getLogger(__name__)
 
-MOST = 500  # messages whose state is known; reactions keep no pace with more that wait
+MOST = 500  # messages whose state is known; reactions cannot keep up with more
 MOST_WAITING = 200  # messages whose reaction is to be changed
 LONGEST_SILENCE = 60.0
 UNSAID = (
@@ -34,15 +34,15 @@ UNSAID = (
 
 RefusalScope: TypeAlias = Literal["", "chat", "network"]
 ChangeReaction: TypeAlias = Callable[[Address, str, str], Awaitable[None]]
-"""Puts or takes one emoji of the bot's under a message, by the network's id of it. Raises AdapterError."""
+"""Adds or removes one emoji of the bot's under a message, by the network's id of it. Raises AdapterError."""
 
 
 class NetworkReactions(msgspec.Struct, frozen=True):
-    """How one network does it.
+    """The way of one network to show reactions.
 
-    marks: the emoji of each state. is_replacing: a new reaction of the bot's takes the place of the one before.
-    pause: seconds behind each call. scope: for how much an error holds beyond the one message. time_of: when a message
-    was sent, by its id; infinity where that does not say it. is_sign: without reactions, being at work is shown so.
+    marks: the emoji of each state. is_replacing: a new reaction of the bot's takes the place of the one before. pause:
+    seconds behind each call. scope: for how much an error holds beyond the one message. time_of: when a message was
+    sent, by its id; infinity if the id has no time. is_sign: without reactions, this one shows that work goes on.
     """
 
     marks: Mapping[MessageState, str]
@@ -56,7 +56,7 @@ class NetworkReactions(msgspec.Struct, frozen=True):
 
 
 class MarkedMessage(msgspec.Struct):
-    """`shown`: the emoji that stands there; None: an earlier life may have left one."""
+    """A message with its reaction. `shown`: the present emoji; None: an earlier process may have left one."""
 
     address: Address
     person: str = ""
@@ -65,7 +65,7 @@ class MarkedMessage(msgspec.Struct):
 
 
 class StatusReactions(msgspec.Struct, eq=False):
-    """Watches the messages and turns of one bot."""
+    """The reactions for the messages and turns of one bot."""
 
     _network: NetworkReactions
     _display: FindDisplay
@@ -79,7 +79,7 @@ class StatusReactions(msgspec.Struct, eq=False):
     _news: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     def noting(self, receive: ReceiveMessage) -> ReceiveMessage:
-        """The same way in; what is taken there is seen."""
+        """Wrap the way in, so that taken messages are marked as seen."""
 
         async def receive_and_note(message: Message, *extra: NewRecord, **how: Any) -> Receipt:
             receipt = await receive(message, *extra, **how)
@@ -95,14 +95,14 @@ class StatusReactions(msgspec.Struct, eq=False):
         return receive_and_note
 
     def note_answered(self, address: Address, message_id: str) -> None:
-        """An answer goes out; what an earlier life, which knew the turn, left under the message is changed."""
+        """Note an answer, and change a reaction that an earlier process left under its message."""
         number = message_id.partition(":")[0]
         if number and number not in self._known and self._network.time_of(number) < self._began:
             remember(self._known, number, MarkedMessage(address, shown=None), MOST)
             self._want(number, "done")
 
     async def run(self, engine: Engine) -> None:
-        """Until cancelled."""
+        """Follow the turns and change reactions, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._hear, engine)
             while True:
@@ -123,15 +123,15 @@ class StatusReactions(msgspec.Struct, eq=False):
         if number not in self._known and sign.is_resumed:
             remember(self._known, number, MarkedMessage(sign.address, shown=None), MOST)
         answered = self._of_turn.pop(sign.turn_id, None)
-        if answered is None:  # the first that is heard of it
+        if answered is None:  # the first sign of the turn
             answered = self._list_answered(number)
-        if sign.state in ("working", "seen"):  # it is not over
+        if sign.state in ("working", "seen"):  # the turn is not over
             remember(self._of_turn, sign.turn_id, answered, MOST)
         for one in answered:
             self._want(one, sign.state)
 
     def _list_answered(self, number: str) -> list[str]:
-        """The message, and those that the same person wrote there before it and that nobody has answered."""
+        """List the message, and the unanswered ones of the same person before it in the same place."""
         last, found = self._known.get(number), list[str]()
         if last is None:
             return found
@@ -149,7 +149,7 @@ class StatusReactions(msgspec.Struct, eq=False):
             self._news.set()
 
     async def _change(self, number: str) -> bool:
-        """Whether the network was asked for something."""
+        """Change a reaction; return True if the network was called."""
         marked = self._known.get(number)
         if marked is None or self._is_barred or marked.address.chat_id in self._barred:
             return False
@@ -168,7 +168,7 @@ class StatusReactions(msgspec.Struct, eq=False):
         return True
 
     def _find_mark(self, marked: MarkedMessage) -> str:
-        """What is to stand there: where reactions are not wanted, at most the sign that somebody is at work."""
+        """Return the wanted emoji: with reactions switched off, at most the sign of work in progress."""
         display, network = self._display(marked.address), self._network
         if display.reactions:
             return network.marks[marked.wanted] if marked.wanted else ""
@@ -176,7 +176,7 @@ class StatusReactions(msgspec.Struct, eq=False):
         return network.marks["seen"] if is_shown else ""
 
     async def _make_calls(self, marked: MarkedMessage, number: str, mark: str) -> None:
-        """The new one first, so that there is always one; then what stood there goes."""
+        """Add the new reaction first, so that one is always there, and remove the old one then."""
         network, before = self._network, marked.shown
         if mark:
             await network.put(marked.address, number, mark)
@@ -187,7 +187,7 @@ class StatusReactions(msgspec.Struct, eq=False):
             await network.take(marked.address, number, before)
         elif before is None:
             for one in {network.marks["seen"], network.marks["working"]} - {mark}:
-                with suppress(AdapterError):  # most of the time it was another
+                with suppress(AdapterError):  # mostly it was another one
                     await network.take(marked.address, number, one)
 
     def _note_refusal(self, address: Address, error: AdapterError) -> None:

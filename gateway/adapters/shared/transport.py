@@ -1,10 +1,10 @@
-"""Sending, as far as it is alike: each text in as many messages as it needs, then the files.
+"""The sending that networks share: each text in as many messages as it needs, then the files.
 
-Where the network can, files that go together are one message, and a text that is short enough stands with the first of
-them. A text that was shown while it was written stays the message that it is.
+If the network allows it, files that belong together are one message, and a short text is the caption of the first ones.
+A text that was shown while it was written stays its own message.
 
-An answer becomes so many messages and no more: where its text needs more of them, the last one is a file with the whole
-text in it. What is beyond that is not even looked at, so that the longest text costs what the longest answer costs.
+An answer has a limited number of messages: if its text needs more, the last one is a file with the whole text. The rest
+of the text is not even rendered, so the longest text costs no more than the longest answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,10 +36,10 @@ UNSENT = "A file is not sent: {}. On the machine of the gateway it is `{}`"
 
 
 class NetworkTransport(LiveTransport, Generic[TextT]):
-    """What all that fill `Transport` have.
+    """The base of the networks' transports.
 
-    `render` makes of a text the messages that show it, of `limit` each; `show` of a question the one message that shows
-    all of it, None where it does not fit into one.
+    `render` makes the messages that show a text, of `limit` each; `show` makes the one message that shows a whole
+    question, or None if it does not fit into one.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
     ) -> None:
         self.platform = presence.name
         self.can_edit = settings.streaming != "off"
-        self.is_native = settings.streaming == "auto"  # what a network has for answers that grow is used, too
+        self.is_native = settings.streaming == "auto"  # use the network's own way to show growing answers
         self._render = render
         self._show = show
         self._native_parts = settings.NATIVE_PARTS
@@ -71,30 +71,30 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
         return sum(not isinstance(one, FileMessage) for one in self._pieces(reply)[0])
 
     def shows_links(self, reply: Reply) -> bool:
-        """May the network show the pages behind its links? It never may for a question."""
+        """Return True if the network may show previews of links; never for a question."""
         return self._link_previews and not reply.literals
 
     def can_caption(self, _text: TextT) -> bool:
-        """Can this text stand with files, in one message?"""
+        """Return True if this text can be the caption of files, in one message."""
         return False
 
     def can_join(self, _files: Sequence[OutboundFile], _more: OutboundFile) -> bool:
-        """Can this file go with these, in one message?"""
+        """Return True if this file can go with these, in one message."""
         return False
 
     def can_show(self, part: MessagePart) -> bool:
-        """Can this be shown as what it is, and not only in words?"""
+        """Return True if the network can show this part natively, and not only in words."""
         return isinstance(part, self._native_parts)
 
     def part(self, reply: Reply, number: int) -> tuple[TextT | FileMessage[TextT], tuple[Button, ...]]:
-        """One message: a piece of the text, or files; and the buttons, which stand under the end of the text."""
+        """Return one message: a piece of the text, or files; and the buttons, if they belong under it."""
         pieces, pressed = self._pieces(reply)
         return pieces[number], reply.buttons if number == pressed else ()
 
     def _pieces(self, reply: Reply) -> tuple[Sequence[TextT | FileMessage[TextT]], int]:
-        """All that is sent, and the number of what has the buttons.
+        """Return all messages, and the number of the one with the buttons.
 
-        The file of a question comes first: where it cannot be sent, nobody is to have the buttons.
+        The file of a question comes first: if it cannot be sent, the buttons must not be sent either.
         """
         if reply.parts:
             reply, shown = self._take_parts(reply)
@@ -113,7 +113,7 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
         return [group_of(file), pointer, *map(group_of, reply.attachments)], 1
 
     def _take_parts(self, reply: Reply) -> tuple[Reply, list[MessagePart]]:
-        """What is shown as what it is, and the reply without the words for that, where a hook has left them."""
+        """Return the native parts, and the reply without the words for them, if a hook has left those words."""
         text, shown = reply.text, list[MessagePart]()
         for one in reversed(reply.parts):
             if not self.can_show(one) or (left := take_words(text, one)) is None:
@@ -125,7 +125,7 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
     def _join(
         self, texts: Sequence[TextT], files: Sequence[OutboundFile], *, keeps_texts: bool
     ) -> list[TextT | FileMessage[TextT]]:
-        """As few messages as the network lets it be."""
+        """Join texts and files into as few messages as the network allows."""
         groups = list[FileMessage[TextT]]()
         for file in files:
             if groups and self.can_join(groups[-1].files, file):
@@ -139,10 +139,10 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
     async def load(
         self, reply: Reply, piece: TextT | FileMessage[TextT], largest: int, network: str
     ) -> LoadedMessage[TextT]:
-        """What is sent of the reply: files with their bytes; where one cannot be sent, words for it.
+        """Load a message: files with their bytes, and words for files that cannot be sent.
 
         Raises:
-            AdapterError: a file cannot be sent, and whoever sends it by hand is told so themself.
+            AdapterError: a file cannot be sent, and the sender of this reply gets the error: it was sent by hand.
         """
         if not isinstance(piece, FileMessage):
             return LoadedMessage((), piece)
@@ -161,15 +161,15 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
         return LoadedMessage(tuple(loaded), piece.text, tuple(unsent))
 
     async def find(self, _reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
-        """Nobody asks a network that cannot be asked, or that knows a part by its nonce."""
+        """Return None: a network that cannot be asked, or that knows a part by its nonce, is not asked."""
         return None
 
     @contextmanager
     def calling(self) -> Iterator[None]:
-        """Around a call: what goes wrong is told in our words, and what does not proves the network.
+        """Translate the errors of a call, and note its success as a proof of the network.
 
         Raises:
-            AdapterError: it went wrong, or another gateway may serve the bot by now, and make the call.
+            AdapterError: the call failed, or another gateway may serve the bot by now, and make the call.
         """
         self._presence.check_right()
         with self._errors.translated():
@@ -177,8 +177,11 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
         self._presence.sent()
 
     def _lay_out(self, reply: Reply) -> tuple[Sequence[TextT], tuple[OutboundFile, ...]]:
-        """The texts and the files of a reply. Those of the last two texts are remembered: each part asks for them anew,
-        and what grows for what it was before."""
+        """Return the texts and the files of a reply.
+
+        The layouts of the last two texts are kept: each part asks for them again, and a growing text for its earlier
+        state.
+        """
         if reply.text not in self._laid_out:
             texts = self._render(reply.text[: self._longest])
             whole: tuple[TextFile, ...] = ()
@@ -190,7 +193,7 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
 
 
 def can_join_text(group: FileMessage[TextT]) -> bool:
-    """Not beside what is heard, nor beside the whole of an answer, which says what the texts say."""
+    """Return True if a text can join these files: not voice, nor the whole answer as a file, which repeats the text."""
     return not any(isinstance(one, TextFile) or one.kind == "voice" for one in group.files)
 
 
@@ -199,7 +202,7 @@ def group_of(file: OutboundFile) -> FileMessage[TextT]:
 
 
 def write_question(literals: Sequence[LiteralText]) -> TextFile:
-    """All of it as a file: each text below its words, and no line of it at the edge, where ours stand."""
+    """Write a question as a file: each text is indented below its words, so only our own lines begin at the edge."""
     lines = []
     for one in literals:
         lines += [one.words, *(f"{INDENT}{line}" for line in one.text.split("\n") if one.text), ""]
@@ -207,6 +210,6 @@ def write_question(literals: Sequence[LiteralText]) -> TextFile:
 
 
 def describe_file(literals: Sequence[LiteralText], file: TextFile) -> tuple[LiteralText, ...]:
-    """What stands in the chat below such a file; nothing of a text that does not stand there whole."""
+    """Describe such a file for the chat; none of its texts is shown in part."""
     where = f"It is too long for one message. The whole of it is the file above ({len(file.text):,} characters)."
     return (LiteralText(literals[0].words), LiteralText(where), LiteralText(literals[-1].words))
