@@ -59,7 +59,7 @@ class AdapterSources(msgspec.Struct, frozen=True):
     outside: Environment
 
     def find(self, *, all_packages: bool = False) -> list[ListedAdapter]:
-        """List the adapters, each name once. Packages are searched if the configuration names an unknown network."""
+        """List the adapters, each name once; packages are searched only if a network has an unknown name."""
         found: dict[str, ListedAdapter] = {}
         for directory in self.list_dirs():
             for one in _look_into(directory):

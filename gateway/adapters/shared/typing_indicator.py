@@ -1,4 +1,4 @@
-"""The sign that somebody is at work, shown while a turn runs for a chat, but not while the turn waits for somebody."""
+"""The typing sign of the bot, shown while a turn runs for a chat, but not while the turn waits for a person."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -12,14 +12,14 @@ from gateway.dispatcher.turn_signs import LASTS, TurnSign, tail_turn_signs
 from gateway.engine.interface import Engine
 from gateway.messages.message import Address
 
-LONGEST_SHOWN = 900.0  # a turn that runs longer shows no sign any more
+LONGEST_SHOWN = 900.0  # seconds: a turn that runs longer shows no sign any more
 
 ShowTyping: TypeAlias = Callable[[Address], Awaitable[None]]
 ShowsWords: TypeAlias = Callable[[Address, float], bool]
 
 
 class ShownTurn(msgspec.Struct):
-    """A turn that is at work, as far as it was heard."""
+    """A running turn, by its last signs of life."""
 
     address: Address
     began: float
@@ -29,7 +29,7 @@ class ShownTurn(msgspec.Struct):
 class TypingIndicator(msgspec.Struct, eq=False):
     """Watches the turns of one bot. `show` makes one sign, which lasts for about `pause` seconds.
 
-    `hide` takes it away, where it would outlast the turn. An answer that grows needs no sign beside it: `shows_words`.
+    `hide` removes a sign that would outlast the turn. A growing answer needs no sign beside it: `shows_words`.
     """
 
     _served_as: str
@@ -44,7 +44,7 @@ class TypingIndicator(msgspec.Struct, eq=False):
     _news: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     async def run(self, engine: Engine) -> None:
-        """Until cancelled."""
+        """Follow the turns and show their signs, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._hear, engine)
             while True:
@@ -77,7 +77,7 @@ class TypingIndicator(msgspec.Struct, eq=False):
             self._news.set()
 
     def _places(self) -> set[Address]:
-        """Each once, however many turns run there."""
+        """Return the places of running turns, each once."""
         now = time.monotonic()
         self._end([turn for turn, one in self._working.items() if now - one.heard >= self.lasts])
         return {one.address for one in self._working.values() if now - one.began < LONGEST_SHOWN}

@@ -1,7 +1,7 @@
-"""What a network sent and nobody could read, as files for whoever wants to look: masked, and for the owner's eyes.
+"""The files of unreadable input from networks: for the owner alone to look at, with secrets masked.
 
-It lies beside the journal and not in it: nobody knows whose it is, and so nobody has let it in. Of each network the
-newest are kept; what is old goes as the files do that came with messages.
+The input is beside the journal and not in it: its author is not known, and so was never authorized. The newest files of
+each network are kept; old ones are removed like the files that came with messages.
 """
 
 import hashlib
@@ -11,15 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-MOST_FILES = 100  # a network
+MOST_FILES = 100  # files of one network
 LARGEST = 64_000  # bytes
 
 
 def write_unreadable(folder: Path, platform: str, text: str) -> Path:
-    """Keep it, and of this network the newest only. What is there already is not written twice.
+    """Write a file, unless the same input is there already, and keep only the newest of this network.
 
     Raises:
-        OSError: it cannot be kept.
+        OSError: the file cannot be written.
     """
     data = text.encode("utf-8", "replace")[:LARGEST]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -35,6 +35,6 @@ def write_unreadable(folder: Path, platform: str, text: str) -> Path:
 
 
 def format_unreadable(kind: str, reason: str, payload: Any) -> str:
-    """One JSON object; what is no data in it is described."""
+    """Describe the input as one JSON object; a value that JSON does not have is shown by its repr."""
     said = {"kind": kind, "reason": reason, "payload": payload}
-    return json.dumps(said, indent=2, ensure_ascii=False, default=repr)  # of the standard library: it takes any text
+    return json.dumps(said, indent=2, ensure_ascii=False, default=repr)  # the standard library's: it takes any text

@@ -1,7 +1,7 @@
-"""One app at work: connected, receiving, sending, showing that it works, until it is cancelled.
+"""One Slack app at work: it connects, receives, sends and shows that it works, until cancelled.
 
-Slack answers pings, which proves that the line is good. The library mends a line that breaks, without asking why it
-broke; so it is asked here, and a line that is not mended in time is given up, and built anew.
+Slack answers pings, which proves that the connection works. The library repairs a broken connection without asking why
+it broke; so the adapter asks, and gives up a connection that is not repaired in time, and makes a new one.
 """
 
 import logging
@@ -59,8 +59,11 @@ log = logging.getLogger(__name__)
 
 
 class SlackTimings(msgspec.Struct, frozen=True):
-    """In seconds. The line is looked at every `look`; after so long without one it is `broken`, then given up. Where
-    Slack calls us there is none, and it is `asked` whether it still knows us."""
+    """The limits in seconds; the connection is checked every `look`.
+
+    A missing one is reported as down after `broken`, and given up after `given_up`. If Slack calls us, there is no
+    connection, and Slack gets a request every `asked` to see whether the token is still valid.
+    """
 
     look: float = 1.0
     ping: float = 3.0
@@ -71,17 +74,17 @@ class SlackTimings(msgspec.Struct, frozen=True):
 
 
 class SlackAdapter(msgspec.Struct, eq=False):
-    """Fills `Adapter`."""
+    """The adapter of one app; fills `Adapter`."""
 
     _settings: SlackSettings
     _context: AdapterContext
     times: SlackTimings = SlackTimings()
 
     async def serve(self, presence: Presence) -> None:
-        """Until cancelled.
+        """Serve the app until cancelled.
 
         Raises:
-            AdapterError: Slack cannot be used now; the message says why, and what helps.
+            AdapterError: Slack cannot be used now; the message has the reason and the remedy.
         """
         web = make_client(self._settings)
         async with aiohttp.ClientSession(timeout=TIMEOUT) as web.session:
@@ -134,7 +137,10 @@ class SlackAdapter(msgspec.Struct, eq=False):
     async def _called(
         self, app: AsyncApp, web: AsyncWebClient, presence: Presence, name: str
     ) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-        """Slack calls while inside. It says nothing while nobody writes; so it is asked whether it answers."""
+        """Open the route for Slack's calls, and yield a watcher.
+
+        Slack is silent while no person writes, so the watcher's requests prove that it answers.
+        """
 
         async def watch() -> None:
             presence.up(f"{name}, by its calls to {route_of(self._context.served_as)}")
@@ -157,13 +163,13 @@ class SlackAdapter(msgspec.Struct, eq=False):
         carrier: SlackTransport,
         complaints: list[str],
     ) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-        """There is a line to Slack while inside."""
+        """Keep a Socket Mode connection open inside the block."""
         line = SlackLine(app, presence, self._settings.app_token.reveal(), ping_interval=self.times.ping)
         client: Any = line.client
         client.message_listeners.append(partial(receive_hello, presence, complaints))
         client.wss_uri = url
         await client.aiohttp_client_session.close()
-        client.aiohttp_client_session = aiohttp.ClientSession(timeout=TIMEOUT)  # for its connecting; the line may last
+        client.aiohttp_client_session = aiohttp.ClientSession(timeout=TIMEOUT)  # for connecting; the connection stays
         try:
             with anyio.fail_after(self.times.given_up):
                 await client.connect()
@@ -192,11 +198,11 @@ class SlackAdapter(msgspec.Struct, eq=False):
                 raise AdapterError("Slack's line was not mended in time; it is built anew")
             if away > self.times.broken:
                 presence.down("the line to Slack broke, and is being mended")
-            await web.auth_test()  # a token that was revoked is why the line cannot be mended
+            await web.auth_test()  # a revoked token would be the reason
 
 
 class KnownBot(AsyncAuthorize):
-    """Says for each event who we are: Bolt would ask Slack, once for each event before the first answer."""
+    """The known identity of the bot; by itself Bolt would ask Slack, once for each event before the first answer."""
 
     def __init__(self, me: SlackIdentity) -> None:
         self._known = AuthorizeResult(enterprise_id=None, team_id=me.team, bot_id=me.bot, bot_user_id=me.user)
@@ -206,7 +212,7 @@ class KnownBot(AsyncAuthorize):
 
 
 class SlackLine(AsyncSocketModeHandler):
-    """Bolt's, but for what Bolt has no place for: that is acknowledged too, or it would come again."""
+    """Bolt's handler, which also acknowledges events without a listener, or they would come again."""
 
     def __init__(self, app: AsyncApp, presence: Presence, *args: Any, **kwargs: Any) -> None:
         super().__init__(app, *args, **kwargs)
@@ -217,7 +223,7 @@ class SlackLine(AsyncSocketModeHandler):
         response = BoltResponse(status=404, body="")
         with self._presence.skipping("envelope", lambda: req.payload):
             response = await run_async_bolt_app(self.app, req)
-            if response.status == 404 and req.type == "events_api":  # of others there are kinds that we do not want
+            if response.status == 404 and req.type == "events_api":  # other types have kinds that we do not want
                 raise LookupError("its event has no type")
         if response.status == 404:
             response = BoltResponse(status=200, body="")
@@ -230,7 +236,7 @@ class SlackLine(AsyncSocketModeHandler):
 async def receive_hello(
     presence: Presence, complaints: list[str], _client: Any, message: Mapping[str, Any], _raw: str | None
 ) -> None:
-    """Slack says how many lines the app has. Of several each gets a part of what is said."""
+    """Report other connections of the app: Slack gives each one only a part of the messages."""
     if message.get("type") == "hello":
         count = int(message.get("num_connections") or 1)
         others = (

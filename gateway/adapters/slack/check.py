@@ -1,4 +1,4 @@
-"""Slack's word on the two tokens: whose they are, and what the app may do."""
+"""The check of the two tokens: whose they are, and what the app may do."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,10 +20,10 @@ INVITE = "in a channel where it shall answer, type /invite and its name"
 
 
 async def check(settings: SlackSettings) -> PlatformReport:
-    """Who the app is, by both tokens.
+    """Return the app's name and workspace, and the steps that are missing; both tokens are checked.
 
     Raises:
-        AdapterError: one of them is not good, or Slack cannot be reached.
+        AdapterError: a token is not valid, or Slack cannot be reached.
     """
     async with open_client(settings) as web:
         me, complaints = await fetch_identity(web)
@@ -33,7 +33,7 @@ async def check(settings: SlackSettings) -> PlatformReport:
 
 
 async def say(settings: SlackSettings, chat: str, text: str) -> None:
-    """One text into a channel, or to a person.
+    """Send one text to a channel, or to a person.
 
     Raises:
         AdapterError: Slack refused it.

@@ -1,6 +1,6 @@
-"""The line to Slack: a client made from the settings, and Slack's errors in our words, with what helps.
+"""The connection to Slack: a client made from the settings, and Slack's errors in our words, with the remedy.
 
-Neither token gets into a word of ours.
+No text of ours contains a token.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ PLATFORM: Final = "slack"
 API: Final = "https://slack.com/api/"
 APPS: Final = "https://api.slack.com/apps"
 WAIT: Final = 15  # seconds for an answer
-TIMEOUT: Final = aiohttp.ClientTimeout(total=WAIT, sock_connect=10)  # without one, the library waits for five minutes
+TIMEOUT: Final = aiohttp.ClientTimeout(total=WAIT, sock_connect=10)  # without it, the library waits for five minutes
 KINDS: Final = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError)
 
 LACKING: Final = "the app lacks"
@@ -44,11 +44,11 @@ REFUSALS: Final = {
 
 
 class TokenRefused(AdapterError):
-    """A token is no longer good."""
+    """A token is no longer valid."""
 
 
 class SlackIdentity(msgspec.Struct, frozen=True):
-    """Who the bot is, and where."""
+    """The identity of the bot, and its workspace."""
 
     user: str
     bot: str
@@ -66,7 +66,7 @@ def make_client(settings: SlackSettings) -> AsyncWebClient:
 
 
 async def fetch_identity(web: AsyncWebClient) -> tuple[SlackIdentity, list[str]]:
-    """Who we are, and what is to be done about scopes that the app lacks, if any; it proves the bot's token."""
+    """Return the bot's identity, and complaints about missing scopes; the call proves the bot's token."""
     answer = await web.auth_test()
     names = [str(answer.get(name) or "") for name in ("user_id", "bot_id", "team_id", "user", "team", "url")]
     user, bot, team, name, workspace, url = names
@@ -77,21 +77,21 @@ async def fetch_identity(web: AsyncWebClient) -> tuple[SlackIdentity, list[str]]
 
 
 async def fetch_socket_url(web: AsyncWebClient, settings: SlackSettings) -> str:
-    """The address of a new line; it proves the app's token."""
+    """Return the address for a new connection; the call proves the app's token."""
     with APP_ERRORS.translated():
         answer = await web.apps_connections_open(app_token=settings.app_token.reveal())
     return str(answer["url"])
 
 
 async def fetch_messages(web: AsyncWebClient, channel: str, thread: str, **how: Any) -> Any:
-    """What stands in a channel, or in a thread of it."""
+    """Fetch the messages of a channel, or of a thread in it."""
     if thread:
         return (await web.conversations_replies(channel=channel, ts=thread, **how))["messages"]
     return (await web.conversations_history(channel=channel, **how))["messages"]
 
 
 def code_of(error: Exception) -> str:
-    """Slack's word for what is wrong."""
+    """Return Slack's code of the error."""
     return str(answer_of(error).get("error", "")) if isinstance(error, SlackApiError) else ""
 
 
@@ -101,7 +101,7 @@ def answer_of(error: SlackApiError) -> dict[str, Any]:
 
 
 def as_adapter_error(error: Exception, *, variable: str = "SLACK_BOT_TOKEN") -> AdapterError:
-    """What happened, for people and for the outbox: for good, or worth another try, and when."""
+    """Describe an error for people and for the outbox: permanent, or worth another try, and when."""
     match error:
         case AdapterError():
             return error
@@ -115,7 +115,7 @@ def as_adapter_error(error: Exception, *, variable: str = "SLACK_BOT_TOKEN") -> 
 
 
 def refusal_from(error: SlackApiError, variable: str) -> AdapterError:
-    """Slack answered, and said no."""
+    """Describe an answer by which Slack refused a request."""
     code, answer = code_of(error), answer_of(error)
     status = getattr(error.response, "status_code", 200)
     if code == "ratelimited" or status == 429:
@@ -137,7 +137,7 @@ def refusal_from(error: SlackApiError, variable: str) -> AdapterError:
 
 
 def describe_missing_scopes(scopes: list[str]) -> str:
-    """What is to be done about rights that the app lacks."""
+    """Describe missing scopes, with the remedy."""
     if scopes == ["connections:write"]:
         return f"the app's token lacks connections:write: make a new one at {APPS}, your app, App-Level Tokens"
     return (
@@ -147,7 +147,7 @@ def describe_missing_scopes(scopes: list[str]) -> str:
 
 
 def list_missing_scopes(granted: str) -> list[str]:
-    """Of the scopes that we use, those that Slack did not grant; Slack lists what it granted in each answer."""
+    """Return the needed scopes that Slack did not grant; each answer of Slack's lists the granted ones."""
     have = {one.strip() for one in granted.split(",")}
     return [one for one in SCOPES if one not in have] if granted else []
 

@@ -1,4 +1,4 @@
-"""Slack's names of the signs that people react with most; other networks send the sign itself."""
+"""Slack's names of the most frequent emoji; other networks send the emoji itself."""
 
 EMOJI = {
     "+1": "👍",
@@ -30,6 +30,6 @@ EMOJI = {
 
 
 def emoji_of(name: str) -> str:
-    """The sign, without a tone of skin; `:name:` for those that only this workspace or nobody here knows."""
+    """Return the emoji without its skin tone; `:name:` for an unknown one, such as one of the workspace's own."""
     plain = name.partition("::")[0]
     return EMOJI.get(plain, f":{plain}:")

@@ -1,5 +1,7 @@
-"""Files both ways. Those of people are fetched with the bot's token, and only from where Slack keeps its files; ours go
-there in three steps, as Slack wants it: the library's own way of doing them holds up everything else.
+"""The files of Slack, both ways.
+
+Files of people are downloaded with the bot's token, and only from Slack's own hosts. Ours are uploaded in three steps,
+as Slack requires: the library's own method for that holds up everything else.
 """
 
 import io
@@ -29,7 +31,7 @@ FILE_HOST = "files.slack.com"
 
 
 async def fetch_file(file: Mapping[str, Any], folder: Path, web: AsyncWebClient) -> Attachment | str:
-    """The file in our store, or in words why it is not there."""
+    """Download a file to our store; return it, or the reason why it is missing, in words."""
     name = str(file.get("name") or file.get("title") or "file")
     media_type = str(file.get("mimetype") or "application/octet-stream")
     kind = "voice" if file.get("subtype") == "slack_audio" else kind_of(media_type)
@@ -38,7 +40,7 @@ async def fetch_file(file: Mapping[str, Any], folder: Path, web: AsyncWebClient)
 
 
 async def list_parent_files(web: AsyncWebClient, channel: str, thread: str) -> tuple[Mapping[str, Any], ...]:
-    """The pictures and documents of what a thread hangs on; none where that cannot be read."""
+    """List the pictures and documents of a thread's first message; none if it cannot be read."""
     found: tuple[Mapping[str, Any], ...] = ()
     with ERRORS.logged(log.info, "what a thread of %s hangs on cannot be read", channel):
         messages = await fetch_messages(web, channel, thread, limit=1)
@@ -48,17 +50,17 @@ async def list_parent_files(web: AsyncWebClient, channel: str, thread: str) -> t
 
 
 async def download(web: AsyncWebClient, file: Mapping[str, Any]) -> bytes:
-    """The bytes of a file.
+    """Download the bytes of a file.
 
     Raises:
-        AdapterError: they are not to be had; with the reason.
+        AdapterError: they are not available; with the reason.
     """
     with ERRORS.translated():
         return await read_from(web, str(file.get("url_private_download") or file.get("url_private") or ""), file)
 
 
 async def read_from(web: AsyncWebClient, address: str, file: Mapping[str, Any]) -> bytes:
-    """The bytes at an address. The token goes to Slack alone, wherever a file is said to lie or leads on to."""
+    """Read the bytes at an address; only Slack gets the token, whatever host an event names or a redirect leads to."""
     url = URL(address)
     if not (url.host == FILE_HOST and url.scheme == "https") and url.origin() != URL(web.base_url).origin():
         raise AdapterError("it does not lie at Slack")
@@ -79,7 +81,7 @@ async def read_from(web: AsyncWebClient, address: str, file: Mapping[str, Any]) 
 async def send_files(
     web: AsyncWebClient, sent: Sequence[LoadedFile], channel: str, thread: str, words: str | None
 ) -> tuple[str, ...]:
-    """One message with all of them, and these words; its ids are those of the files."""
+    """Send all files as one message, with these words, and return the files' ids."""
     placed: list[dict[str, str | None]] = [{"id": await send_file(web, one), "title": one.name} for one in sent]
     done = await web.files_completeUploadExternal(
         files=placed, channel_id=channel, thread_ts=thread or None, initial_comment=words
@@ -88,7 +90,7 @@ async def send_files(
 
 
 async def send_file(web: AsyncWebClient, file: LoadedFile) -> str:
-    """The id by which Slack knows a file that it has, and shows nobody yet."""
+    """Upload a file that Slack shows to no person yet; return its id."""
     place = await web.files_getUploadURLExternal(filename=file.name, length=len(file.data))
     assert web.session
     async with web.session.post(place["upload_url"], data=io.BytesIO(file.data), timeout=UPLOAD) as answer:

@@ -1,5 +1,7 @@
-"""From Markdown to what Slack shows of it. Slack renders Markdown itself, so little is to be done: nobody may be called
-together by a text, and no message may be longer than Slack takes.
+"""The conversion of Markdown for Slack.
+
+Slack renders Markdown itself, so little remains: no text may notify a whole channel, and no message may be longer than
+Slack allows.
 """
 
 import re
@@ -11,11 +13,11 @@ from gateway.adapters.shared.buttons import encode_button
 from gateway.adapters.shared.markdown_split import Fence, count_utf16_units, find_open_fence, split_markdown
 from gateway.messages.message import Button, LiteralText
 
-LIMIT = 11_000  # Slack takes 12,000 of a text, and fails near that once anything stands beside it
-LONGEST_QUESTION = 3000  # Slack says no number for such blocks; this much of a text it takes in every block
+LIMIT = 11_000  # Slack takes 12,000 in a text, and fails near that with buttons or other blocks beside it
+LONGEST_QUESTION = 3000  # Slack documents no limit for such blocks; this much text fits into each block
 LONGEST_VALUE = 2000
 LONGEST_LABEL = 75
-WRITTEN_MENTION = re.compile(r"<(?=!(?:channel|here|everyone|subteam))", re.IGNORECASE)  # what Slack itself writes
+WRITTEN_MENTION = re.compile(r"<(?=!(?:channel|here|everyone|subteam))", re.IGNORECASE)  # Slack's own form
 CONTAINED_FENCE = re.compile(r"[ \t]*(?:[-+*>]|\d{1,9}[.)])[^`~]*(?:`{3}|~{3})")
 SPOKEN_MENTION = re.compile(r"@(?=(?:channel|here|everyone)\b)", re.IGNORECASE)
 BACKTICKS = re.compile(r"`+")
@@ -27,34 +29,37 @@ ACTIONS = "gateway:actions"
 
 
 def render_messages(markdown: str, limit: int = LIMIT) -> list[str]:
-    """The messages that show this text; none for a text of which nothing can be seen."""
+    """Return the messages that show this text; none for a text without visible content."""
     return split_markdown(disarm_mentions(markdown), limit)
 
 
 def cut_pending(text: str) -> str:
-    """What of a text stays as it is when more follows: not the end of a code block, nor what may yet call a channel."""
+    """Cut off the end that more text could change: the end of a code block, or the start of a mention."""
     return PENDING.sub("", text)
 
 
 def has_link(text: str) -> bool:
-    """What is streamed cannot say that its links are to be shown by nothing else than their words."""
+    """Return True if a text may hold a link: a stream cannot switch off the previews of links."""
     return LINK.search(text) is not None
 
 
 def find_difference(before: str | None, after: str) -> str | None:
-    """What makes the one text of the other; None: nobody knows the one, or it takes more than to go on with it."""
+    """Return the text that must be appended to the earlier one.
+
+    Returns None if the earlier text is unknown, or is not the beginning of the new one.
+    """
     return after.removeprefix(before) if before is not None and after.startswith(before) else None
 
 
 class SlackQuestion(NamedTuple):
-    """All of a question as blocks in which nothing is looked for; `text` are our own words, for notifications."""
+    """A whole question, as blocks that Slack does not interpret; `text` has our own words, for notifications."""
 
     text: str
     blocks: tuple[dict[str, Any], ...]
 
 
 def show_literals(literals: Sequence[LiteralText]) -> SlackQuestion | None:
-    """The message that shows all of a question; None where it is too long for one."""
+    """Return the message that shows a whole question; None if it is too long for one."""
     if sum(len(one.words) + count_utf16_units(one.text) for one in literals) > LONGEST_QUESTION:
         return None
     elements = []
@@ -71,11 +76,11 @@ def make_text_part(kind: str, text: str) -> dict[str, Any]:
 
 
 def disarm_mentions(markdown: str) -> str:
-    """The same text, with nothing in it that calls a whole channel.
+    """Disarm mentions of whole channels in a text.
 
-    Code calls nobody, and a program may well say `@here`: that is left in what is code beyond doubt. `<!here>` means
-    nothing in a program, and is disarmed wherever it stands. A fence within a list or a quote ends with that, wherever
-    its other end is: behind one there is doubt about all that follows.
+    Code notifies no person, and a program may well contain `@here`: so undoubted code stays as it is. `<!here>` has no
+    meaning in a program, and is disarmed everywhere. A fence within a list or a quote ends with that, wherever its
+    other end is: behind such a fence, all the rest is in doubt.
     """
     found = list[str]()
     fence: Fence | None = None
@@ -91,7 +96,7 @@ def disarm_mentions(markdown: str) -> str:
             is_open = False
             continue
         parts, is_left_open = split_code(line)
-        # Behind backticks that an earlier line left open, what looks like code may be what stands between two spans.
+        # If an earlier line left backticks open, text that looks like code may be between two spans.
         parts = ["".join(parts)] if is_open or is_in_doubt else parts
         parts[::2] = [SPOKEN_MENTION.sub(disarm, part) for part in parts[::2]]
         found.append("".join(parts))
@@ -104,9 +109,9 @@ def disarm(mention: re.Match[str]) -> str:
 
 
 def split_code(line: str) -> tuple[list[str], bool]:
-    """Text and code span in turns, as CommonMark has it, and whether backticks are left that a later line may close.
+    """Split a line into text and code spans in turns, as CommonMark does; also return True if backticks stay open.
 
-    A span ends at the next run of as many backticks as began it; a backslash takes a backtick out of what may begin it.
+    A span ends at the next run of as many backticks as began it; a backslash removes a backtick from what may begin it.
     """
     ends = defaultdict[int, list[int]](list)
     for run in reversed(list(BACKTICKS.finditer(line))):
@@ -114,7 +119,7 @@ def split_code(line: str) -> tuple[list[str], bool]:
     parts, start, at, is_open = list[str](), 0, 0, False
     while sign := ESCAPED_OR_BACKTICKS.search(line, at):
         at = sign.end()
-        if sign[0].startswith("\\``"):  # readers differ on whether the rest of them begin a span
+        if sign[0].startswith("\\``"):  # parsers differ on whether the remaining ones begin a span
             is_open = True
             break
         if sign[0].startswith("\\"):
@@ -131,10 +136,10 @@ def split_code(line: str) -> tuple[list[str], bool]:
 
 
 def build_actions(buttons: tuple[Button, ...], asked: str) -> list[dict[str, Any]]:
-    """A block with the buttons; each carries its value and who is asked.
+    """Make a block with the buttons; each has its value and the person it is meant for.
 
     Raises:
-        AdapterError: a value is longer than Slack carries.
+        AdapterError: a value is longer than Slack allows.
     """
     if not buttons:
         return []
@@ -147,7 +152,7 @@ def build_actions(buttons: tuple[Button, ...], asked: str) -> list[dict[str, Any
 
 
 def build_body(text: str | SlackQuestion, buttons: tuple[Button, ...], asked: str) -> dict[str, Any]:
-    """What is sent: plain Markdown, or where there are buttons, blocks with the same text for notifications."""
+    """Make the body of a message: plain Markdown, or with buttons blocks, and the same text for notifications."""
     if isinstance(text, SlackQuestion):
         return {"blocks": [*text.blocks, *build_actions(buttons, asked)], "text": text.text}
     if not buttons:

@@ -1,6 +1,6 @@
-"""What was said while nobody listened: Slack delivers again for some minutes only, so the rest is read, oldest first.
+"""The messages of a time without a connection: Slack delivers them again for some minutes only, so the rest is read.
 
-Read are people's own chats with the bot, and of channels and threads those in which it takes part.
+They are read oldest first, from direct chats, and from the channels and threads in which the bot takes part.
 """
 
 import logging
@@ -30,16 +30,16 @@ Event: TypeAlias = Mapping[str, Any]
 
 
 class SlackHistory(msgspec.Struct, eq=False):
-    """Reads what is behind the marks, but for what Slack refuses to show; where it is ill, that place is read later."""
+    """Reads the messages behind the marks, except where Slack refuses; a place whose request failed is read later."""
 
     _web: AsyncWebClient
     _later: list[Callable[[], AsyncIterator[Event]]] = []
 
     async def messages(self, since: MarksSnapshot) -> AsyncIterator[Event]:
-        """As events, in the order of each place."""
+        """Yield the missed messages as events, in the order of each place."""
         if not since.time:
             return
-        own = [mark.chat for mark in since.chats()[:MOST_PLACES]]  # the liveliest: Slack lists them in no such order
+        own = [mark.chat for mark in since.chats()[:MOST_PLACES]]  # the most recent: Slack lists them in another order
         for channel in own:
             async for event in self._history(channel, max(since.at(channel), since.time), channel_type="im"):
                 yield event
@@ -51,7 +51,7 @@ class SlackHistory(msgspec.Struct, eq=False):
                 yield event
 
     async def rest(self) -> AsyncIterator[Event]:
-        """That for which Slack was ill, once it is well; until then nothing else waits for it."""
+        """Yield the messages of places whose requests failed, once Slack works again; nothing else waits for them."""
         attempts = Attempts(ILL_BACKOFF)
         while self._later:
             await anyio.sleep(attempts.pause())
@@ -61,7 +61,7 @@ class SlackHistory(msgspec.Struct, eq=False):
                     yield event
 
     async def _listed_chats(self, after: float, known: Sequence[str]) -> AsyncIterator[Event]:
-        """People's own chats with the bot that have no mark yet, as far as Slack lists them."""
+        """Yield the messages of direct chats without a mark, as far as Slack lists them."""
         ask = partial(self._web.conversations_list, types="im", limit=MOST_PLACES)
         answer = await self._ask(ask, "people's own chats", partial(self._listed_chats, after, known))
         for one in answer["channels"] if answer else ():
@@ -82,7 +82,7 @@ class SlackHistory(msgspec.Struct, eq=False):
     async def _ask(
         self, call: Callable[[], Awaitable[Any]], where: str, again: Callable[[], AsyncIterator[Event]]
     ) -> Any:
-        """None where Slack does not answer: for good, or it is done `again` later."""
+        """Return the answer; None if Slack refuses, or if the call is done `again` later."""
         try:
             with ERRORS.translated():
                 return await self._patiently(call)
@@ -93,7 +93,7 @@ class SlackHistory(msgspec.Struct, eq=False):
             return None
 
     async def _patiently(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """A call, made again as often as Slack wants silence first."""
+        """Make a call, and repeat it as often as Slack demands a pause first."""
         while True:
             try:
                 return await call()
@@ -104,7 +104,7 @@ class SlackHistory(msgspec.Struct, eq=False):
 
 
 def stamp_of(message: Event) -> float:
-    """When it was said; what has no such time comes last, and is left to its reader."""
+    """Return the time of a message; infinity for one without a valid time, so that it is sorted last."""
     try:
         return float(message["ts"])
     except (LookupError, TypeError, ValueError):

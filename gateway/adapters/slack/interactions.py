@@ -1,4 +1,4 @@
-"""What people do by the network's own means: slash commands, and buttons under our replies."""
+"""The interactions of Slack: slash commands, and presses of buttons under our replies."""
 
 import logging
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ Body: TypeAlias = Mapping[str, Any]
 
 
 class SlackInteractions(msgspec.Struct, eq=False):
-    """Takes slash commands and presses of buttons, each until it is in the journal or settled."""
+    """Handles slash commands and button presses; each is done once it is in the journal or settled."""
 
     _web: AsyncWebClient
     _context: AdapterContext
@@ -34,7 +34,7 @@ class SlackInteractions(msgspec.Struct, eq=False):
     _urls: dict[str, str] = {}
 
     async def called(self, body: Body) -> str:
-        """A slash command; what whoever typed it is told at once, if anything."""
+        """Take a slash command; return the text that its author sees at once, or ""."""
         name = command_name_of(str(body["command"]).removeprefix("/"))
         address = address_of({"channel": body["channel_id"]})
         text = f"/{name} {body.get('text') or ''}".rstrip()
@@ -50,7 +50,7 @@ class SlackInteractions(msgspec.Struct, eq=False):
         return STRANGER
 
     async def whisper(self, message_id: str, text: str) -> bool:
-        """Answer a slash command to whoever typed it alone; the way into channels of which the bot is no member."""
+        """Answer a slash command so that only its author sees it; this works in channels without the bot too."""
         url = self._urls.pop(message_id, "")
         if not url:
             return False
@@ -63,7 +63,7 @@ class SlackInteractions(msgspec.Struct, eq=False):
             return
         value, asked = decode_button(press["value"])
         where = {"channel": body["channel"]["id"], "thread_ts": shown.get("thread_ts")}
-        # One press counts: the id is that of the message, so that a second one is a message that is there already.
+        # Only one press counts: its id is made from the message, so a second press is a duplicate.
         message = Message(
             f"{shown['ts']}:pressed",
             address_of(where),
@@ -80,7 +80,7 @@ class SlackInteractions(msgspec.Struct, eq=False):
             await self._end(body["channel"]["id"], shown)
 
     async def _end(self, channel: str, shown: Mapping[str, Any]) -> None:
-        """Away with the buttons. What fails here changes nothing."""
+        """Remove the buttons of a message; a failure is only logged."""
         blocks = [one for one in shown.get("blocks") or () if one.get("block_id") != ACTIONS]
         with ERRORS.logged(log.info, "a button that was pressed looks as before"):
             await self._web.chat_update(channel=channel, ts=shown["ts"], blocks=blocks, text=shown.get("text") or "")

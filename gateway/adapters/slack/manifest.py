@@ -1,7 +1,7 @@
-"""The app as Slack wants it described: what it may do, what it is told, which commands it has. Made from one table.
+"""The manifest of the app for Slack: its rights, its events and its commands, made from one table.
 
-Slack has commands of its own whose names nobody else may have, and takes fifty of an app's; ours get a prefix where
-they would meet, and whoever types `!name` in a message needs no entry at all.
+Slack reserves some command names, and an app may have fifty; ours get a prefix if they would collide. A person who
+types `!name` in a message needs no entry at all.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +28,7 @@ SCOPES: Final = (
     "reactions:write",
     "users:read",
 )
-VIEW_SCOPES: Final = ("assistant:write",)  # for Slack's view of agents alone: who is without it lacks nothing else
+VIEW_SCOPES: Final = ("assistant:write",)  # for Slack's view of agents alone: an app without it lacks nothing else
 EVENTS: Final = (
     "app_home_opened",
     "app_mention",
@@ -49,7 +49,10 @@ ABOUT: Final = "An agent in your workspace"
 
 
 def build_manifest(table: "CommandTable", url: str = "") -> dict[str, Any]:
-    """To be pasted at https://api.slack.com/apps, Create New App, From a manifest. `url`: where Slack calls us."""
+    """Build the manifest for https://api.slack.com/apps, Create New App, From a manifest.
+
+    `url`: where Slack calls us.
+    """
     called = {"request_url": url} if url else {}
     return {
         "display_information": {"name": NAME, "description": ABOUT},
@@ -81,5 +84,5 @@ def build_command(command: "Command", url: str = "") -> dict[str, Any]:
 
 
 def command_name_of(name: str) -> str:
-    """The command of ours that a command at Slack stands for."""
+    """Return our own name of a command at Slack."""
     return name.removeprefix(PREFIX)

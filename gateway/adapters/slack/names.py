@@ -1,6 +1,6 @@
-"""What people and channels are called: Slack's events have their ids alone, so it is asked, once an hour for each.
+"""The names of people and channels: Slack's events have only ids, so Slack is asked, once an hour for each.
 
-A message waits for that a moment at most, and is taken without a name then; nothing that goes wrong here is its end.
+A message waits for them for a moment at most, and is then taken without a name; a failure here does not stop it.
 """
 
 import logging
@@ -19,7 +19,7 @@ from gateway.messages.message import Message
 
 log = logging.getLogger(__name__)
 
-LONGEST_WAIT = 1.5  # seconds: Slack delivers again what is not acknowledged within three
+LONGEST_WAIT = 1.5  # seconds: Slack repeats an event without an acknowledgement within three
 KEPT, NOT_ASKED_AGAIN = 3600.0, 60.0
 MOST_NAMES = 10_000
 
@@ -27,14 +27,17 @@ AskName: TypeAlias = Callable[[str], Awaitable[str]]
 
 
 class SlackNames(msgspec.Struct, eq=False):
-    """Gives messages the names of those who wrote them, and of the channels where they stand."""
+    """Adds to messages the names of their authors and channels."""
 
     _web: AsyncWebClient
-    _known: dict[str, tuple[str, float]] = {}  # by id: the name, and until when it holds
+    _known: dict[str, tuple[str, float]] = {}  # by id: the name, and its expiry
     _asking: KeyedLock = msgspec.field(default_factory=KeyedLock)
 
     async def add_to(self, message: Message) -> Message:
-        """What Slack does not tell in time stays empty, and is not asked for in the next minute."""
+        """Add the names to a message.
+
+        A name that Slack does not return in time stays empty, and is not asked for in the next minute.
+        """
         person, chat = "" if message.extra.get("is_bot") else message.user_id, message.address.chat_id
         asked: dict[str, AskName] = {person: self._ask_person} if person and not message.user_name else {}
         if message.address.chat_type != "dm":
@@ -51,7 +54,7 @@ class SlackNames(msgspec.Struct, eq=False):
                     tasks.start_soon(self._ask, identity, ask)
 
     async def _ask(self, identity: str, ask: AskName) -> None:
-        """Who comes while another message asks for the same waits for that."""
+        """Ask for one name; a message that needs it meanwhile waits for the same answer."""
         async with self._asking.hold(identity):
             if identity in self._known and time.monotonic() < self._known[identity][1]:
                 return

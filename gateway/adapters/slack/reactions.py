@@ -1,4 +1,4 @@
-"""The bot's reactions at Slack. Eyes are also its sign that somebody is at work, as Slack shows no bot as typing."""
+"""The bot's reactions on Slack. Eyes are also its sign of work, since Slack shows no bot as typing."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -12,7 +12,7 @@ from gateway.adapters.slack.connection import ERRORS, LACKING, code_of
 from gateway.errors import AdapterError
 from gateway.messages.message import Address
 
-PAUSE = 1.2  # seconds: Slack takes fifty and more of them in a minute
+PAUSE = 1.2  # seconds: Slack takes about fifty of them in a minute
 DONE_BEFORE = ("already_reacted", "no_reaction")
 NO_RIGHT = ("(not_in_channel)", "(channel_not_found)", "(is_archived)", "(restricted_action)", "(not_reactable)")
 
@@ -32,7 +32,7 @@ def describe_reactions(web: AsyncWebClient) -> NetworkReactions:
 async def change_reaction(
     call: Callable[..., Awaitable[object]], address: Address, message_id: str, emoji: str
 ) -> None:
-    """Raises AdapterError."""
+    """Add or remove a reaction; raises AdapterError."""
     with ERRORS.translated():
         try:
             await call(channel=address.chat_id, timestamp=message_id, name=emoji)
@@ -48,5 +48,5 @@ def scope_of(error: AdapterError) -> RefusalScope:
 
 
 def time_of(message_id: str) -> float:
-    """The id of a message is when it was sent."""
+    """Return the time of a message, which is its id; infinity for any other id."""
     return float(message_id) if message_id.replace(".", "", 1).isdecimal() else inf

@@ -1,7 +1,7 @@
-"""What an event of Slack's means: a message of ours. Nothing here asks the network.
+"""The reader of Slack's events: it converts one to a message of ours, without any request to Slack.
 
-The id of a message of ours is Slack's time stamp of it; what follows behind a colon tells an edit or a button from the
-message at which it happened. What is said to us in a channel begins a thread, and is answered there.
+The id of our message is Slack's time stamp of it; a suffix behind a colon distinguishes an edit or a button press from
+the original. A message to us in a channel begins a thread, and gets its answer there.
 """
 
 import html
@@ -35,9 +35,9 @@ SlackIncoming: TypeAlias = IncomingMessage[Event]
 
 
 class SlackReader(msgspec.Struct, frozen=True):
-    """The reader of one bot. The `marks` know the threads in which it takes part.
+    """Reads the events of one bot. The `marks` know the threads in which it takes part.
 
-    `list_parent_files` is for whoever takes the message: the files of what its thread hangs on.
+    `list_parent_files` returns the files of a thread's first message, once the new message is taken.
     """
 
     me: SlackIdentity
@@ -47,7 +47,7 @@ class SlackReader(msgspec.Struct, frozen=True):
     list_parent_files: Callable[[str, str], Awaitable[tuple[Event, ...]]]
 
     def read(self, event: Event) -> SlackIncoming | None:
-        """The message; None for what is not for us, or not something that a person said."""
+        """Convert an event; None if it is not for us, or not from a person."""
         if event.get("subtype") == "message_changed":
             return self._edited(event)
         if event.get("subtype", "") not in PERSON_SUBTYPES or not event.get("ts"):
@@ -55,9 +55,9 @@ class SlackReader(msgspec.Struct, frozen=True):
         return self._said(event, "text", str(event["ts"]))
 
     def read_deleted(self, event: Event) -> tuple[MessageName, str] | None:
-        """Which message was taken back, and whose it was, where Slack says so; None: none was.
+        """Return the deleted message, and its author if Slack says so; None if the event deletes none.
 
-        One that others have answered in its thread leaves a stone there, which says so too.
+        A message with answers in its thread is replaced by a tombstone, which is such an event too.
         """
         about: Event = event
         if event.get("subtype") == "message_changed":
@@ -71,7 +71,7 @@ class SlackReader(msgspec.Struct, frozen=True):
         return MessageName(PLATFORM, str(event["channel"]), str(stamp)), f"{PLATFORM}:{author}" if author else ""
 
     def _edited(self, event: Event) -> SlackIncoming | None:
-        """Slack also calls it a change when it has looked at a link; then nobody has edited."""
+        """Convert an edit by a person; Slack also reports a change when it has fetched a link's preview."""
         message, before = event.get("message") or {}, event.get("previous_message") or {}
         stamp = (message.get("edited") or {}).get("ts")
         if (
@@ -122,13 +122,13 @@ class SlackReader(msgspec.Struct, frozen=True):
         return IncomingMessage(message, files, partial(dict, event), find_quoted=find)
 
     def _unread_parent_of(self, event: Event) -> str:
-        """What the thread hangs on, where we have not come to it before; our own message we know."""
+        """Return the first message of a thread that is new to us; "" if we know the thread, or wrote that message."""
         thread = str(event.get("thread_ts") or "")
         is_known = thread == event["ts"] or event.get("parent_user_id") == self.me.user
         return "" if is_known or (thread and self.marks.knows(event["channel"], thread)) else thread
 
     def _may_be_heard(self, event: Event, sender: str, *, is_mentioned: bool) -> bool:
-        """Ourselves never; other bots as far as the settings let them."""
+        """Return False for the bot itself, and for other bots as the settings say."""
         if sender in (self.me.user, self.me.bot) or event.get("bot_id") == self.me.bot:
             return False
         if not event.get("bot_id"):
@@ -142,13 +142,13 @@ class SlackReader(msgspec.Struct, frozen=True):
         )
 
     def _text_of(self, event: Event) -> str:
-        """What was said, without the call to us at its beginning."""
+        """Return the text, without the mention of us at its beginning."""
         text = re.sub(rf"\A\s*<@{self.me.user}(\|[^>]*)?>[\s,:]*", "", str(event.get("text") or ""))
         return to_markdown(text)
 
 
 def to_markdown(text: str) -> str:
-    """Slack's own marks as people read them."""
+    """Replace Slack's own markup by text that people can read."""
     text = LINK.sub(lambda one: f"[{one[2]}]({one[1]})" if one[2] and one[2] not in one[1] else one[1], text)
     text = CHANNEL.sub(lambda one: f"#{one[2] or one[1]}", text)
     text = CALL.sub(lambda one: f"@{one[2] or one[1]}", text)
@@ -156,12 +156,12 @@ def to_markdown(text: str) -> str:
 
 
 def list_shared(event: Event) -> list[Event]:
-    """Return the messages of others that were passed on."""
+    """Return the forwarded messages of other people."""
     return [one for one in event.get("attachments") or () if one.get("is_share") or one.get("is_msg_unfurl")]
 
 
 def describe_shared(shared: Event) -> str:
-    """Return the words of a message that was passed on, with its author."""
+    """Return the text of a forwarded message, with its author."""
     author = shared.get("author_name") or "somebody"
     return add_context(to_markdown(str(shared.get("text") or "")), forwarded_from=author)
 
@@ -171,13 +171,13 @@ def list_shared_files(event: Event) -> tuple[Event, ...]:
 
 
 def threads_of(message: Message) -> list[str]:
-    """Where it stands; a message that begins a thread stands in the channel (`""`), and opens the thread."""
+    """Return the places of a message: the thread or the channel (`""`); a message that begins a thread is in both."""
     thread = message.address.thread_id
     return [""] if not thread else ["", thread] if thread == message.id else [thread]
 
 
 def address_of(event: Event) -> Address:
-    """The channel, and in it the thread, if there is one."""
+    """Return the address: the channel, and the thread if there is one."""
     channel, thread = str(event["channel"]), str(event.get("thread_ts") or "")
     if event.get("channel_type") == "im" or channel.startswith("D"):
         return Address(PLATFORM, channel, "dm", thread)

@@ -1,7 +1,7 @@
-"""What Slack tells, by Bolt: each listener returns once what it heard is in the journal or settled.
+"""The receiver of Slack's events, by Bolt: each listener returns once its event is in the journal or settled.
 
-Bolt acknowledges behind its listeners here (`process_before_response`), and not at all when one fails; so Slack
-delivers again what we do not have. Events that nobody wants are acknowledged, too, or they would come again and again.
+Bolt acknowledges after its listeners here (`process_before_response`), and not at all when one fails; so Slack delivers
+again an event that we do not have. Events without use are acknowledged too, or they would come again and again.
 """
 
 import logging
@@ -36,7 +36,7 @@ Body: TypeAlias = Mapping[str, Any]
 
 
 class SlackReceiver(msgspec.Struct, eq=False):
-    """Hears one bot's events."""
+    """Handles one bot's events."""
 
     context: AdapterContext
     presence: Presence
@@ -46,14 +46,14 @@ class SlackReceiver(msgspec.Struct, eq=False):
     threads: SlackThreads
 
     def listen(self, app: AsyncApp) -> None:
-        """Have Bolt call us for everything."""
+        """Register listeners for all of Bolt's events."""
         app.event(EVERY)(self._event)
         app.command(EVERY)(self._command)
         app.action(EVERY)(self._action)
         app.error(self._fail)
 
     async def read_again(self, web: AsyncWebClient, marks: ReadMarks, since: MarksSnapshot) -> None:
-        """What was said while nobody listened; what comes meanwhile waits, but not for that for which Slack is ill."""
+        """Read the missed messages; new ones wait for that, but not for places whose requests failed."""
         begun, history = time.time(), SlackHistory(web)
         with self.inbox.reading():
             gone = await self._take_all(history.messages(since))
@@ -65,7 +65,7 @@ class SlackReceiver(msgspec.Struct, eq=False):
             await marks.note_alive(begun)
 
     async def _take_all(self, found: AsyncIterator[Event]) -> list[Event]:
-        """Gives those by which something was taken back: that is done when what was said stands in the journal."""
+        """Take messages, and return the deletions: these are done once the messages are in the journal."""
         gone: list[Event] = []
         async for event in found:
             with self.presence.skipping("message", lambda: event):  # noqa: B023 - asked within the loop
@@ -91,7 +91,10 @@ class SlackReceiver(msgspec.Struct, eq=False):
             self._open(thread["user_id"], thread["channel_id"], thread["thread_ts"])
 
     def _open(self, user: object, channel: object, thread: object = "") -> None:
-        """A person has opened the app, or in the older view a thread with it. Strangers are offered nothing."""
+        """Begin a conversation when a person opens the app, or a thread in the older view.
+
+        Strangers get no suggestions.
+        """
         address = Address(PLATFORM, str(channel), "dm", str(thread), self.context.served_as.partition(":")[2])
         if self.context.parts.access.find_role(Message("", address, str(user), "")) is not None:
             self.threads.begin(address)
@@ -104,7 +107,7 @@ class SlackReceiver(msgspec.Struct, eq=False):
             await self.inbox.take(arrival, arrival.message.address.chat_id)
 
     async def _delete(self, event: Event) -> bool:
-        """Whether it tells that a message was taken back; then that is done when this returns."""
+        """Delete the message that an event takes back; return False for any other event."""
         if (gone := self.reader.read_deleted(event)) is None:
             return False
         name, by = gone
@@ -122,7 +125,10 @@ class SlackReceiver(msgspec.Struct, eq=False):
         await ack()
 
     async def _fail(self, error: Exception, body: Body) -> BoltResponse:
-        """What we could not write down, Slack keeps; what is not understood is passed over, and acknowledged."""
+        """Answer a failure:
+
+        Slack keeps an event that we could not store; an unreadable one is skipped, and acknowledged.
+        """
         if isinstance(error, GatewayError | OSError):
             log.warning("an event is left to Slack: %s", error)
             return BoltResponse(status=500, body="")

@@ -1,9 +1,9 @@
-"""Slack's own calls, where the app is told to send them to an address of ours instead of over a line that we open.
+"""The route for Slack's calls, for an app that sends its events to our URL instead of over a connection that we open.
 
-Bolt answers them as it answers envelopes, and once what it heard is in the journal or settled; so whatever we do not
-have comes again, signed anew. What comes with the signature of a call that was taken is that call once more, sent by
-somebody who has read it: it does nothing. So each signature is in the journal, before anything is done, for as long as
-it is good: what acts at once acts once, whatever becomes of the gateway.
+Bolt answers a call like an envelope: once its event is in the journal or settled; so an event that we do not have comes
+again, with a new signature. A call with the signature of an earlier call is a replay by someone who has read it, and
+does nothing. So each signature is in the journal, before anything is done, for as long as it is valid: an event that
+acts at once acts once, whatever happens to the gateway.
 """
 
 import re
@@ -23,14 +23,14 @@ from gateway.records import subjects
 
 SIGNATURE, STAMP = "x-slack-signature", "x-slack-request-timestamp"
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
-SIGNATURE_TTL = 660.0  # seconds: one is good for five minutes around its time, whichever clock is ahead
+SIGNATURE_TTL = 660.0  # seconds: a signature is valid for five minutes around its time, whichever clock is ahead
 PURGE_TIMEOUT = 5.0  # seconds
 _STAMP = re.compile(r"[0-9]{1,11}")
 _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
 
 
 class SlackRoute:
-    """Fills `NetworkRoute`."""
+    """The route of one app; fills `NetworkRoute`."""
 
     content_types: tuple[str, ...] = (JSON, FORM)
     largest = 1 << 20
@@ -54,10 +54,10 @@ class SlackRoute:
         return "" if is_ours else "it was not signed with this secret within the last five minutes"
 
     async def take(self, headers: Headers, body: bytes) -> RouteAnswer:
-        """What cannot be read is passed over, and acknowledged.
+        """Take a call; an unreadable one is skipped, and acknowledged.
 
         Raises:
-            EngineError: the journal takes nothing now; Slack must call again.
+            EngineError: the journal takes no appends now; Slack must call again.
         """
         signed = NewRecord(self._subject, b"{}", msg_id=f"{self._subject}:{headers[SIGNATURE]}", ttl=SIGNATURE_TTL)
         try:
@@ -69,7 +69,7 @@ class SlackRoute:
             answer = await self._dispatch(headers, body)
             is_taken = answer.status < HTTPStatus.BAD_REQUEST
         finally:
-            if not is_taken:  # also when it was cut off: or the same call, made again, would do nothing
+            if not is_taken:  # also after a cancellation: otherwise a repetition of the call would do nothing
                 with suppress(EngineError), anyio.move_on_after(PURGE_TIMEOUT, shield=True):
                     await self._engine.purge(self._subject, upto=seq, after=seq - 1)
         return answer

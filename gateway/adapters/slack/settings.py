@@ -1,4 +1,4 @@
-"""What a person sets for Slack, and what is to be known of it without its library."""
+"""The settings of Slack, and facts about it that need no library."""
 
 from typing import Annotated, Literal
 
@@ -42,7 +42,7 @@ class SlackSettings(PlatformSettings, frozen=True, kw_only=True):
 SPEC = PlatformSpec(
     settings=SlackSettings,
     ids="such as U012ABCDEF; channels such as C012ABCDEF",
-    user_id=r"[UWB][A-Z0-9]{6,}",  # B: a bot; how long an id is, Slack does not promise
+    user_id=r"[UWB][A-Z0-9]{6,}",  # B: a bot; Slack does not promise the length of an id
     chat_id=r"[CGD][A-Z0-9]{6,}",
     variables={
         "SLACK_BOT_TOKEN": "platforms.slack.bot_token",

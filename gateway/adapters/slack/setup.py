@@ -1,4 +1,4 @@
-"""What `setup slack` asks for and says."""
+"""The questions and texts of `setup slack`."""
 
 from gateway.adapters.shared.folder import PlatformSetup, SetupQuestion, make_access_questions
 from gateway.adapters.slack.manifest import build_manifest

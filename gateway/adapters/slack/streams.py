@@ -1,8 +1,9 @@
-"""Answers that grow in Slack's own way: a message that is begun, gets longer, and is stopped.
+"""The streams of Slack: messages that are begun, get longer, and are stopped.
 
-Nothing can be taken back from such a message while it grows: what has become another text is stopped, and edited from
-then on. Where Slack refuses to begin one (the app lacks the right, the channel is of a kind that has none), it is not
-asked again. Whether a message of an earlier life still grows Slack alone knows: it is told to stop, and may refuse.
+A growing message cannot be shortened or changed: if its text changes, the stream is stopped, and the message is edited
+from then on. If Slack refuses to begin one (the app lacks the right, or the kind of channel has none), it is not asked
+again. Only Slack knows if a message of an earlier process still grows: the gateway asks to stop it, which may be
+refused.
 """
 
 import logging
@@ -25,23 +26,23 @@ log = logging.getLogger(__name__)
 
 NONCE_EVENT: Final = "gateway_reply"
 EVERYWHERE: Final = frozenset({"missing_scope", "unknown_method", "not_allowed", "not_allowed_token_type"})
-"""Refusals that do not depend on the channel."""
+"""The refusals that do not depend on the channel."""
 BEGINNINGS, ADDITIONS, ENDINGS = Rate(3, 1.0), Rate(5, 0.7), Rate(3, 1.0)
-MOST: Final = 500  # messages that grow, and channels that refuse
+MOST: Final = 500  # growing messages, and refusing channels
 
 
 class SlackStreams(msgspec.Struct, eq=False):
-    """Those of one app. What goes wrong is an `AdapterError`, which `calling` makes of it."""
+    """The streams of one app; `calling` turns failures into an `AdapterError`."""
 
     _web: AsyncWebClient
     _me: SlackIdentity
     _pace: RateLimiter
     _calling: Callable[[], AbstractContextManager[None]]
-    _is_growing: dict[str, bool] = {}  # by message, as far as this life knows
-    _refused: dict[str, str] = {}  # by channel, or for all of them: why
+    _is_growing: dict[str, bool] = {}  # by message, as far as this process knows
+    _refused: dict[str, str] = {}  # the reason, by channel; "": all channels
 
     async def begin(self, address: Address, channel: str, recipient: str, text: str) -> str:
-        """The message; empty where there can be none, or Slack wants no more of them now."""
+        """Begin a message, and return its id; "" if the place has no streams, or Slack wants no more of them now."""
         is_known = bool(recipient) or address.chat_type == "dm"
         if not (address.thread_id and is_known) or {channel, ""} & self._refused.keys():
             return ""
@@ -63,7 +64,7 @@ class SlackStreams(msgspec.Struct, eq=False):
         return str(begun["ts"])
 
     def _is_refused(self, channel: str, error: SlackApiError) -> bool:
-        """Asks whether nothing was begun; for good, or because there are too many just now."""
+        """Return True if no message was begun; for good, or because there are too many now."""
         refusal = as_adapter_error(error)
         if refusal.permanent:
             code = code_of(error)
@@ -72,7 +73,7 @@ class SlackStreams(msgspec.Struct, eq=False):
         return refusal.permanent or refusal.retry_after is not None
 
     def note_edited(self, message_ids: tuple[str, ...]) -> None:
-        """These show their text whole, and grow by edits."""
+        """Note messages that show their whole text, and grow by edits."""
         for one in message_ids:
             remember(self._is_growing, one, False, MOST)
 
@@ -80,14 +81,14 @@ class SlackStreams(msgspec.Struct, eq=False):
         return self._is_growing.get(stamp) is False
 
     async def append(self, channel: str, stamp: str, text: str) -> bool:
-        """Add to a message; False where it does not grow (any more)."""
+        """Add text to a message; return False if it does not grow (any more)."""
         if not self._is_growing.get(stamp):
             return False
         add = partial(self._web.chat_appendStream, channel=channel, ts=stamp, markdown_text=text)
         return await self._call(channel, "additions", ADDITIONS, add)
 
     async def stop(self, channel: str, stamp: str, text: str = "", nonce: str = "") -> bool:
-        """End a message with these last words; False where it was stopped before, or is gone."""
+        """End a message with these last words; return False if it was stopped before, or is gone."""
         if self.is_edited(stamp):
             return False
         end = partial(self._web.chat_stopStream, channel=channel, ts=stamp, markdown_text=text or None)
@@ -96,7 +97,7 @@ class SlackStreams(msgspec.Struct, eq=False):
         return is_stopped
 
     async def _call(self, channel: str, what: str, rate: Rate, call: Callable[[], Awaitable[object]]) -> bool:
-        """Make a call in its pace; False where Slack refuses it for good, since the message grows no more."""
+        """Make a call within its rate; return False if Slack refuses it for good, since the message grows no more."""
         where = f"{channel}:{what}"
         await self._pace.wait(where, rate)
         try:
@@ -111,11 +112,11 @@ class SlackStreams(msgspec.Struct, eq=False):
 
 
 def make_note(nonce: str) -> dict[str, Any]:
-    """What each message of ours carries where people do not see it, but those that still grow."""
+    """Make the metadata of our messages, which people do not see; messages that still grow have none."""
     return {"event_type": NONCE_EVENT, "event_payload": {"nonce": nonce}}
 
 
 def read_nonce(message: Mapping[str, Any]) -> str | None:
-    """None: it is not ours, or still grows."""
+    """Return the nonce of a message; None: it is not ours, or still grows."""
     note = message.get("metadata") or {}
     return (note.get("event_payload") or {}).get("nonce") if note.get("event_type") == NONCE_EVENT else None

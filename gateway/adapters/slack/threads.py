@@ -1,8 +1,8 @@
-"""Threads in which a person speaks with the app alone, in Slack's view of agents, and in that of assistants, which it
-takes the place of: what is offered at the beginning, what the thread is called, and that somebody is at work. An app
-without either is refused, and lets it be.
+"""The threads in which a person speaks with the app alone, in Slack's views of agents and of assistants.
 
-None of it is worth an error, and no message waits for it.
+The view of agents replaces that of assistants. The app sets the suggestions at the beginning, the title of the thread,
+and the status while work goes on. For an app with neither view Slack refuses these calls, and they are not repeated.
+None of them is worth an error, and no message waits for them.
 """
 
 import logging
@@ -23,7 +23,7 @@ from gateway.messages.message import Address, Message
 log = logging.getLogger(__name__)
 
 AT_WORK: Final = "is working on it..."
-AT_WORK_PAUSE: Final = 60.0  # seconds; Slack takes the words away after two minutes
+AT_WORK_PAUSE: Final = 60.0  # seconds; Slack hides the words after two minutes
 LONGEST_TITLE: Final = 80
 MOST, MOST_WAITING = 2000, 200
 
@@ -32,7 +32,7 @@ PlaceCall: TypeAlias = Callable[[], Awaitable[object]]
 
 
 class SlackThreads:
-    """Those of one app."""
+    """The threads of one app."""
 
     def __init__(self, web: AsyncWebClient, prompts: Sequence[str]) -> None:
         self._web = web
@@ -43,7 +43,7 @@ class SlackThreads:
         self._news = anyio.Event()
 
     async def run(self) -> None:
-        """Until cancelled: make the calls that nobody waits for."""
+        """Make the background calls, until cancelled."""
         while True:
             await self._news.wait()
             self._news = anyio.Event()
@@ -55,7 +55,10 @@ class SlackThreads:
         self._news.set()
 
     def begin(self, address: Address) -> None:
-        """A person has opened one, or the app itself, in the view of agents; there nothing is said of a thread."""
+        """Offer suggestions when a person opens a thread, or the app itself.
+
+        The app itself is opened in the view of agents, where Slack reports no thread.
+        """
         channel, stamp = place = address.chat_id, address.thread_id
         if stamp:
             remember(self._unnamed, place, None, MOST)
@@ -64,7 +67,7 @@ class SlackThreads:
             self._put(place, partial(offer, channel_id=channel, thread_ts=stamp or None))
 
     def note(self, message: Message) -> None:
-        """What is said first in such a thread names it."""
+        """Name the thread after its first message."""
         channel, stamp = place = message.address.chat_id, message.address.thread_id
         title = " ".join(message.text.split())[:LONGEST_TITLE]
         if place in self._unnamed and title:
@@ -85,7 +88,7 @@ class SlackThreads:
             await self._try(place, partial(set_status, channel_id=channel, thread_ts=stamp, status=status))
 
     async def _try(self, place: Place, call: PlaceCall) -> None:
-        """What was refused for good is not asked for there again, or nowhere."""
+        """Make a call, unless Slack has refused it for good, there or everywhere."""
         if {place, ("", "")} & self._refused.keys():
             return
         with ERRORS.logged(log.debug, "nothing is said about the thread in %s", place[0]):

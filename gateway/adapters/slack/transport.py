@@ -1,7 +1,7 @@
-"""Replies, to Slack: each text in as many messages as it needs, then the files, in one message.
+"""The sending of replies to Slack: each text in as many messages as it needs, then the files, in one message.
 
-Each message carries its part's nonce where people do not see it; so a part that is in doubt is looked for first. What
-stands with files is no Markdown to Slack: a text that is more than plain words has a message of its own.
+Each message has its part's nonce in its metadata; so a doubtful part is searched for first. Slack does not render the
+text beside files as Markdown: so a text that is more than plain words has its own message.
 """
 
 import html
@@ -40,17 +40,17 @@ from gateway.outbox.interface import DoubtPolicy, nonce_of
 
 LARGEST = 100_000_000
 OVERALL, POSTS, EDITS = Rate(30, 0.1), Rate(3, 1.0), Rate(5, 1.2)
-LOOKED_THROUGH = 50  # messages, for one in doubt
+LOOKED_THROUGH = 50  # messages that are searched for a doubtful one
 NO_MEMBER = ("not_in_channel", "channel_not_found")
 MOST_FILES = 10  # in a message
 LONGEST_CAPTION = 3000
 MARKS = re.compile(
     r"[*_~`#|\[\]\\]|^\s{0,3}(?:>|[-+]{1,3}\s|\d{1,9}[.)]\s|={3})|^ {4}|^\t", re.MULTILINE
-)  # of Markdown
+)  # marks of Markdown
 
 
 class SlackTransport(NetworkTransport[str | SlackQuestion]):
-    """Fills `Transport`."""
+    """The sending of one bot's replies; fills `Transport`."""
 
     doubt: DoubtPolicy = "lookup"
 
@@ -73,7 +73,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
         self._pace = RateLimiter("Slack", OVERALL)
         self._streams = SlackStreams(web, me, self._pace, self.calling)
         self._chats: dict[str, str] = {}
-        self.refusal: TokenRefused | None = None  # of the bot's token, though the line is open
+        self.refusal: TokenRefused | None = None  # a refusal of the bot's token, though the connection is open
 
     @contextmanager
     def calling(self) -> Iterator[None]:
@@ -92,7 +92,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
         with self._pace.heeded(channel), self.calling():
             ids: tuple[str, ...] = ()
             for left, one in zip(reversed(range(len(loaded.texts))), loaded.texts, strict=True):
-                known = "" if left or loaded.files else nonce  # it is found only where all else is there too
+                known = "" if left or loaded.files else nonce  # so it is found only if all else is there too
                 ids += await self._post(reply, one, buttons, channel, known)
             if loaded.files:
                 words = html.escape(str(loaded.text), quote=False) if loaded.text else None
@@ -101,7 +101,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
         return ids
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
-        """A file that was sent stays as it is."""
+        """Edit a text; a file that was sent stays as it is."""
         piece, buttons = self.part(reply, part)
         if isinstance(piece, FileMessage) or not message_ids or message_ids[0].startswith(FILE):
             return
@@ -121,11 +121,11 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
                     await self._web.chat_delete(channel=channel, ts=one)
 
     async def find(self, reply: Reply, _part: int, nonce: str) -> tuple[str, ...] | None:
-        """Among the last messages there, the one with this nonce."""
+        """Find the message with this nonce among the last ones there."""
         return next(((str(one["ts"]),) for one in await self._fetch(reply) if read_nonce(one) == nonce), None)
 
     async def find_begun(self, reply: Reply, _part: int, nonce: str) -> tuple[str, ...] | None:
-        """Also one that still grows behind the message that is answered: it has no nonce yet."""
+        """Find the message with this nonce, or one of ours that still grows, since that has no nonce yet."""
         for one in await self._fetch(reply):
             is_growing = read_nonce(one) is None and not one.get("files") and one.get("bot_id") == self.me.bot
             if read_nonce(one) == nonce or (is_growing and "" < stamp_of(reply) < str(one["ts"])):
@@ -133,7 +133,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
         return None
 
     async def begin(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
-        """In Slack's own way; where it has none there, as a message that will be edited."""
+        """Begin an answer as a stream; without streams there, as a message that will be edited."""
         channel = await self._channel(reply.address)
         person = self._recent.author(stamp_of(reply))
         stamp, text = "", find_lasting(self.part(reply, part))
@@ -146,7 +146,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
         return ids
 
     async def grow(self, reply: Reply, part: int, message_ids: tuple[str, ...], before: Reply | None) -> None:
-        """By what was added; where it is another text now, it is stopped, and edited."""
+        """Append the new text; if the text has changed, stop the stream, and edit the message."""
         if message_ids and not self._streams.is_edited(message_ids[0]):
             channel, stamp = await self._channel(reply.address), message_ids[0]
             then = find_lasting(self.part(before, part)) if before else None
@@ -182,7 +182,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
             await self._streams.stop(await self._channel(address), message_ids[0])
 
     async def _fetch(self, reply: Reply) -> list[Mapping[str, Any]]:
-        """The messages where it belongs, behind the one that it answers."""
+        """Fetch the messages at the reply's place, after the one that it answers."""
         channel = await self._channel(reply.address)
         how: dict[str, Any] = {"limit": LOOKED_THROUGH, "include_all_metadata": True}
         with self._pace.heeded(channel), self.calling():
@@ -218,7 +218,7 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
         return len(files) < MOST_FILES
 
     async def _channel(self, address: Address) -> str:
-        """The channel; for a person, their own chat with the bot."""
+        """Return the channel; for a person, the direct chat with the bot."""
         chat = address.chat_id
         if not chat.startswith(("U", "W")):
             return chat
@@ -230,18 +230,18 @@ class SlackTransport(NetworkTransport[str | SlackQuestion]):
 
 
 def find_asked(reply: Reply, recent: RecentMessages) -> str:
-    """Whom the buttons are for: where many talk, whoever wrote what is answered; nobody known: admins alone."""
+    """Return the person who may press the buttons: in a group the author of the answered message; "?": only admins."""
     if not reply.buttons or reply.address.chat_type == "dm":
         return ""
     return recent.author(stamp_of(reply)) or "?"
 
 
 def find_lasting(part: tuple[object, object]) -> str:
-    """What of a text will not be taken back when it grows: files do not grow, and nobody streams a question."""
+    """Return the part of a growing text that will not change."""
     return cut_pending(str(part[0]))
 
 
 def stamp_of(reply: Reply) -> str:
-    """Slack's name of the message that is answered; empty where that was no message."""
+    """Return Slack's id of the answered message; "" if that was no message."""
     stamp = reply.reply_to.partition(":")[0]
     return stamp if stamp.replace(".", "", 1).isdecimal() else ""
