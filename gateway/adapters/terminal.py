@@ -1,7 +1,7 @@
-"""The terminal as a chat network: its people sit behind the control socket, and what they are sent is the journal.
+"""The terminal as a chat network: its people use the control socket, and its outgoing messages are the journal.
 
-A reply counts as delivered once it is journalled: whoever is connected sees it at once, whoever comes later finds it
-in the session. So a terminal is never out of reach, and closing one loses nothing.
+A reply counts as delivered once it is in the journal: a connected terminal shows it at once, a later one finds it in
+the session. So a terminal is always reachable, and closing one loses nothing.
 """
 
 import uuid
@@ -36,7 +36,7 @@ ROW_WIDTH = 76  # columns of a literal text; a terminal has 80
 
 
 class SayResult(msgspec.Struct, frozen=True):
-    """How the gateway answered it; `unsaid`: it did not take it, since a question comes first."""
+    """The result of a message. The status `unsaid` means that it was not taken, since a question comes first."""
 
     session: str
     reply: str
@@ -46,13 +46,16 @@ class SayResult(msgspec.Struct, frozen=True):
 
 
 class SayQueue(msgspec.Struct, eq=False):
-    """The last text of each session on its way into the journal: on servers a later one may be faster."""
+    """The order in which the texts of a session enter the journal.
+
+    With servers, a later text could otherwise overtake an earlier one.
+    """
 
     _last: dict[str, anyio.Event] = {}
 
     @contextmanager
     def join(self, typed: SayRequest) -> Iterator[anyio.Event | None]:
-        """Yields an event, set when the journal has the text before this one; None for the first, and for a command."""
+        """Yield an event, set when the journal has the text before this one; None for the first, and for a command."""
         if parse_command(typed.text):
             yield None
             return
@@ -67,7 +70,7 @@ class SayQueue(msgspec.Struct, eq=False):
 
 
 class Terminal:
-    """Takes what people type, and shows them what is journalled for their session until they are answered."""
+    """Takes the messages that people type, and shows the records of their session until the answer is complete."""
 
     def __init__(
         self,
@@ -84,10 +87,10 @@ class Terminal:
         self._is_command = is_command
         self._queue = SayQueue()
         self._failure = FailureWatch(engine)
-        self._shown: set[str] = set()  # the questions that were shown since the gateway began, whoever looked
+        self._shown: set[str] = set()  # questions shown since the start, to any terminal
 
     async def show(self, wanted: ShowRequest, notify: Notify) -> SayResult:
-        """The control verb: what is asked in this session, for whoever comes to it now."""
+        """Show the open questions of a session; a control verb."""
         message = message_of(SayRequest("", wanted.session), self._engine.clock.latest())
         asked = await self._questions.list_open(message, find_key(message))
         return await self._show_questions(asked, wanted.session, "ok", notify)
@@ -99,7 +102,7 @@ class Terminal:
         return SayResult(session, "\n\n".join(map(show_reply, asked)), status)
 
     async def say(self, typed: SayRequest, notify: Notify) -> SayResult:
-        """The control verb: one message in; its stream and replies as notifications; how it ended as the result."""
+        """Take one message, stream its answer as notifications, and return the outcome; a control verb."""
         message = message_of(typed, self._engine.clock.latest())
         if typed.shown is not None and not self._is_command(message):
             before = self._shown if typed.is_single else ()
@@ -107,7 +110,7 @@ class Terminal:
                 return await self._show_questions(asked, typed.session, "unsaid", notify)
         with self._failure.watching():
             with self._queue.join(typed) as earlier:
-                heard = await self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
+                heard = await self._engine.tail(*subjects_of(message))  # before sending, so that nothing is missed
                 if earlier:
                     await earlier.wait()
                 receipt = await self._receive(message)
@@ -127,7 +130,7 @@ class Terminal:
         return TerminalWatcher(self._engine, receipt, message, notify, self._note_shown, self._files)
 
     async def _said_before(self, message: Message, key: str) -> Receipt:
-        """The receipt of a message that is in the journal already."""
+        """Return the receipt of a message that is in the journal already."""
         where = subjects.session_subject_of("in", key)
         async for record, kept in records.read_all(self._engine, where, records.InboundMessage):
             if kept.message.id == message.id:
@@ -136,7 +139,10 @@ class Terminal:
 
 
 def show_reply(reply: Reply) -> str:
-    """What the screen shows: of a file where it lies, of a question each line of a text behind a bar: none is ours."""
+    """Return the text on the screen.
+
+    Files are shown by their paths, and the lines of a question's texts behind bars, unlike our own lines.
+    """
     lines = []
     for one in reply.literals:
         lines += [one.words, *(row for line in one.text.split("\n") if one.text for row in split_literal(line))]
@@ -145,7 +151,7 @@ def show_reply(reply: Reply) -> str:
 
 
 def split_literal(line: str) -> Iterator[str]:
-    """The rows of one line, each with a sign at the edge: whether the line begins or goes on there."""
+    """Yield the rows of one line; the mark at the edge shows if the line begins or continues there."""
     row, width, edge = "", 0, "| "
     for sign in line:
         room = 0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1
@@ -165,11 +171,11 @@ class TerminalWatcher(msgspec.Struct, eq=False):
     _notify: Notify
     _note_shown: Callable[[Reply], None]
     _files: HomeFiles
-    _after: int = 0  # the question that was answered last: what is shown came behind it, and behind the message
+    _after: int = 0  # the last answered question: only replies after it and after the message are shown
     _shown: dict[str, records.OwedReply] = {}
 
     async def ended(self) -> SayResult | None:
-        """How it was answered before now, if it was."""
+        """Return the result of a message that was answered before; None if it was not."""
         where = subjects.session_subject_of("turn", self._receipt.session_key)
         async for _, kept in records.read_all(self._engine, where, records.TurnEnded, self._receipt.seq):
             if kept.upto >= self._receipt.seq:
@@ -180,13 +186,13 @@ class TerminalWatcher(msgspec.Struct, eq=False):
         async for record in heard:
             if record.seq == 0:
                 delta = msgspec.json.decode(record.data)
-                if reply_id_of(delta["turn_id"]) not in self._shown:  # else a piece comes late
+                if reply_id_of(delta["turn_id"]) not in self._shown:  # else it is a late piece
                     await self._notify("delta", delta)
                 continue
             match records.decode_readable(record.data):
                 case records.OwedReply() as out:
                     await self._show(out)
-                case records.QuestionAnswered():  # the question itself was shown when it was asked
+                case records.QuestionAnswered():  # the question itself was shown before
                     self._after = max(self._after, record.seq)
                 case records.QuestionsAsked() as asked:
                     return await self._said("waiting", asked.turn_id, "")
@@ -195,7 +201,10 @@ class TerminalWatcher(msgspec.Struct, eq=False):
         raise GatewayError("the gateway stops; the message is kept, and answered when it runs again")
 
     async def _said(self, status: str, turn_id: str, error: str) -> SayResult:
-        """An end and its replies are one append, in whichever order; what was not heard yet is read."""
+        """Make the result; replies that were not received yet are read from the journal.
+
+        An end and its replies are one append, in any order.
+        """
         pattern = subjects.reply_pattern_of_session(self._receipt.session_key)
         after = max(self._after, self._receipt.seq)
         async for _, kept in records.read_all(self._engine, pattern, records.OwedReply, after, fresh=False):
@@ -204,7 +213,7 @@ class TerminalWatcher(msgspec.Struct, eq=False):
         return SayResult(self._message.session, "\n\n".join(texts), status, turn_id, error)
 
     async def _show(self, out: records.OwedReply) -> None:
-        is_anothers = not out.turn_id and out.reply.reply_to not in ("", self._message.id)  # say, that of a command
+        is_anothers = not out.turn_id and out.reply.reply_to not in ("", self._message.id)  # for example a command's
         if out.reply.id not in self._shown and not is_anothers:
             self._shown[out.reply.id] = out = replace(out, reply=await find_reply_files(self._files, out.reply))
             self._note_shown(out.reply)
@@ -223,7 +232,7 @@ def find_key(message: Message) -> str:
 
 
 def subjects_of(message: Message) -> tuple[str, ...]:
-    """Where the journal speaks of the session that a message goes to."""
+    """Return the subjects of the journal for the session of a message."""
     key = find_key(message)
     return (
         subjects.session_subject_of("turn", key),

@@ -10,18 +10,18 @@ PLATFORM_SHOWN = show("name", "state", "up", "last_event", "last_send", "last_pr
 
 
 class SteerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Pause, resume or restart a network."""
+    """The parameters to pause, resume or restart a network."""
 
     verb: str
     name: str
 
 
 class SayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One message typed by a person. Under the same `id` it is one message, however often it is said.
+    """One message typed by a person. Under the same `id` it is one message, however often it is sent.
 
-    So a program that lost its connection says it again, and gets the one answer. `shown` are the ids of what was shown
-    beside it: a question that is not among them is shown first, and the message waits; without it every text counts.
-    `is_single`: nothing else is said by this process, and what one before it has shown may be answered.
+    So a program that lost its connection sends it again, and gets the one answer. `shown` are the ids of the questions
+    that the person saw: any other question is shown first, and the message waits; without `shown` every text counts.
+    `is_single`: this process sends nothing else, and a question that an earlier process showed may be answered.
     """
 
     text: str

@@ -1,1 +1,1 @@
-"""Telegram, on python-telegram-bot's `Bot`, read by long polling. All that knows Telegram is in this folder."""
+"""Telegram, on python-telegram-bot's `Bot`, by polls or calls. All code that knows Telegram is in this folder."""

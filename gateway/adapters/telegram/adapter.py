@@ -1,7 +1,7 @@
-"""One bot at work: connected, receiving, sending, showing that it types, with its menu, until it is cancelled.
+"""One Telegram bot at work: it connects, receives, sends, types and offers commands, until cancelled.
 
-A poll that Telegram answers, be it with nothing, is the proof that the line and the token are good; so there is one at
-least every quarter of a minute, and a line that is silent for longer is given up and built anew.
+A poll that Telegram answers, even with no update, proves the connection and the token; so there is at least one every
+quarter of a minute, and a connection that is silent for longer is given up and made again.
 """
 
 import logging
@@ -29,7 +29,7 @@ from gateway.messages.message import Address
 
 log = logging.getLogger(__name__)
 
-TYPING_PAUSE = 4.5  # seconds; Telegram takes the sign away after five
+TYPING_PAUSE = 4.5  # seconds; Telegram hides the sign after five
 POLLED_INSTEAD = (
     "Telegram's calls do not arrive, so it is asked for news instead: {why}; "
     "when that is mended: hermes-gateway platform restart {name}"
@@ -37,16 +37,16 @@ POLLED_INSTEAD = (
 
 
 class TelegramAdapter(msgspec.Struct, eq=False):
-    """Fills `Adapter`."""
+    """The adapter of one bot; fills `Adapter`."""
 
     _settings: TelegramSettings
     _context: AdapterContext
 
     async def serve(self, presence: Presence) -> None:
-        """Until cancelled.
+        """Serve the bot until cancelled.
 
         Raises:
-            AdapterError: Telegram cannot be used now; the message says why, and what helps.
+            AdapterError: Telegram cannot be used now; the message has the reason and the remedy.
         """
         bot = make_bot(self._settings, presence.check_right)
         button = PageButtonRoute(self._context, self._settings.token.reveal())
@@ -98,7 +98,7 @@ class TelegramAdapter(msgspec.Struct, eq=False):
 
 
 async def report_changed_chats(chats: ChatJournal, complain: Callable[[], None]) -> None:
-    """Whether the bot sees enough changes with the rules of chats."""
+    """Update the complaint about privacy mode whenever the rules of chats change."""
     while True:
         await chats.news.wait()
         complain()

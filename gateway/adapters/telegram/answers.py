@@ -1,7 +1,7 @@
-"""What Telegram answered, beside what its library makes of it.
+"""The raw answers of Telegram, beside the library's reading of them.
 
-The library raises where it cannot read an answer, and does not say whether the call was refused or done. A message that
-Telegram took and that is sent once more is there twice; so the answer itself is looked at.
+The library raises an error for an unreadable answer, without saying if the call was refused or done. A message that
+Telegram took and that is sent again appears twice; so the raw answer is checked.
 """
 
 import json
@@ -16,13 +16,16 @@ from telegram.request import HTTPXRequest
 
 
 class TelegramAnswer(msgspec.Struct):
-    """The last answer to a call; 0: there was none."""
+    """The last answer to a call; `status` 0: no answer came."""
 
     status: int = 0
     body: bytes = b""
 
     def find_sent(self) -> tuple[str, ...] | None:
-        """The ids of the messages that were taken; empty: they are not said. None: nothing was, as far as is known."""
+        """Return the ids of the sent messages; empty: their ids are missing.
+
+        None: none was sent, as far as is known.
+        """
         if self.status != HTTPStatus.OK:
             return None
         try:
@@ -43,7 +46,7 @@ _ANSWER: ContextVar[TelegramAnswer | None] = ContextVar("telegram_answer", defau
 
 @contextmanager
 def watch_answer() -> Iterator[TelegramAnswer]:
-    """Around a call: what was answered to it."""
+    """Record the answer to the call inside the block."""
     answer = TelegramAnswer()
     before = _ANSWER.set(answer)
     try:
@@ -53,7 +56,7 @@ def watch_answer() -> Iterator[TelegramAnswer]:
 
 
 class AnsweredRequest(HTTPXRequest):
-    """The library's way to Telegram, on which answers are noted."""
+    """The library's requests to Telegram, with their answers recorded."""
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         status, body = await super().do_request(*args, **kwargs)

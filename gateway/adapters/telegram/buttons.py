@@ -1,6 +1,6 @@
-"""Buttons under a reply: for whoever is asked and for admins; dead once one of them was pressed.
+"""The buttons under a reply: for the person who was asked and for admins; removed after one press.
 
-Telegram carries 64 bytes with a button, which is what a value may have.
+Telegram carries 64 bytes with a button, which is the limit for a value.
 """
 
 import logging
@@ -19,10 +19,10 @@ LONGEST = 64  # bytes
 
 
 def make_keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
-    """The buttons, one beside the other.
+    """Make the buttons, in one row.
 
     Raises:
-        AdapterError: a value is longer than Telegram carries.
+        AdapterError: a value is longer than Telegram allows.
     """
     for button in buttons:
         if len(button.value.encode()) > LONGEST:
@@ -35,14 +35,14 @@ def make_keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
 
 
 def find_asked_user(query: CallbackQuery) -> str:
-    """In a group, a question is a reply to the message of whoever is asked."""
+    """Return the person who was asked: in a group, the author of the message that the question replies to."""
     shown = query.message
     replied = shown.reply_to_message if isinstance(shown, Shown) else None
     return str(replied.from_user.id) if replied is not None and replied.from_user is not None else ""
 
 
 async def answer_press(bot: Bot, query: CallbackQuery, receipt: Receipt) -> None:
-    """Let the button come up again, and if it counted, take the buttons away. What fails here changes nothing."""
+    """Answer the press, and remove the buttons if it counted; a failure is only logged."""
     with ERRORS.logged(log.info, "a button that was pressed looks as before"):
         refusal = refusal_of(receipt)
         await bot.answer_callback_query(query.id, refusal or None, show_alert=bool(refusal))

@@ -1,4 +1,4 @@
-"""Telegram's word on a token: whose it is, and what the bot may see."""
+"""The check of a token: whose bot it is, and what the bot may see."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,10 +18,10 @@ PRIVACY = (
 
 
 async def check(settings: TelegramSettings) -> PlatformReport:
-    """Who the bot is.
+    """Return the name and link of the bot, and the steps that are missing.
 
     Raises:
-        AdapterError: the token is not good, somebody else reads with it, or Telegram cannot be reached.
+        AdapterError: the token is not valid, a webhook or another program reads with it, or Telegram cannot be reached.
     """
     async with open_bot(settings) as bot:
         me = bot.bot
@@ -36,7 +36,7 @@ async def check(settings: TelegramSettings) -> PlatformReport:
 
 
 async def say(settings: TelegramSettings, chat: str, text: str) -> None:
-    """One text into a chat.
+    """Send one text to a chat.
 
     Raises:
         AdapterError: Telegram refused it.

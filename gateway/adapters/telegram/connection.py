@@ -1,6 +1,6 @@
-"""The line to Telegram: a bot made from the settings, and Telegram's errors in our words, with what helps.
+"""The connection to Telegram: a bot made from the settings, and Telegram's errors in our words, with the remedy.
 
-Neither the token nor an address that holds it gets into a word of ours.
+No text of ours contains the token, nor an address with the token in it.
 """
 
 import logging
@@ -34,21 +34,21 @@ from gateway.errors import AdapterError
 
 PLATFORM = "telegram"
 PUBLIC_API = "https://api.telegram.org"
-WAIT = 20.0  # for an answer; a poll has its own time on top
+WAIT = 20.0  # seconds for an answer; a poll has its own time in addition
 CONNECT = 10.0
 CALLS = 32  # at a time
-LAST_MOMENTS = ("send_request_headers.started", "send_request_body.started")  # as the HTTP library names them
+LAST_MOMENTS = ("send_request_headers.started", "send_request_body.started")  # the HTTP library's names
 
 LIBRARY_ERROR = re.compile(r"^httpx\.\w+: (?=.)")
 
 
 def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambda: None) -> Bot:
-    """A bot that is not connected yet. `check_right` fails where its calls are not to be sent any more."""
-    # Whoever is told to wait is warned, by the library's own reading of the number, that the number's type will change.
+    """Make a bot that is not connected yet. `check_right` fails if its calls must not be sent any more."""
+    # The library warns, whenever it reads a demand for a pause itself, that the type of the number will change.
     warnings.filterwarnings("ignore", "(?s).*retry_after", PTBDeprecationWarning)
-    # The library would build all updates of a poll, or none; so it is asked for what Telegram said, and warns of that.
+    # The library would parse all updates of a poll, or none; so we use the raw answer, and the library warns of that.
     warnings.filterwarnings("ignore", "Please use 'Bot.getUpdates'", PTBUserWarning)
-    # An answer that is no JSON it logs with all its lines; the error that it raises is logged by us, in one.
+    # The library logs all lines of an answer that is no JSON; we log the error that it raises, in one line.
     logging.getLogger("telegram.request").setLevel(logging.CRITICAL)
     server = (settings.base_url or PUBLIC_API).rstrip("/").removesuffix("/bot")
     files = settings.base_file_url.rstrip("/").removesuffix("/bot") or f"{server}/file"
@@ -65,7 +65,7 @@ def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambd
 
 
 async def check_request(check_right: Callable[[], None], request: Any) -> None:
-    """At the last moments: it may have taken long to connect, and Telegram waits for a body whose head has come."""
+    """Check the right at the last moments: connecting may take long, and Telegram waits for a body after its head."""
 
     async def check(event: str, _info: Mapping[str, Any]) -> None:
         if event.endswith(LAST_MOMENTS):
@@ -78,7 +78,7 @@ async def check_request(check_right: Callable[[], None], request: Any) -> None:
 
 
 def as_adapter_error(error: TelegramError) -> AdapterError:
-    """What happened, for people and for the outbox: for good, or worth another try, and when."""
+    """Describe an error for people and for the outbox: permanent, or worth another try, and when."""
     match error:
         case RetryAfter():
             wait = error._retry_after  # noqa: SLF001 - the public name warns at each reading
@@ -107,7 +107,7 @@ def as_adapter_error(error: TelegramError) -> AdapterError:
         case TimedOut():
             return AdapterError("Telegram did not answer in time")
         case NetworkError():
-            what, _, _page = str(error).partition(". Parsing the server response")  # which the library shows whole
+            what, _, _page = str(error).partition(". Parsing the server response")  # the library adds the whole page
             return AdapterError(f"Telegram cannot be reached: {LIBRARY_ERROR.sub('', what)}")
     return AdapterError(f"Telegram: {error}")
 
@@ -118,10 +118,10 @@ UNKNOWN_METHOD = "this Bot API server does not know"
 
 @contextmanager
 def call_new_method(what: str) -> Iterator[None]:
-    """Around a call of a method that an older Bot API server does not have.
+    """Translate the errors of a call whose method an older Bot API server does not have.
 
     Raises:
-        AdapterError: it failed; for good, where the server does not know the method.
+        AdapterError: the call failed; for good, if the server does not know the method.
     """
     with ERRORS.translated():
         try:

@@ -1,5 +1,7 @@
-"""Telegram's drafts: what the bot is writing, in private chats. A draft is no message, and passes by itself after half
-a minute; the whole is sent. A server that does not know drafts, and a chat that refuses them, is not asked again.
+"""The drafts of Telegram: the growing text of the bot, in private chats.
+
+A draft is no message, and disappears by itself after half a minute; the whole text is sent as a message. A server that
+does not know drafts, and a chat that refuses them, is not asked again.
 """
 
 import logging
@@ -22,18 +24,18 @@ MOST = 2000
 
 
 class TelegramDrafts(msgspec.Struct, eq=False):
-    """Those of one bot. They have a pace of their own, so that no answer waits for what was shown of it."""
+    """The drafts of one bot. They have their own rate, so that no answer waits for its drafts."""
 
     _bot: Bot
     _pace: RateLimiter
-    _refused: dict[str, str] = {}  # by chat, or for all of them: why
+    _refused: dict[str, str] = {}  # the reason, by chat; "": all chats
 
     def can_show(self, address: Address) -> bool:
         is_private = address.chat_type == "dm" and address.chat_id.isdecimal()
         return is_private and not {address.chat_id, ""} & self._refused.keys()
 
     async def show(self, chat: str, thread: int | None, name: str, piece: TelegramText) -> bool:
-        """In place of what the draft of this name showed; false where there can be none."""
+        """Replace the text of the draft with this name; return False if the chat or the server has no drafts."""
         where = f"{chat}:drafts"
         await self._pace.wait(where, DRAFT_RATE)
         with self._pace.heeded(where), ERRORS.translated():
@@ -45,7 +47,7 @@ class TelegramDrafts(msgspec.Struct, eq=False):
                     message_thread_id=thread,
                     entities=piece.entities,
                 )
-            except InvalidToken as error:  # also of a method that a server does not know
+            except InvalidToken as error:  # also for a method that the server does not know
                 self._note_refused("", error)
                 return False
             except BadRequest as error:

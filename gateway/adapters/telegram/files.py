@@ -1,4 +1,4 @@
-"""Files that people send: which a message has, and how they are fetched."""
+"""The files that people send: the ones that a message has, and their download."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from gateway.adapters.telegram.connection import ERRORS
 from gateway.errors import AdapterError
 from gateway.messages.message import Attachment, AttachmentKind
 
-LARGEST = 20_000_000  # what Telegram hands out to bots
+LARGEST = 20_000_000  # the limit for downloads by bots
 
 
 class TelegramFile(msgspec.Struct, frozen=True):
-    """A file that lies at Telegram."""
+    """A file on Telegram's servers."""
 
     about: Attachment
     file_id: str
@@ -23,7 +23,7 @@ class TelegramFile(msgspec.Struct, frozen=True):
 
 
 def file_of(message: Message) -> TelegramFile | None:
-    """The file of a message; of a picture the largest that there is."""
+    """Return the file of a message; of a picture the largest size."""
     if message.photo:
         best = message.photo[-1]
         about = Attachment("image", "", "photo.jpg", "image/jpeg", best.file_size or 0)
@@ -46,16 +46,16 @@ def file_of(message: Message) -> TelegramFile | None:
 
 
 async def fetch_file(file: TelegramFile, folder: Path, bot: Bot) -> Attachment | str:
-    """The file in our store, or in words why it is not there."""
+    """Download a file to our store; return it, or the reason why it is missing, in words."""
 
     async def download() -> bytes:
         with ERRORS.translated():
             try:
                 found = await bot.get_file(file.file_id)
-                if (found.file_size or 0) > LARGEST:  # with a message Telegram need not say it
+                if (found.file_size or 0) > LARGEST:  # the message may lack the size
                     raise AdapterError(f"it has {(found.file_size or 0) / 1e6:.0f} MB")
                 return bytes(await found.download_as_bytearray())
-            except InvalidToken:  # what the library makes of a 404; were it the token, the next poll would say so
+            except InvalidToken:  # the library's error for a 404; if the token were wrong, the next poll would say so
                 raise AdapterError("Telegram no longer has it") from None
 
     return await files.fetch_file(file.about, f"{bot.id}:{file.identity}", folder, LARGEST, download)

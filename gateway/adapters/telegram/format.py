@@ -1,4 +1,4 @@
-"""From Markdown to what Telegram shows: plain text and entities, in pieces that Telegram takes.
+"""The conversion from Markdown to Telegram's plain text and entities, in messages that are short enough.
 
 Text and entities need no escaping, so no text can be refused or show its marks. A piece ends at a paragraph, a line or
 a word, never within a character or, if it can be helped, a link; a fence that is cut stays a fence on both sides.
@@ -24,15 +24,15 @@ MOST_ENTITIES = 100
 
 
 class TelegramText(NamedTuple):
-    """What one message holds."""
+    """The content of one message."""
 
     text: str
     entities: tuple[MessageEntity, ...]
-    is_literal: bool = False  # without its entities it must not be sent: then parts of it would act
+    is_literal: bool = False  # True if it must not be sent without its entities: parts of it would act then
 
 
 def show_literals(literals: Sequence[LiteralText]) -> TelegramText | None:
-    """The message that shows all of a question, each text in a code block; None where it takes more than one."""
+    """Return the message that shows a whole question, each text in a code block; None if it needs more than one."""
     text, entities, length = "", list[MessageEntity](), 0
     for one in literals:
         text, length = f"{text}{one.words}\n", length + count_utf16_units(one.words) + 1
@@ -44,7 +44,7 @@ def show_literals(literals: Sequence[LiteralText]) -> TelegramText | None:
 
 
 def render_messages(markdown: str, limit: int = LIMIT) -> list[TelegramText]:
-    """The messages that show this text; none for a text of which nothing can be seen."""
+    """Return the messages that show this text; none for a text without visible content."""
     text, spans = read_markdown(markdown)
     links = [span for span in spans if span.kind == "text_link"]
     found, waiting, at = list[TelegramText](), list[TextSegment](), 0
@@ -59,7 +59,7 @@ def render_messages(markdown: str, limit: int = LIMIT) -> list[TelegramText]:
 
 
 def find_cuts(text: str, links: Sequence[TextSegment], limit: int) -> Iterator[tuple[int, int]]:
-    """Where each piece begins and ends, in characters, without the blanks at its ends."""
+    """Yield the start and end of each piece, in characters, without the blanks at its ends."""
     start = 0
     while start < len(text):
         end = start + find_furthest_end(text[start : start + limit], limit)
@@ -71,14 +71,17 @@ def find_cuts(text: str, links: Sequence[TextSegment], limit: int) -> Iterator[t
 
 
 def find_end_before_link(links: Sequence[TextSegment], start: int, end: int) -> int:
-    """The same end, or the beginning of the link that it would cut, unless the link is all there is."""
+    """Return the same end, or the start of the link that it would cut, unless the link is the whole piece."""
     before = bisect_left(links, end, key=lambda link: link.start)
     link = links[before - 1] if before else None
     return link.start if link and link.end > end and link.start > start else end
 
 
 def trim_blanks(text: str, start: int, end: int) -> tuple[int, int]:
-    """Telegram cuts blanks at the ends of a message away, and entities would no longer fit; line breaks go, too."""
+    """Trim the blanks and line breaks at the ends of a message.
+
+    Telegram removes such blanks, and then entities would be misplaced.
+    """
     while start < end and text[start] == "\n":
         start += 1
     while start < end and text[end - 1].isspace():
@@ -87,7 +90,7 @@ def trim_blanks(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def format_segments(text: str, start: int, spans: Iterable[TextSegment]) -> tuple[MessageEntity, ...]:
-    """What of these spans lies in a piece that begins there; Telegram looks at no more than the first hundred."""
+    """Return the spans of a piece that begins there as entities; Telegram reads no more than the first hundred."""
     is_even = count_utf16_units(text) == len(text)
     found = list[MessageEntity]()
     for span in spans:

@@ -1,7 +1,7 @@
-"""Markdown as Telegram shows it: a plain text, and which parts of it are bold, code, a link and so on.
+"""Markdown for Telegram: a plain text, and the spans in it that are bold, code, a link and so on.
 
-The text is made in one pass over what the parser says of it. The time for that grows with the text's length and with
-nothing else, whatever it is made of: what would become many times as long is shown as it was written.
+The text is made in one pass over the parser's events. The time grows only with the text's length, whatever it contains:
+an element that would become many times as long is shown as it was written.
 """
 
 import re
@@ -16,13 +16,13 @@ from gateway.adapters.shared.markdown_table import fit_columns
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH | pyromark.Options.ENABLE_TASKLISTS
 LITERAL = frozenset({"Html", "InlineHtml", "InlineMath", "DisplayMath"})
 NESTING = frozenset({"BlockQuote", "List", "Item"})
-DEEPEST = 20  # quotes and lists in one another: each level indents all that is in it
-DEEPEST_SPAN = 100  # spans in one another; Telegram takes no more in a whole message
-MOST_EVENTS = 4  # for each character: a wide table has cells that nobody wrote
-LONG_QUOTE = 200  # characters; what is longer is folded up
+DEEPEST = 20  # levels of quotes and lists: each level indents its content
+DEEPEST_SPAN = 100  # levels of spans; Telegram takes no more in a whole message
+MOST_EVENTS = 4  # events for each character: a wide table has cells that were never written
+LONG_QUOTE = 200  # characters; a longer one is collapsed
 KINDS = {"Strong": "bold", "Emphasis": "italic", "Strikethrough": "strikethrough", "BlockQuote": "blockquote"}
 HEADINGS = {"H5": "italic", "H6": "italic"}  # the others are bold
-APART = frozenset({"TableCell", "CodeBlock"})  # in which nothing is a spoiler
+APART = frozenset({"TableCell", "CodeBlock"})  # no spoilers inside these
 BLOCKS = frozenset({"Paragraph", "Heading", "BlockQuote", "CodeBlock", "HtmlBlock", "List", "Table"})
 SPANS = frozenset({*KINDS, "Heading", "CodeBlock", "Link", "Image"})
 RULE = "\N{EM DASH}" * 8
@@ -30,20 +30,20 @@ BULLET = "\N{BULLET} "
 DONE, UNDONE = "\N{WHITE HEAVY CHECK MARK} ", "\N{BALLOT BOX WITH CHECK} "
 SPOILER = re.compile(r"(?<!\|)\|\|(?!\|)")
 
-Event = tuple[Any, Where]  # what the parser found, and where
+Event = tuple[Any, Where]  # an event of the parser, and its place
 
 
 class TextSegment(NamedTuple):
-    """Characters of a text that are shown in some way."""
+    """A span of a text, with the way it is shown."""
 
     kind: str
     start: int
     end: int
-    about: str = ""  # where a link leads, the language of code
+    about: str = ""  # the target of a link, or the language of code
 
 
 def read_markdown(markdown: str) -> tuple[str, list[TextSegment]]:
-    """The text that is shown, and its spans in the order of their beginnings."""
+    """Return the text to show, and its spans in the order of their beginnings."""
     parsed = _parse(markdown.replace("\r\n", "\n").replace("\r", "\n"))
     if parsed is None:
         return markdown, []
@@ -55,9 +55,10 @@ def read_markdown(markdown: str) -> tuple[str, list[TextSegment]]:
 
 
 def _parse(markdown: str) -> tuple[bytes, list[Event]] | None:
-    """The source and what is in it; HTML and what looks like a formula (or a price) is taken for plain text.
+    """Parse the source; HTML and apparent formulas (or prices) count as plain text.
 
-    None where all of it must be: a text of 10 kB can be nested so deeply that it would become one of 12 MB.
+    Returns None if all of it must count as plain text: a text of 10 kB can be nested so deeply that it would become 12
+    MB.
     """
     source = markdown.encode("utf-8", "replace")
     events = _list_events(source, OPTIONS | pyromark.Options.ENABLE_MATH)
@@ -74,7 +75,7 @@ def _parse(markdown: str) -> tuple[bytes, list[Event]] | None:
 
 
 def _list_events(source: bytes, options: pyromark.Options) -> list[Event] | None:
-    """What the parser finds; None where that is far more than anybody wrote, or nested too deep."""
+    """List the parser's events; None for far more events than a person writes, or for too deep nesting."""
     events, most, depth = list[Event](), MOST_EVENTS * len(source) + 100, 0
     for event, where in pyromark.events_with_range(source.decode(), options=options):
         events.append((event, where))
@@ -87,7 +88,7 @@ def _list_events(source: bytes, options: pyromark.Options) -> list[Event] | None
 
 
 def _find_spoilers(events: Iterable[Event]) -> frozenset[tuple[int, int]]:
-    """The marks of spoilers, as the number of a text and of the mark in it: two and two, in one paragraph."""
+    """Find the marks of spoilers, as the number of a text and of the mark in it: in pairs, each in one paragraph."""
     found, opened, is_apart = list[tuple[int, int]](), None, False
     for number, (event, _) in enumerate(events):
         for edge in ("Start", "End"):
@@ -103,13 +104,13 @@ def _find_spoilers(events: Iterable[Event]) -> frozenset[tuple[int, int]]:
 
 
 class _SpannedText:
-    """A text that grows, and the spans of it."""
+    """A growing text, and its spans."""
 
     def __init__(self) -> None:
         self.parts = list[str]()
         self.spans = list[TextSegment]()
         self.length = 0
-        self.breaks = 0  # at its end
+        self.breaks = 0  # at the end of the text
         self._opened = list[tuple[str, int, str]]()
 
     def write(self, text: str) -> None:
@@ -133,18 +134,18 @@ class _SpannedText:
 
 
 class _MarkdownReader:
-    """Writes the text while it is told what the parser found."""
+    """Writes the text from the parser's events."""
 
     def __init__(self, source: bytes, spoilers: frozenset[tuple[int, int]]) -> None:
         self.out = _SpannedText()
         self._source = source
         self._spoilers = spoilers
-        self._spoiler: int | None = None  # where the one began that is open
-        self._lists = list[int | None]()  # the next number of each list that is open; None: it has bullets
+        self._spoiler: int | None = None  # the start of the open spoiler
+        self._lists = list[int | None]()  # the next number of each open list; None: it has bullets
         self._has_block = False
         self._block_start = -1
-        self._code: list[str] | None = None  # of the block that is open
-        self._rows: list[list[str]] | None = None  # of the table that is open
+        self._code: list[str] | None = None  # of the open block
+        self._rows: list[list[str]] | None = None  # of the open table
         self._cell = list[str]()
 
     def read(self, number: int, event: Any, where: Where) -> None:
@@ -214,7 +215,7 @@ class _MarkdownReader:
         self._has_block |= self._is_block(name)
 
     def _put(self, text: str) -> None:
-        """Where text goes now."""
+        """Write text to the open code block, table cell or message."""
         if self._code is not None:
             self._code.append(text)
         elif self._rows is not None:
@@ -234,15 +235,15 @@ class _MarkdownReader:
             self.out.write(part)
 
     def _is_block(self, name: str) -> bool:
-        """Whether it stands on lines of its own. What a list holds follows its bullet."""
+        """Return True for an element on lines of its own; the content of a list follows its bullet."""
         return name in BLOCKS and not (self._lists and name in ("Paragraph", "List"))
 
     def _is_single(self, where: Where) -> bool:
-        """One tilde says "about"; only two strike something out."""
+        """Return True for a single tilde, which means "about"; only two strike text out."""
         return self._source[where["start"] + 1 : where["start"] + 2] != b"~"
 
     def _begin_block(self, where: Where) -> None:
-        """On a line of its own, behind an empty one if the source has one there."""
+        """Begin a block on a new line, behind an empty one if the source has one there."""
         if self._has_block:
             between = self._source[self._block_start + 1 : where["start"]]
             wanted = min(between[len(between.rstrip(b" \t>\n")) :].count(b"\n"), 2) or 1
@@ -270,7 +271,7 @@ class _MarkdownReader:
 
 
 def _span_of(name: str, about: Any) -> tuple[str, str]:
-    """How this is shown, and what is to be known about it."""
+    """Return the kind of a span, and its link or language."""
     match name:
         case "Heading":
             return HEADINGS.get(about["level"], "bold"), ""
@@ -283,5 +284,5 @@ def _span_of(name: str, about: Any) -> tuple[str, str]:
 
 
 def _name_of(tag: Any) -> tuple[str, Any]:
-    """The name of what begins or ends, and what is said about it."""
+    """Return the name of an element that begins or ends, and its attributes."""
     return next(iter(tag.items())) if isinstance(tag, dict) else (tag, None)

@@ -1,6 +1,6 @@
-"""The menu of commands that Telegram shows when somebody types a slash: everybody's, and in their chats the admins'.
+"""The menu of commands that Telegram shows after a slash: one for all people, and one for admins in their chats.
 
-These have a button for the page beside it, where the page has an address that Telegram opens: one of https.
+The chats of admins have a button for the page beside it, if the page has an address that Telegram opens: one of https.
 """
 
 import logging
@@ -17,11 +17,11 @@ from gateway.messages.roles import Role
 log = logging.getLogger(__name__)
 
 MOST = 100  # commands in a menu
-LONGEST = 256  # characters of what is said about one
+LONGEST = 256  # characters of a description
 
 
 def build_commands(table: CommandTable, role: Role) -> list[BotCommand]:
-    """A command whose name Telegram cannot write is left out of the menu; typed, it works all the same."""
+    """Build the menu, without commands whose names Telegram does not take; typed, they still work."""
     shown = [one for one in table.values() if not one.hidden and one.is_for(role) and name_of(one)]
     return [BotCommand(name_of(one), one.summary[:LONGEST] or one.name) for one in shown][:MOST]
 
@@ -32,7 +32,7 @@ def name_of(command: Command) -> str:
 
 
 async def send_menu(bot: Bot, context: AdapterContext) -> None:
-    """Tell Telegram; a menu is worth no error."""
+    """Send the menu to Telegram; a failure is only logged."""
     page = find_page_address(context)
     button = MenuButtonWebApp("Page", WebAppInfo(page)) if page else MenuButtonDefault()
     rules = context.parts.access.rules

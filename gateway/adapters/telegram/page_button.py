@@ -1,7 +1,7 @@
-"""The button that opens the page: Telegram says who has pressed it, signed with the bot's token.
+"""The button that opens the page: Telegram names the person who pressed it, signed with the bot's token.
 
-The button has one address for everybody, and no secret in it. What Telegram adds to that is sent here by our own page
-behind the address, and becomes a link such as `/open` gives: once, and soon.
+The button has one address for all people, and no secret in it. Our own page at that address sends the data that
+Telegram adds here, and gets a link like the one of `/open`: it works once, and only soon.
 """
 
 import hashlib
@@ -19,24 +19,24 @@ from gateway.errors import AccessError
 from gateway.messages.message import Address, Message
 
 FRESH_SECONDS: Final = 60.0
-EARLY_SECONDS: Final = 30.0  # by which clocks may differ
+EARLY_SECONDS: Final = 30.0  # the tolerance for clocks
 ADDED: Final = "tgWebAppData"
-MOST_SIGNED: Final = 1000  # remembered, so that each is good once
+MOST_SIGNED: Final = 1000  # remembered signatures, each of which works once
 
 
 def page_route_of(served_as: str) -> str:
-    """What its route is called; no bot can have that name."""
+    """Return the name of the button's route, which no bot can have."""
     return f"{served_as}+page"
 
 
 def find_page_address(context: AdapterContext) -> str:
-    """What the button opens; empty where the page has no address that Telegram would open."""
+    """Return the address of the button; "" if the page has no address that Telegram would open."""
     url = context.routes.public_url.rstrip("/")
     return f"{url}/enter/{context.served_as.replace(':', '/')}" if url.lower().startswith("https:") else ""
 
 
 class PageButtonRoute:
-    """Fills `NetworkRoute`."""
+    """The route of the button; fills `NetworkRoute`."""
 
     content_types: tuple[str, ...] = ("application/x-www-form-urlencoded",)
     largest = 1 << 14
@@ -44,7 +44,7 @@ class PageButtonRoute:
     def __init__(self, context: AdapterContext, token: str) -> None:
         self._context = context
         self._token = token
-        self._seen: dict[str, float] = {}  # signatures that were good, and until when they would be
+        self._seen: dict[str, float] = {}  # used signatures, until they expire
 
     def why_not_heard(self, _headers: Headers) -> str:
         return "" if find_page_address(self._context) else "the page has no address of https"
@@ -72,13 +72,13 @@ class PageButtonRoute:
 
 
 def read_fields(body: bytes) -> dict[str, str]:
-    """What Telegram has added to the address; no field where that cannot be read."""
+    """Return the data that Telegram added to the address; empty if it cannot be read."""
     added = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)).get(ADDED, "")
     return dict(parse_qsl(added, keep_blank_values=True))
 
 
 def verify_fields(fields: dict[str, str], token: str) -> bool:
-    """Whether these are all that Telegram has said, and it has said who and when."""
+    """Return True if Telegram signed all fields, and the person and the time are among them."""
     if not {"hash", "user", "auth_date"} <= fields.keys() or not fields["auth_date"].isdecimal():
         return False
     said = "\n".join(f"{name}={fields[name]}" for name in sorted(fields) if name != "hash")

@@ -1,4 +1,4 @@
-"""The bot's reactions at Telegram: one under a message, of those emoji that every chat has by itself."""
+"""The bot's reactions on Telegram: one under a message, with emoji that every chat allows by default."""
 
 from functools import partial
 
@@ -26,15 +26,15 @@ def describe_reactions(bot: Bot) -> NetworkReactions:
 
 
 async def set_reaction(bot: Bot, address: Address, message_id: str, emoji: str) -> None:
-    """Raises AdapterError."""
-    if not message_id.isdecimal():  # nothing that Telegram knows
+    """Set the reaction; raises AdapterError."""
+    if not message_id.isdecimal():  # no id of Telegram's
         return
     with call_new_method("reactions"):
         await bot.set_message_reaction(chat_of(address), int(message_id), [emoji] if emoji else [])
 
 
 def scope_of(error: AdapterError) -> RefusalScope:
-    """Refused for a missing right, an emoji that the group does not want, or because the server is too old."""
+    """Return the scope of a refusal: a missing right, an emoji that the group forbids, or a server that is too old."""
     if UNKNOWN_METHOD in str(error):
         return "network"
     return "chat" if any(one in str(error).lower() for one in NO_RIGHT) else ""

@@ -1,7 +1,7 @@
-"""What an update means: a message of ours from one or several of Telegram's. Nothing here asks the network.
+"""The reader of Telegram's updates: it converts one or several to a message of ours, without any request to Telegram.
 
-The id of a message of ours begins with Telegram's own; what follows behind a colon tells an edit, a button or a
-reaction from the message at which it happened.
+The id of our message begins with Telegram's own; a suffix behind a colon distinguishes an edit, a button press or a
+reaction from the original.
 """
 
 from collections.abc import Sequence
@@ -33,22 +33,22 @@ TelegramIncoming: TypeAlias = IncomingMessage[TelegramFile]
 
 
 class TelegramReader(msgspec.Struct, frozen=True):
-    """Reads for one bot."""
+    """Reads the updates of one bot."""
 
     me: User
     context: AdapterContext
 
     def read(self, updates: Sequence[Update]) -> TelegramIncoming | None:
-        """The message in a unit; None for what is not for us, or not of a kind that we know."""
+        """Convert a group of updates to a message; None if it is not for us, or of an unknown kind."""
         update = updates[0]
         if update.callback_query is not None:
             return self._pressed(update.callback_query)
         if update.edited_message is not None:
             message = update.edited_message
-            if message.location is not None:  # where somebody is now, who lets us see that for a while
+            if message.location is not None:  # a moving live location
                 return None
             stamp = message.edit_date or message.date
-            suffix = f":edit{stamp.timestamp():.0f}.{update.update_id}"  # several may come within a second
+            suffix = f":edit{stamp.timestamp():.0f}.{update.update_id}"  # several edits may come within a second
             return self._written([message], "edit", suffix, update.update_id)
         return self._written([one.message for one in updates if one.message], "text", "", update.update_id)
 
@@ -105,7 +105,7 @@ class TelegramReader(msgspec.Struct, frozen=True):
         return IncomingMessage(message)
 
     def _text_of(self, message: Message) -> str:
-        """What was said, without the call to us at its beginning; things that are no text are told in words."""
+        """Return the text, without the mention of us at its beginning; other parts are described in words."""
         thrown = f"[{message.dice.emoji} {message.dice.value}]" if message.dice else ""
         text = message.text or message.caption or describe_parts(parts_of(message)) or thrown
         at = f"@{self.me.username}"
@@ -139,13 +139,16 @@ class TelegramReader(msgspec.Struct, frozen=True):
 
 
 def files_of_reply(message: Message) -> tuple[TelegramFile, ...]:
-    """The picture or document that it is about. Audio that it answers is not what this person says."""
+    """Return the picture or document of the answered message.
+
+    Its audio is not what this person says, and is left out.
+    """
     file = file_of(message.reply_to_message) if message.reply_to_message else None
     return (file,) if file and file.about.kind in ("image", "document") else ()
 
 
 def sender_of(message: Message) -> User | Chat | None:
-    """Who speaks: a person, or the group, behind which an admin hides who wants to; None: somebody else."""
+    """Return the author: a person, or the group itself for an anonymous admin; None for any other author."""
     if message.sender_chat is not None:
         return message.sender_chat if message.sender_chat.id == message.chat.id else None
     sender = message.from_user
@@ -153,7 +156,7 @@ def sender_of(message: Message) -> User | Chat | None:
 
 
 def address_of(message: Message) -> Address:
-    """The chat, and in a forum (or a private chat with topics) the topic."""
+    """Return the address: the chat, and in a forum (or a private chat with topics) the topic."""
     kinds: dict[str, ChatType] = {"private": "dm", "channel": "channel"}
     kind = kinds.get(message.chat.type, "forum" if message.chat.is_forum else "group")
     in_topic = message.is_topic_message and message.message_thread_id
@@ -161,7 +164,7 @@ def address_of(message: Message) -> Address:
 
 
 def parts_of(message: Message) -> tuple[MessagePart, ...]:
-    """What it is beside text and files."""
+    """Return the parts of a message beside text and files."""
     where, venue, contact = message.location, message.venue, message.contact
     found: list[MessagePart | None] = []
     if venue:
@@ -189,14 +192,14 @@ def origin_of(message: Message) -> str:
 
 
 def extra_of(message: Message, *, is_own: bool = False) -> dict[str, Any]:
-    """What the network says besides, for hooks. `is_own`: it answers a message of ours."""
+    """Return further facts of the network, for hooks. `is_own`: the message answers one of ours."""
     extra: dict[str, Any] = {}
     if message.forward_origin is not None:
         extra["forwarded_from"] = origin_of(message)
     if name := message.chat.title or message.chat.full_name:
         extra["chat_name"] = name
     if (replied := message.reply_to_message) is not None:
-        if replied.forum_topic_created is not None:  # what is said in a topic answers its beginning
+        if replied.forum_topic_created is not None:  # a message in a topic replies to the topic's beginning
             extra["chat_topic"] = replied.forum_topic_created.name
         else:
             said = message.quote.text if message.quote else replied.text or replied.caption

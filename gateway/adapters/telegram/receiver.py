@@ -1,12 +1,12 @@
-"""Telegram's updates, into the journal: a poll, each unit and the cursor behind it in one append, then the next poll.
+"""The way of Telegram's updates into the journal: a poll, each group and the cursor in one append, the next poll.
 
 Only the next poll lets Telegram forget, and it names what the journal has; so a crash at any moment loses nothing, and
-what is fetched twice is taken once. Nothing of a stranger's is written or fetched.
+an update that is fetched twice is taken once. A stranger's messages and files are neither stored nor downloaded.
 
-An update that the library cannot build keeps its place among the others, and is passed over when its turn comes.
+An update that the library cannot parse keeps its place among the others, and is skipped when its turn comes.
 
-A file that comes slowly holds up its own chat alone: others go on, while the cursor stays before the first unit that is
-not done. Until it moves, each poll brings again what is under way, and that is passed over.
+A slow file holds up only its own chat: others go on, while the cursor stays before the first group that is not done.
+Until it moves, each poll returns the groups in progress again, and they are ignored.
 """
 
 import logging
@@ -35,8 +35,8 @@ from gateway.messages.message import Address, Message
 
 log = logging.getLogger(__name__)
 
-POLL = 15  # seconds that Telegram holds a poll for which it has nothing, at most
-WINDOW = 0.4  # what belongs together comes within it
+POLL = 15  # seconds that Telegram holds a poll without updates, at most
+WINDOW = 0.4  # seconds within which the parts of one message come
 SHORTEST_POLL = 1.0  # seconds: a server that holds no polls is not asked more often
 PAGE = 100
 
@@ -44,7 +44,7 @@ RawUpdate: TypeAlias = Mapping[str, Any]
 
 
 class TelegramReceiver:
-    """Reads one bot's updates from a source; `place`, beside the bot's id, names the cursor of a source of its own."""
+    """Reads one bot's updates from a source; `place`, beside the bot's id, names the cursor of a separate source."""
 
     def __init__(
         self,
@@ -71,27 +71,27 @@ class TelegramReceiver:
         self._journal = anyio.Lock()  # each append names the cursor's last move
 
     async def begin(self) -> None:
-        """Take the cursor, and see that Telegram lets us read.
+        """Take the cursor, and check that Telegram lets us read.
 
         Raises:
-            TelegramError: it does not, for instance because somebody else reads.
+            TelegramError: it does not, for instance because another program reads.
         """
         await self._cursor.take()
         self._next = self._cursor.value
         await self._poll(0, limit=1)
 
     async def read_held(self) -> None:
-        """What the source has at this moment, and no more."""
+        """Read the updates that the source has now, and no more."""
         async with anyio.create_task_group() as tasks:
             while await self._read(0, tasks) or self._under_way:
                 if self._under_way:
                     await self._wait_for_one()
 
     async def run(self) -> None:
-        """Until cancelled.
+        """Read updates until cancelled.
 
         Raises:
-            Conflict: another reader goes on where this one was.
+            Conflict: another reader has taken over.
             TelegramError: Telegram cannot be reached, or refuses.
         """
         async with anyio.create_task_group() as tasks:
@@ -105,7 +105,7 @@ class TelegramReceiver:
                     await anyio.sleep(max(begun + SHORTEST_POLL - time.monotonic(), 0))
 
     async def _read(self, seconds: int, tasks: anyio.abc.TaskGroup) -> bool:
-        """Whether there was something; it is under way then."""
+        """Begin to take the new updates; return False if there were none."""
         if not (updates := await self._poll(seconds)):
             return False
         self._presence.received()
@@ -116,7 +116,7 @@ class TelegramReceiver:
         return True
 
     async def _wait_for_one(self) -> None:
-        """As long as something is under way, a poll brings it again instead of waiting for news."""
+        """Wait for one group to be done: until then, a poll returns it again instead of waiting for news."""
         self._one_done = anyio.Event()
         with anyio.move_on_after(WINDOW):
             await self._one_done.wait()
@@ -126,7 +126,7 @@ class TelegramReceiver:
         return [update for raw in found if (update := self._build(raw)) is not None]
 
     def _build(self, raw: Any) -> Update | None:
-        """The update, if it is new; one that cannot be built has its number, and nothing else."""
+        """Return the update, if it is new; one that cannot be parsed has only its number."""
         number = raw.get("update_id") if isinstance(raw, Mapping) else None
         if type(number) is not int:
             self._presence.skip("update", lambda: raw, ValueError("it has no update_id"))
@@ -135,14 +135,14 @@ class TelegramReceiver:
             return None
         try:
             update = Update.de_json(raw, self._bot)
-            UpdateGroup([update]).takes(update)  # whether it goes on with another is asked of all at once
+            UpdateGroup([update]).takes(update)  # grouping looks at all updates at once
             return update
         except Exception as error:  # noqa: BLE001 - the library raises anything, where a field is not what it was
             self._unreadable[number] = (raw, error)
             return Update(number)
 
     async def _whole(self, updates: list[Update]) -> list[UpdateGroup]:
-        """What was fetched, and what belongs to the end of it and is still on its way: fetched again, not forgotten."""
+        """Group the fetched updates, and fetch again while the rest of the last group is on its way."""
         found = group_updates(updates)
         while found[-1].may_grow and len(updates) < PAGE:
             await anyio.sleep(WINDOW)
@@ -153,7 +153,7 @@ class TelegramReceiver:
         return found
 
     async def _take(self, unit: UpdateGroup, tasks: anyio.abc.TaskGroup) -> None:
-        """One unit, behind those before it in its chat."""
+        """Take one group, after those before it in its chat."""
         chat = unit.updates[0].effective_chat
         async with self._order.hold(str(chat.id) if chat else ""):
             if (unreadable := self._unreadable.pop(unit.first, None)) is not None:
@@ -179,7 +179,7 @@ class TelegramReceiver:
                 await self._receive(arrival, unit, tasks)
 
     def _after(self, unit: UpdateGroup) -> int:
-        """The first update that is not done when this unit is: what Telegram may be told to forget lies before it."""
+        """Return the first update that is not done once this group is: Telegram may forget all before it."""
         others = [one.first for one in self._under_way if one is not unit]
         return max(min(others, default=max(self._seen, default=unit.last) + 1), self._next)
 
@@ -189,7 +189,7 @@ class TelegramReceiver:
         async with AsyncExitStack() as journal:
 
             async def complete(message: Message) -> tuple[Message, list[NewRecord]]:
-                """The files first: while they come, other chats go on. Then one append after the other."""
+                """Add the files first, so that other chats go on meanwhile; then make one append after the other."""
                 nonlocal is_moving
                 full = add_network_message(message, arrival, self._context)
                 message = await add_files(full, arrival, self._fetch, self._context)
@@ -205,7 +205,7 @@ class TelegramReceiver:
                 await self._cursor.settle(self._after(unit))
 
     async def _react(self, update: MessageReactionUpdated) -> None:
-        """An anonymous reaction is nobody's, and so not told."""
+        """Take a reaction; an anonymous one has no person, and is ignored."""
         if update.user is None or update.user.is_bot:
             return
         address = Address(PLATFORM, str(update.chat.id), "dm" if update.chat.type == "private" else "group")
@@ -216,7 +216,7 @@ class TelegramReceiver:
 
 
 def names_of(given: tuple[ReactionType, ...]) -> set[str]:
-    """Emoji by themselves, others by their ids."""
+    """Return the emoji of reactions, and the ids of custom ones."""
     return {
         one.emoji if isinstance(one, ReactionTypeEmoji) else one.custom_emoji_id
         for one in given

@@ -1,4 +1,4 @@
-"""What a person sets for Telegram, and what is to be known of it without its library."""
+"""The settings of Telegram, and facts about it that need no library."""
 
 from typing import Annotated, Literal
 

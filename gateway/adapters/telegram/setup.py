@@ -1,4 +1,4 @@
-"""What `setup telegram` asks for and says."""
+"""The questions and texts of `setup telegram`."""
 
 from gateway.adapters.shared.folder import PlatformSetup, SetupQuestion, make_access_questions
 from gateway.adapters.telegram.settings import SPEC

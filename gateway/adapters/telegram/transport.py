@@ -1,6 +1,6 @@
-"""Replies, to Telegram: each text in as many messages as it needs, then the files, those of a kind as an album.
+"""The sending of replies to Telegram: each text in as many messages as it needs, then the files, by kind as albums.
 
-Telegram cannot be asked whether a message arrived, so a part in doubt is sent again.
+Telegram cannot be asked if a message has arrived, so a doubtful part is sent again.
 """
 
 import io
@@ -41,7 +41,7 @@ from gateway.outbox.interface import DoubtPolicy, LiveCapability, nonce_of
 
 log = logging.getLogger(__name__)
 
-LARGEST = 50_000_000  # what Telegram takes from bots
+LARGEST = 50_000_000  # Telegram's limit for bots
 LARGEST_PHOTO = 10_000_000
 LONGEST_CAPTION = 1024  # UTF-16 units
 MOST_IN_ALBUM = 10
@@ -55,7 +55,7 @@ ALBUM_MEDIA: Mapping[str, Callable[..., Any]] = {
 UPLOAD = 120.0
 TOPIC_IS_GONE = "The topic that this is about was deleted, so the answer comes here:"
 
-# What Telegram's own answers to "how fast" say; edits count too.
+# Telegram's own limits; edits count too.
 OVERALL_RATE = Rate(30, 1 / 30)
 DIRECT_RATE = Rate(5, 1.0)
 GROUP_RATE = Rate(10, 3.0)
@@ -65,7 +65,7 @@ Loaded: TypeAlias = LoadedMessage[TelegramText]
 
 
 class TelegramTransport(NetworkTransport[TelegramText]):
-    """Fills `Transport`."""
+    """The sending of one bot's replies; fills `Transport`."""
 
     doubt: DoubtPolicy = "resend"
 
@@ -106,7 +106,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
     async def _put(
         self, chat: int | str, loaded: Loaded, how: dict[str, Any], previews: LinkPreviewOptions
     ) -> tuple[str, ...]:
-        """The ids of what was sent."""
+        """Send the parts of a message, and return their ids."""
         found = list[str]()
         for one in loaded.texts:
             found += await self._sent(self._say(chat, one, how | {"link_preview_options": previews}))
@@ -117,19 +117,19 @@ class TelegramTransport(NetworkTransport[TelegramText]):
         return tuple(found)
 
     async def _sent(self, sending: Awaitable[Message | Sequence[Message]]) -> tuple[str, ...]:
-        """The ids. What Telegram took has arrived, even if its answer cannot be read."""
+        """Wait for a sending, and return the ids; a message that Telegram took counts without a readable answer too."""
         with watch_answer() as answer:
             try:
                 sent = await sending
                 return tuple(str(one.message_id) for one in ((sent,) if isinstance(sent, Message) else sent))
-            except Exception as error:  # whatever the library makes of an answer
+            except Exception as error:  # the library may raise anything for an answer
                 if (found := answer.find_sent()) is None:
                     raise
                 log.warning("Telegram took a message and answered what cannot be read: %s", type(error).__name__)
                 return found
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
-        """A file that was sent stays as it is."""
+        """Edit a text; a file that was sent stays as it is."""
         piece, buttons = self.part(reply, part)
         if isinstance(piece, FileMessage) or not message_ids:
             return
@@ -162,7 +162,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
         await self._call(partial(self._bot.delete_messages, message_ids=ids), address)
 
     def _placing(self, reply: Reply, part: int) -> dict[str, Any]:
-        """Where in the chat: the topic, and where many talk, under the message that is answered."""
+        """Return the place in the chat: the topic, and in a group the answered message."""
         how: dict[str, Any] = {
             "message_thread_id": thread_of(reply.address),
             "disable_notification": reply.silent or None,
@@ -181,7 +181,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
         return await self._bot.send_message(chat, piece.text, **how)
 
     async def _upload(self, chat: int | str, loaded: Loaded, how: dict[str, Any]) -> Message | Sequence[Message]:
-        """What Telegram does not take as a picture, or as what else it is, goes as a document."""
+        """Send files; those that Telegram refuses as pictures or other media go as documents."""
         try:
             return await self._send_files(chat, loaded, how)
         except BadRequest as error:
@@ -211,7 +211,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
         return await call(chat, file_of(file), write_timeout=UPLOAD, **words, **how)
 
     async def _call(self, call: Callable[[int | str], Awaitable[T]], address: Address) -> T:
-        """A call, once more where the group has moved; what goes wrong is told in our words."""
+        """Make a call, and repeat it if the group has moved; errors are raised in our words."""
         await self._pace.wait(address.chat_id, DIRECT_RATE if address.chat_type == "dm" else GROUP_RATE)
         with self._pace.heeded(address.chat_id), self.calling():
             try:
@@ -235,14 +235,14 @@ NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 
 
 def group_kind_of(file: OutboundFile) -> str:
-    """Albums are of pictures and videos, of audio, or of documents; a voice note is in none."""
+    """Return the kind of album: pictures and videos, audio, or documents; "" for a voice note, which is in none."""
     if isinstance(file, TextFile) or (file.kind == "image" and file.size > LARGEST_PHOTO):
         return "document"
     return ALBUM_KINDS.get(file.kind, "")
 
 
 def media_of(file: LoadedFile, words: dict[str, Any]) -> Any:
-    """A file as a part of an album."""
+    """Make a file a part of an album."""
     kind = file.kind if file.kind != "image" or len(file.data) <= LARGEST_PHOTO else "document"
     return ALBUM_MEDIA[kind](file.data, filename=file.name, **words)
 

@@ -1,7 +1,6 @@
-"""Updates that belong together: the pictures of an album, the pieces into which a client has cut a long text.
+"""The groups of updates that are one message: the pictures of an album, or the pieces of a long text that a client cut.
 
-Each unit is one message of ours. Units stand in the order of their last updates, so that the place up to which
-everything is done only ever grows.
+Groups are in the order of their last updates, so that the place up to which everything is done only ever grows.
 """
 
 from collections.abc import Iterable
@@ -9,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 from telegram import Message, Update
 
-CUT_LENGTH = 4000  # characters: a text that is this long may be one that the client has cut
+CUT_LENGTH = 4000  # characters: the client may have cut a text of this length
 
 
 class UpdateGroup(msgspec.Struct):
@@ -27,12 +26,12 @@ class UpdateGroup(msgspec.Struct):
 
     @property
     def may_grow(self) -> bool:
-        """Whether more of it may be on its way."""
+        """True if more updates of the message may be on their way."""
         message = self.updates[-1].message
         return message is not None and (message.media_group_id is not None or is_cut(message))
 
     def takes(self, update: Update) -> bool:
-        """Whether an update goes on with this unit."""
+        """Return True if an update continues this group."""
         last, new = self.updates[-1].message, update.message
         if last is None or new is None or last.chat.id != new.chat.id or last.from_user != new.from_user:
             return False
@@ -42,7 +41,7 @@ class UpdateGroup(msgspec.Struct):
 
 
 def group_updates(updates: Iterable[Update]) -> list[UpdateGroup]:
-    """All updates of a poll, each in its unit."""
+    """Group all updates of a poll."""
     found: list[UpdateGroup] = []
     for update in sorted(updates, key=lambda one: one.update_id):
         unit = next((unit for unit in reversed(found) if unit.takes(update)), None)

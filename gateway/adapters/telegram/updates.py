@@ -1,8 +1,8 @@
-"""Where Telegram's updates come from: polls, or its calls to the port.
+"""The sources of Telegram's updates: polls, or Telegram's calls to the port.
 
-What Telegram calls with is held in the journal before it is acknowledged, and read from there as a poll would bring it:
-so what belongs together is put together, and what comes slowly holds up its own chat alone, however it came. It is
-numbered by its place in the journal, since several calls may arrive in another order than that of their own numbers.
+A call is stored in the journal before it is acknowledged, and read from there like a poll: so the parts of a message
+are grouped, and a slow file holds up only its own chat, in both ways. An update's number is its place in the journal,
+since calls may arrive in another order than that of their own numbers.
 """
 
 from collections.abc import Mapping
@@ -18,20 +18,20 @@ from gateway.engine.interface import Engine, NewRecord, SettledRecords
 from gateway.errors import AdapterError, Duplicate
 from gateway.records import records, subjects
 
-ANSWER = 10.0  # seconds for the answer to a poll, beside its own: a line that is silent for longer is frozen
-REPEATS = 3600.0  # seconds for which a call that is read is known when it comes again
+ANSWER = 10.0  # seconds for the answer to a poll, beside its own: a connection that is silent for longer is frozen
+REPEATS = 3600.0  # seconds for which a repeated call is recognized after it was read
 UPDATE_KINDS = (Update.MESSAGE, Update.EDITED_MESSAGE, Update.CALLBACK_QUERY, Update.MESSAGE_REACTION)
 
 
 class UpdateSource(Protocol):
-    """Gives updates as Telegram wrote them, in their order."""
+    """A source of updates as Telegram wrote them, in their order."""
 
     async def fetch(self, offset: int, seconds: int, limit: int) -> list[Any]:
-        """At most `limit` from the number `offset` on, waited for; those before are done and may be forgotten."""
+        """Wait for at most `limit` updates from the number `offset` on; those before are done and may be forgotten."""
 
 
 class FetchedUpdates(msgspec.Struct, eq=False):
-    """Fills `UpdateSource`: Telegram is asked."""
+    """The updates that Telegram returns to polls; fills `UpdateSource`."""
 
     _bot: Bot
     _presence: Presence
@@ -46,7 +46,7 @@ class FetchedUpdates(msgspec.Struct, eq=False):
 
 
 class PendingUpdates:
-    """Fills `UpdateSource`: those that Telegram called with, of one bot."""
+    """The updates of one bot that Telegram's calls brought; fills `UpdateSource`."""
 
     def __init__(self, engine: Engine, bot: str) -> None:
         self._engine = engine
@@ -56,10 +56,10 @@ class PendingUpdates:
         self._settled = 0
 
     async def hold(self, update: Mapping[str, Any]) -> None:
-        """Into the journal; what is there already is known.
+        """Write an update to the journal, unless it is there already.
 
         Raises:
-            EngineError: the journal takes nothing now.
+            EngineError: the journal takes no appends now.
         """
         kept = records.PendingUpdate(platform=PLATFORM, update=dict(update), person=find_person(update))
         name = f"{self._subject}:{update['update_id']}"
@@ -90,7 +90,7 @@ class PendingUpdates:
 
 
 def find_person(update: Mapping[str, Any]) -> str:
-    """Whose it is, as `telegram:1002`; empty: nobody's."""
+    """Return the author of an update, as `telegram:1002`; "" if it has none."""
     for kind in UPDATE_KINDS:
         about = update.get(kind)
         if isinstance(about, Mapping):

@@ -1,7 +1,7 @@
-"""Telegram's calls to the port: known by a secret of ours in a header, held in the journal, then acknowledged.
+"""The webhook of Telegram: its calls show a secret of ours in a header, are stored in the journal, then acknowledged.
 
-The secret is made from the bot's token, so it is the same after every start and stands nowhere. Telegram says of each
-call that failed why; where they do not arrive it is polled instead, until somebody has mended that.
+The secret is made from the bot's token, so it is the same after every start and is stored nowhere. Telegram reports the
+reason of each failed call; if its calls do not arrive the bot polls instead, until a person has repaired that.
 """
 
 import hashlib
@@ -23,13 +23,13 @@ from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.updates import UPDATE_KINDS, FetchedUpdates, PendingUpdates
 
 SECRET_HEADER: Final = "x-telegram-bot-api-secret-token"  # noqa: S105 - its name, no secret
-LINES: Final = 40  # at the most; of one chat Telegram sends one thing after another
-LOOK: Final = 20.0  # seconds between two questions whether calls arrive
+LINES: Final = 40  # connections at most; Telegram sends the updates of one chat one after another
+LOOK: Final = 20.0  # seconds between two checks that calls arrive
 CURSOR: Final = ":calls"
 
 
 class TelegramRoute:
-    """Fills `NetworkRoute`."""
+    """The route of one bot's calls; fills `NetworkRoute`."""
 
     content_types: tuple[str, ...] = ("application/json",)
     largest = 1 << 20
@@ -47,7 +47,7 @@ class TelegramRoute:
         return ""
 
     async def take(self, _headers: Headers, body: bytes) -> RouteAnswer:
-        """What cannot be read is passed over, and acknowledged."""
+        """Take a call; an unreadable one is skipped, and acknowledged."""
         with self._presence.skipping("update", lambda: body.decode(errors="replace")):
             update = json.loads(body)
             if not isinstance(update, dict) or type(update.get("update_id")) is not int:
@@ -57,7 +57,7 @@ class TelegramRoute:
 
 
 class TelegramWebhook:
-    """Has Telegram call, and what it calls with be read."""
+    """Sets up Telegram's calls, and reads the updates that they bring."""
 
     def __init__(self, bot: Bot, settings: TelegramSettings, context: AdapterContext, presence: Presence) -> None:
         self._bot = bot
@@ -71,7 +71,7 @@ class TelegramWebhook:
         return TelegramReceiver(self._bot, self._context, self._presence, self._held, CURSOR)
 
     async def serve(self, receiver: TelegramReceiver) -> str:
-        """As long as its calls arrive; then why they do not."""
+        """Serve while calls arrive; return the reason once they do not."""
         route = TelegramRoute(self._held, self._presence, self._settings.token.reveal())
         with self._context.routes.serving(self._context.served_as, route):
             await receiver.begin()
@@ -85,7 +85,7 @@ class TelegramWebhook:
         return why_not
 
     async def begin_polls(self) -> TelegramReceiver:
-        """Take back our own address from Telegram, and read what it called with before; then polls may go on."""
+        """Remove our own webhook at Telegram, and read the updates that it brought; then polls may go on."""
         info = await self._bot.get_webhook_info()
         if info.url == self._url or info.url.endswith(route_of(self._context.served_as)):
             await self._bot.delete_webhook()
@@ -97,7 +97,7 @@ class TelegramWebhook:
         return polling
 
     async def _ask_for_calls(self, secret: str) -> str:
-        """Why Telegram does not want to; empty: it does."""
+        """Return why Telegram refuses to call; "": it will call."""
         certificate = self._context.routes.certificate
         shown = Path(certificate) if certificate and not has_chain(certificate) else None
         kinds = list(UPDATE_KINDS)
@@ -108,7 +108,7 @@ class TelegramWebhook:
         return ""
 
     async def _watch(self) -> str:
-        """Until calls fail; why they do."""
+        """Wait until calls fail; return the reason."""
         since = time.time()
         while True:
             await anyio.sleep(LOOK)
@@ -119,12 +119,12 @@ class TelegramWebhook:
 
 
 def has_chain(certificate: str) -> bool:
-    """Whether others vouch for this one; where none does, Telegram has to be given it."""
+    """Return True if a chain vouches for the certificate; a self-signed one has to be uploaded to Telegram."""
     return Path(certificate).read_text("ascii", "replace").count("-----BEGIN CERTIFICATE-----") > 1
 
 
 def why_calls_fail(info: WebhookInfo, url: str, since: float) -> str:
-    """What Telegram says of its calls since then; empty: they arrive, or there were none."""
+    """Return why Telegram's calls have failed since then; "": they arrive, or there were none."""
     if info.url != url:
         return f"somebody else has set another address: {info.url}" if info.url else "somebody else has taken it back"
     failed = info.last_error_date.timestamp() if info.last_error_date else 0.0
