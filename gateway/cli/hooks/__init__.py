@@ -1,7 +1,7 @@
-"""`hermes-gateway hooks`: what hooks there are and how they fare, and everything that one does with a hook.
+"""`hermes-gateway hooks`: the hooks, their state, and all actions on a hook.
 
-Each verb's module is imported when the verb is chosen, since those that read hook folders need much, and those that
-ask the gateway next to nothing. Such a module has `run(args, home)`.
+The module of a verb is imported when the verb is chosen, since verbs that read hook folders need much, and verbs that
+call the gateway next to nothing. Such a module has `run(args, home)`.
 """
 
 import argparse
@@ -43,7 +43,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "publish": ("index", "write a hook of yours into an index"),
     "dead-letters": ("dead_letters", "events that a durable hook could not take, kept until you decide"),
 }
-"""Each verb with its module and what it does, in the order in which `--help` lists them."""
+"""The module and description of each verb, in the order of `--help`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,6 @@
-"""`hooks check` and `hooks schema`: what is wrong with hook folders, and what can stand in a manifest.
+"""`hooks check` and `hooks schema`: the faults of hook folders, and the shape of a manifest.
 
-It takes no gateway, and nothing of a hook is run.
+They need no gateway, and run no code of a hook.
 """
 
 import argparse
@@ -59,12 +59,12 @@ def check_folders(args: argparse.Namespace, home: Home) -> int:
 
 
 def list_places(home: Home) -> tuple[Source, ...]:
-    """Where hooks of all kinds lie in this home."""
+    """List the places of all kinds of hooks in this home."""
     return tuple(one for one in dialects.list_places(home, get_process_environment()) if not one.is_ours)
 
 
 def list_all(sources: Sequence[Source]) -> list[HookVersion]:
-    """Hooks first; of two that have one name the one that would run."""
+    """List all versions, hooks first; of two with one name, the one that would run."""
     found = {version.name: version for source in sources for version in source.list()}
     others = {name.removeprefix(PLUGIN_PREFIX) if PLUGIN_PREFIX in name else PLUGIN_PREFIX + name for name in found}
     named = [replace(version, has_namesake=version.name in others) for version in found.values()]
@@ -74,9 +74,9 @@ def list_all(sources: Sequence[Source]) -> list[HookVersion]:
 def check_folder(
     version: HookVersion, home: Home, configuration: Configuration | None
 ) -> tuple[HookVersion, list[str]]:
-    """What was found in a folder; and what it lacks, which is no fault of it: it may be meant for another machine.
+    """Return the version with its findings, and what the machine lacks for it.
 
-    A configuration that cannot be read is told of elsewhere.
+    A lack is no finding: the hook may be meant for another machine. Other checks report an unreadable configuration.
     """
     settings = configuration.settings.hooks if configuration else HooksSettings()
     own = settings.find_overrides(version.name, version.short)
@@ -87,7 +87,7 @@ def check_folder(
 
 
 def list_missing(version: HookVersion, manifest: Manifest, home: Home) -> Iterator[str]:
-    """What it requires and is not here; which platforms are configured is a thing of the gateway."""
+    """Yield the missing requirements of a hook, except platforms, which only the gateway knows."""
     outside = read_environment(get_process_environment(), home.env)
     packages = [str(home.hook_state / "packages" / version.name), *sys.path]
     yield from find_missing_needs(manifest, outside.environ, manifest.requires.platforms, packages, version.called)
@@ -112,10 +112,10 @@ def show_check(one: HookVersion, lacks: Sequence[str]) -> None:
 
 
 def find_folder(name: str, home: Home, sources: Sequence[Source]) -> HookVersion:
-    """The hook or plugin at this path, or of this name in the last of the places that have one.
+    """Return the hook or plugin at this path, or of this name in the last of the places that have one.
 
     Raises:
-        HookError: there is none.
+        HookError: it was not found.
     """
     path = Path(name).resolve() if is_path(name) else home.hooks / name
     if is_path(name):

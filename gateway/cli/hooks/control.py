@@ -1,4 +1,4 @@
-"""Verbs that say a word to the running gateway about a hook: enable, disable, reload (or all), reset, trust, forget."""
+"""The verbs that change a hook in the running gateway: enable, disable, reload (or all), reset, trust, forget."""
 
 import argparse
 from typing import Any
@@ -23,6 +23,6 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 
 def show_state(name: str, hook: dict[str, Any], *, as_json: bool) -> None:
-    """What has become of it."""
+    """Print the hook's new state."""
     text = f"{name}: {hook['state']}{': ' + hook['reason'] if hook['reason'] else ''}"
     show_result({"hook": hook}, to_one_line(text), as_json=as_json)

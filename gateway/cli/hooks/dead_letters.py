@@ -1,4 +1,4 @@
-"""`hooks dead-letters`: deliveries that were given up, and what becomes of them."""
+"""`hooks dead-letters`: the deliveries that were given up, and how to retry or delete them."""
 
 import argparse
 import json

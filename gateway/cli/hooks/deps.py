@@ -1,8 +1,8 @@
-"""`hooks deps`: the packages that a hook or a plugin lacks are installed into a place on the path of that one alone.
+"""`hooks deps`: install the missing packages of a hook or a plugin into a folder that is on its path alone.
 
-What it lacks is what it requires itself, what the files in its folder that are written for pip ask for, and what was
-named by hand: that is remembered in the place, so that it is there after the next time too. All is installed beside
-what was there before and put in its place whole, so that a failure changes nothing.
+These are the packages that its manifest requires, those in its folder's files for pip, and those that you named. Named
+ones are remembered in the folder, so that the next installation has them too. The new folder is made beside the old one
+and replaces it whole, so that a failure changes nothing.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.installer.packages import find_package_tool
 
-ASKED_FILE = "requirements.txt"  # in the place: what was named by hand
+ASKED_FILE = "requirements.txt"  # in the folder: the packages that you named
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -71,7 +71,7 @@ def install_all(home: Home, *, is_agreed: bool) -> int:
 
 
 def list_missing_by_folder(home: Home) -> Iterator[tuple[HookVersion, list[str]]]:
-    """Each folder that is switched on and lacks packages: those that its files ask for, else those that it imports."""
+    """Yield each enabled folder with its missing packages: those that its files require, else those that it imports."""
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     settings, switches = configuration.settings.hooks, HookSwitches(home.hook_state)
     for source in list_sources(home, configuration):
@@ -99,7 +99,7 @@ def find_place(version: HookVersion, home: Home) -> Path:
 
 
 def list_requirements(version: HookVersion) -> list[str]:
-    """The packages that its manifest and its files ask for."""
+    """List the packages that the manifest and the files of a hook require."""
     assert version.manifest
     return [*version.manifest.requires.python, *PackageFiles(version.path).wanted]
 
@@ -141,7 +141,7 @@ def install_for_one(args: argparse.Namespace, home: Home) -> None:
 
 
 def _find_version(name: str, home: Home) -> tuple[HookVersion, bool]:
-    """What goes by this name, and whether a gateway runs. GatewayError when there is none."""
+    """Return the hook of this name, and True if a gateway runs. Raises GatewayError if it was not found."""
     try:
         found = call_gateway(home.socket, "hooks.info", name=name)
     except NotRunning:
@@ -150,14 +150,14 @@ def _find_version(name: str, home: Home) -> tuple[HookVersion, bool]:
 
 
 def find_hook(name: str, home: Home) -> HookVersion:
-    """The hook or plugin of this name or in this folder, and all that its files say. HookError when there is none."""
+    """Return the inspected hook or plugin of this name or in this folder. Raises HookError if it was not found."""
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     version = find_folder(name, home, list_sources(home, configuration))
     return version.source.inspect(version)
 
 
 def add_package_plugin(args: argparse.Namespace, home: Home) -> None:
-    """Where there is no such plugin yet, it is one of these packages.
+    """Install a plugin that is itself one of these packages, unless it exists already.
 
     Raises:
         HookError: none of them is a plugin.
@@ -186,7 +186,7 @@ def add_package_plugin(args: argparse.Namespace, home: Home) -> None:
 
 
 def refuse_hermes(named: list[str]) -> None:
-    """Raises HookError where one of these is called as a module of Hermes's, or is Hermes itself."""
+    """Raise HookError for a package that is named like a module of Hermes, or is Hermes itself."""
     own = {fold_name(module): module for module in NEVER_INSTALLED}
     for text in named:
         name = fold_name(re.split(r"[^\w.-]", text.strip(), maxsplit=1)[0])
@@ -200,7 +200,7 @@ def refuse_hermes(named: list[str]) -> None:
 
 
 def read_asked(place: Path) -> list[str]:
-    """What was named by hand before."""
+    """Return the packages that you named before."""
     try:
         return (place / ASKED_FILE).read_text("utf-8").split("\n")[:-1]
     except FileNotFoundError:
@@ -208,7 +208,7 @@ def read_asked(place: Path) -> list[str]:
 
 
 def merge_asked(before: list[str], named: list[str]) -> list[str]:
-    """What was named last counts: another version of a package takes the place of the one before.
+    """Merge the named packages; the last version of each one counts.
 
     Raises:
         HookError: one of them is an option of pip.
@@ -219,16 +219,16 @@ def merge_asked(before: list[str], named: list[str]) -> list[str]:
             raise HookError(f"{text!r} is no package\nname packages, as pip knows them: requests, 'httpx>=0.27'")
         try:
             found[fold_name(read_requirement(text).name)] = text
-        except ValueError:  # a path or an address, which pip understands
+        except ValueError:  # a path or a URL, which pip understands
             found[text] = str(Path(text).resolve()) if Path(text).exists() else text
     return list(found.values())
 
 
 def install(wanted: list[str], asked: list[str], place: Path) -> None:
-    """All of these, as a new folder in the place of the one before.
+    """Install all packages into a new folder, and replace the old one by it.
 
     Raises:
-        HookError: the installer failed, or there is none.
+        HookError: the installer failed, or was not found.
     """
     beside, before = place.with_name(f".{place.name}.new"), place.with_name(f".{place.name}.old")
     for rest in (beside, before):

@@ -1,6 +1,6 @@
-"""`hooks dev`: a hook while it is written, in a gateway of its own whose home goes afterwards.
+"""`hooks dev`: a hook under development, in its own gateway whose home is removed afterwards.
 
-What is typed goes through it, each save has it read anew, and what it prints and is told of stands on the same screen.
+Your messages go through the hook, and each save reloads it. The screen shows its output and the events that it gets.
 """
 
 import argparse
@@ -41,15 +41,15 @@ from gateway.testing import GatewayProcess
 SESSION = "main"
 HELLO = "What you write goes through {name}; save a file of it, and it is read anew. Ctrl-C ends.\n"
 TROUBLE = frozenset({"hook:failed", "hook:tripped"})
-WATCH_BEGIN = 200  # ms after which the watch stands
-END_TIMEOUT = 30.0  # seconds that the gateway has to end
+WATCH_BEGIN = 200  # milliseconds until the watch is established
+END_TIMEOUT = 30.0  # seconds for the gateway to end
 
 
 def run(args: argparse.Namespace, _home: Home) -> None:
     folder = Path(args.folder).resolve()
     if not (folder / MANIFEST_FILE).is_file():
         raise HookError(f"{folder} has no {MANIFEST_FILE}\nmake one: hermes-gateway hooks new {args.folder}")
-    for ending in (signal.SIGTERM, signal.SIGHUP):  # asked to end, or its terminal was closed
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # a request to end, or a closed terminal
         signal.signal(ending, signal.default_int_handler)
     with make_dev_home() as place, GatewayProcess(place, ends_with_us=True) as gateway:
         prepare_home(gateway.home)
@@ -64,14 +64,14 @@ def run(args: argparse.Namespace, _home: Home) -> None:
 
 
 def pick_environment(folder: Path) -> dict[str, str]:
-    """What of this environment the gateway is to give it; and where ~ is, as its reach is meant."""
+    """Return the hook's own variables of this environment; and HOME, since its folders may begin with ~."""
     environ, manifest = get_process_environment(), read_manifest(folder).manifest
     names = ("HOME", *(list_variables(manifest) if manifest else ()))
     return {name: environ[name] for name in names if name in environ}
 
 
 class DevHook:
-    """The hook as this gateway has it: installed anew with each save, or placed, by a link to its folder."""
+    """The hook in this gateway: installed again with each save, or placed by a link to its folder."""
 
     def __init__(self, home: Home, folder: Path, *, is_placed: bool) -> None:
         self.name = folder.name
@@ -83,9 +83,10 @@ class DevHook:
         self._wrong = ""
 
     def put(self, *, is_repeat: bool = False) -> bool:
-        """Whether there is something new for the gateway to read. What is wrong is said; what was before runs on.
+        """Put the hook into the home; return True if the gateway must reload it.
 
-        `is_repeat`: nobody may have saved anything, so what was said is not said again.
+        A faulty hook is reported, and the old one stays. `is_repeat`: perhaps nothing was saved, so a fault that was
+        reported is not reported again.
         """
         try:
             if not self.folder.is_dir():
@@ -124,7 +125,7 @@ class DevHook:
         return True
 
     def wants(self, event: str, fields: dict[str, Any]) -> bool:
-        """Whether this concerns it."""
+        """Return True if the event concerns the hook."""
         if event in TROUBLE:
             return bool(fields.get("hook") == self.name)
         return self.manifest is not None and event in EventSelector(self.manifest.subscriptions)
@@ -132,7 +133,7 @@ class DevHook:
 
 @contextmanager
 def watch_hook(gateway: GatewayProcess, hook: DevHook) -> Iterator[None]:
-    """What it is told of, what it prints, and what is saved: shown until the gateway has ended."""
+    """Show the hook's events and output, and reload it at each save, until the gateway has ended."""
     stop, process = threading.Event(), gateway.process
     assert process
     assert process.stdout
@@ -142,7 +143,7 @@ def watch_hook(gateway: GatewayProcess, hook: DevHook) -> Iterator[None]:
     readers = [
         begin_thread(lambda: show_events(tail, hook)),
         begin_thread(lambda: show_log(gateway.home, hook, stop)),
-        *(begin_thread(partial(deque, pipe, 0)) for pipe in (process.stdout, process.stderr)),  # a full one holds it up
+        *(begin_thread(partial(deque, pipe, 0)) for pipe in (process.stdout, process.stderr)),  # a full one blocks it
     ]
     watcher = begin_thread(lambda: reload_hook(gateway.home, hook, stop))
     if hook.manifest:
@@ -171,7 +172,7 @@ def show_events(tail: ControlClient, hook: DevHook) -> None:
 
 
 def show_log(home: Home, hook: DevHook, stop: threading.Event) -> None:
-    """Also what it says last; of whatever it is called by now."""
+    """Show the hook's log to its last line, also after the hook was renamed."""
     logs: dict[str, LogFollower] = {}
     with ExitStack() as opened:
         while True:
@@ -185,12 +186,12 @@ def show_log(home: Home, hook: DevHook, stop: threading.Event) -> None:
 
 
 def open_log(path: Path) -> LogFollower:
-    """Nothing stood in it before this home was made."""
+    """Open a log from its beginning: this home is new."""
     return LogFollower(path, LogPlace(path.stat().st_ino, 0) if path.exists() else None)
 
 
 def reload_hook(home: Home, hook: DevHook, stop: threading.Event) -> None:
-    """With each save; and once when it is watched, for what was saved while the gateway started."""
+    """Reload the hook at each save, and once at the beginning, for saves while the gateway started."""
     looks = watch(
         hook.folder,
         watch_filter=lambda _, path: not any(map(is_ignored_file, Path(path).relative_to(hook.folder).parts)),
@@ -205,7 +206,7 @@ def reload_hook(home: Home, hook: DevHook, stop: threading.Event) -> None:
 
 
 def show_change(home: Home, hook: DevHook) -> None:
-    """How it fares with what was saved. What has changed by its own doing is not started anew for that."""
+    """Reload the folders, and print the hook's state. The gateway itself ignores changes that the hook made."""
     try:
         call_gateway(home.socket, "hooks.reload", name="")
         print_state(call_gateway(home.socket, "hooks.info", name=hook.name))
@@ -216,7 +217,7 @@ def show_change(home: Home, hook: DevHook) -> None:
 
 
 def listen_to_person(home: Home, hook: DevHook) -> None:
-    """A person types; or a pipe says its lines, and that was it."""
+    """Chat with a person at a terminal, or send the lines of a pipe and end."""
     if sys.stdin.isatty():
         run_interactive(home, SESSION, HELLO.format(name=hook.name), is_ended_by_interrupt=True)
     else:

@@ -1,4 +1,4 @@
-"""What differs between two folders of a hook or a skill, line by line: nothing that differs is left out."""
+"""The difference between two folders of a hook or a skill, line by line and complete."""
 
 import difflib
 import hashlib
@@ -21,7 +21,7 @@ MAX_WARNING = 500  # characters
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """What a file holds, and whether it is one to be started; of a link, where it leads."""
+    """The content of a file, and True if it is executable; for a link, its target."""
 
     data: bytes
     is_program: bool = False
@@ -29,18 +29,21 @@ class FileText:
 
     @property
     def lines(self) -> list[str] | None:
-        """As programs read them: a line feed alone ends one. Bytes that are no UTF-8 stay; None: it is no text."""
+        """The lines, which end only at a line feed, as for programs.
+
+        Bytes that are no UTF-8 stay; None: it is no text.
+        """
         if b"\0" in self.data:
             return None
         return self.data.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
 
     def describe(self) -> str:
-        """What another can compare who cannot read it."""
+        """Describe a file that cannot be shown, so that a person can compare it."""
         return f"{format_count(len(self.data), 'byte')} with sha256 {hashlib.sha256(self.data).hexdigest()}"
 
 
 def read_contents(folder: Path) -> dict[str, FileText]:
-    """All that is hashed of a folder, by its name there; nothing where it cannot be read."""
+    """Read all files of a folder that its digest covers, by name; empty if it cannot be read."""
     try:
         whole = read_whole_folder(folder)
     except (HookError, OSError):
@@ -52,7 +55,7 @@ def read_contents(folder: Path) -> dict[str, FileText]:
 
 
 def describe_differences(before: Mapping[str, FileText], now: Mapping[str, FileText]) -> Iterator[str]:
-    """The difference, file by file, as programmers read it; whatever differs is told of, what hides its code first."""
+    """Yield the differences file by file, as programmers read them; all are shown, with hidden code first."""
     yield from list_unreadable_code({name: there for name, there in now.items() if there != before.get(name)})
     for name in sorted({*before, *now}):
         then, there = before.get(name), now.get(name)
@@ -75,9 +78,9 @@ def describe_difference(name: str, then: FileText | None, there: FileText | None
 
 
 def list_unreadable_code(files: Mapping[str, FileText]) -> Iterator[str]:
-    """Code of which nobody sees what runs: Python reads it in another way than it is shown, or it lies elsewhere.
+    """Report code that a person cannot see: Python reads it in another way than it is shown, or it is elsewhere.
 
-    Whatever its name, a program may be given it, and a link may lead to it.
+    Names do not matter: a program may be started with any file, and a link may lead to it.
     """
     for name, file in sorted(files.items()):
         is_code = name.endswith(".py")
@@ -88,7 +91,7 @@ def list_unreadable_code(files: Mapping[str, FileText]) -> Iterator[str]:
 
 
 def describe_encoding(code: bytes) -> str:
-    """How Python reads it where that is not as text in UTF-8, line by line."""
+    """Say how Python reads a file, if that is not as lines of text in UTF-8."""
     if b"\0" in code:
         return "holds NUL bytes"
     try:
@@ -101,7 +104,7 @@ def describe_encoding(code: bytes) -> str:
 
 
 def describe_own_encoding(text: bytes) -> str:
-    """Likewise, where its own first lines say so."""
+    """Say the encoding that a file's own first lines declare, if it is not UTF-8."""
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(text).readline)
     except SyntaxError:

@@ -1,4 +1,4 @@
-"""`hooks freeze` and `hooks sync`: all hooks and skills that are installed, and another home made the same."""
+"""`hooks freeze` and `hooks sync`: all installed hooks and skills, and another home with the same ones."""
 
 import argparse
 import re
@@ -54,14 +54,14 @@ from gateway.logs.text import to_one_line
 Entry = TypeVar("Entry", InstalledHook, InstalledSkill)
 Fetched = TypeVar("Fetched", FetchedHook, FetchedSkill)
 
-LOCAL = ("/", "git+file:")  # how a source begins that lies on one machine
+LOCAL = ("/", "git+file:")  # the beginnings of sources on this machine
 DIGEST = re.compile(rf"{PREFIX}[0-9a-f]{{64}}\Z")
 
 
 def run(args: argparse.Namespace, home: Home) -> int | None:
     if args.verb == "freeze":
         if faults := [*HooksLock(home.hooks_lock).list_faults()]:
-            raise HookError("\n".join(faults))  # a home that is made the same would lack these
+            raise HookError("\n".join(faults))  # another home would lack these
         hooks, skills = read_installed(home), read_installed_skills(home)
         show_json({"version": 1, "hooks": msgspec.to_builtins(hooks), "skills": msgspec.to_builtins(skills)})
         report_sources(home, {**hooks, **skills})
@@ -70,14 +70,14 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 
 def report_sources(home: Home, entries: Mapping[str, InstalledHook | InstalledSkill]) -> None:
-    """What another machine finds at the same path alone."""
+    """Warn about sources that another machine must have at the same path."""
     for name, one in entries.items():
         if one.source.startswith(LOCAL) and not is_own_index(home, one.index):
             print_note(f"! {name} comes from {one.source} of this machine: another one has to have it there, too")
 
 
 def sync(args: argparse.Namespace, home: Home) -> int:
-    """Nothing changes before all of it is there, is what was frozen, and somebody has said yes."""
+    """Make the home the same as the file: once all is fetched and checked, and a person has agreed."""
     hook_installer, skill_installer = HookInstaller(args, home), SkillInstaller(args, home)
     frozen = read_frozen(Path(args.file))
     show_faults(home)
@@ -153,7 +153,7 @@ def show_changes(
 def show_weaker(
     installer: Installer[Entry, Fetched], there: Mapping[str, Entry], found: Sequence[Fetched]
 ) -> Iterator[str]:
-    """The names of those that guard less than what is installed now, each with what it guards no more."""
+    """Show the entries that guard less than the installed ones, with the lost guards, and yield their names."""
     for one in found:
         if not (before := there.get(one.name)):
             continue
@@ -166,7 +166,10 @@ def show_weaker(
 
 
 def show_missing_guards(args: argparse.Namespace, gone: Mapping[str, Mapping[str, InstalledHook]]) -> Iterator[str]:
-    """The names of those that decide so far and are to be removed, each with what on. `gone`: with all its hooks."""
+    """Show the entries to be removed that guard something, with their events, and yield their names.
+
+    `gone`: their names, each with all its hooks.
+    """
     for name, hooks in gone.items():
         if lost := sorted({event for hook in hooks.values() for event in hook.grants.intercepts}):
             if not args.json:
@@ -175,7 +178,7 @@ def show_missing_guards(args: argparse.Namespace, gone: Mapping[str, Mapping[str
 
 
 def read_frozen(file: Path) -> HooksLock:
-    """HookError: it is not what `hooks freeze` prints."""
+    """Read a file of `hooks freeze`. Raises HookError for any other file."""
     lock = HooksLock(file)
     if not file.is_file():
         raise HookError(f"{file} is not there\nhermes-gateway hooks freeze > {file} writes it, where the hooks are")
@@ -191,10 +194,13 @@ def read_frozen(file: Path) -> HooksLock:
 
 
 def check_entry(place: str, names: re.Pattern[str], name: str, entry: InstalledHook | InstalledSkill) -> None:
-    """HookError: `hooks freeze` has not written it. The file may be a stranger's, and its names become folders here."""
+    """Raise HookError if `hooks freeze` cannot have written this entry.
+
+    The file may be a stranger's, and its names become folders here.
+    """
     folder = f"{name}@{cut_digest(entry.digest)}"
     own = [folder]
-    if isinstance(entry, InstalledSkill):  # an earlier version laid it out as NAME
+    if isinstance(entry, InstalledSkill):  # an earlier version used the folder NAME
         own = [f"{SKILLS_FOLDER}/{folder}/{name}", f"{SKILLS_FOLDER}/{name}"]
     packages = () if isinstance(entry, InstalledSkill) else entry.packages
     for what, is_valid in (
@@ -210,7 +216,7 @@ def check_entry(place: str, names: re.Pattern[str], name: str, entry: InstalledH
 
 @dataclass(frozen=True, slots=True)
 class MissingEntry(Generic[Entry]):
-    """What is not installed as it was frozen. `doubt`: why the index counts for nothing that the file names."""
+    """A frozen entry that is not installed. `doubt`: why the index that the file names does not count."""
 
     name: str
     entry: Entry
@@ -233,12 +239,12 @@ def list_missing(
 
 
 def find_place(work: Path, kind: Kind, name: str) -> Path:
-    """For what is fetched of one of them."""
+    """Return the folder for the files of one entry."""
     return work / f"{kind}s" / name
 
 
 def is_installed(home: Home, wanted: Entry, there: Entry | None) -> bool:
-    """Whether just that is installed, and lies there as it was installed."""
+    """Return True if this entry is installed, and its files are unchanged."""
     if there is None or not has_digest(home.own_folder / there.path, there.digest):
         return False
     if isinstance(there, InstalledHook) and not has_installed_packages(home, there):
@@ -246,16 +252,18 @@ def is_installed(home: Home, wanted: Entry, there: Entry | None) -> bool:
     if isinstance(wanted, InstalledHook) and isinstance(there, InstalledHook) and wanted.packages != there.packages:
         return False
     both_ours = is_own_index(home, wanted.index) and is_own_index(home, there.index)
-    if both_ours or (wanted.index and wanted.index == there.index):  # where it lies, the index says
+    if both_ours or (wanted.index and wanted.index == there.index):  # the index decides on the source
         return wanted.digest == there.digest
     return (wanted.digest, wanted.source, wanted.index) == (there.digest, there.source, there.index)
 
 
 def check_index(kind: Kind, name: str, frozen: Entry, indexes: IndexReader, work: Path) -> MissingEntry[Entry]:
-    """With the index by which it came, if that says so itself: updates come by it, and the file may be a stranger's.
+    """Return the entry with its index, if that index itself lists it.
+
+    Updates come by the index, and the file may be a stranger's.
 
     Raises:
-        HookError: that index does not count now.
+        HookError: the index is not valid now.
     """
     if is_own_index(indexes.home, frozen.index):
         known, listed, _ = find_listed(indexes, kind, name, work, frozen.index)
@@ -276,15 +284,15 @@ def check_index(kind: Kind, name: str, frozen: Entry, indexes: IndexReader, work
 
 
 def set_origin(frozen: Entry, known: IndexRecord, listed: ListedHook | ListedSkill) -> Entry:
-    """As this index gives it."""
+    """Return the entry with the source and address of this index."""
     return msgspec.structs.replace(frozen, source=str(make_listed_source(known, listed)), index=known.address)
 
 
 def find_source(name: str, frozen: InstalledHook | InstalledSkill) -> HookSource:
-    """Where it is to be had here.
+    """Return the source of an entry, as this machine can reach it.
 
     Raises:
-        HookError: it lay on the machine on which it was frozen.
+        HookError: the source is on the machine where it was frozen.
     """
     try:
         return limit_to_commit(parse_source(frozen.source), frozen.commit)
@@ -297,7 +305,7 @@ def find_source(name: str, frozen: InstalledHook | InstalledSkill) -> HookSource
 
 
 def check_frozen(found: Fetched, missing: MissingEntry[Entry]) -> Fetched:
-    """Return it with its index. HookError: something else lies where it came from."""
+    """Return a fetched entry with its index. Raises HookError if its source has other content now."""
     if (found.name, found.digest) != (missing.name, missing.entry.digest):
         what = f"{missing.name}: what lies at {missing.entry.source} is not what was frozen; nothing was changed"
         remedy = "put that back, or, if what lies there now is meant, install it where the hooks are and freeze again"
@@ -306,7 +314,7 @@ def check_frozen(found: Fetched, missing: MissingEntry[Entry]) -> Fetched:
 
 
 def fetch_frozen(missing: MissingEntry[InstalledHook], work: Path) -> FetchedHook:
-    """HookError: what lies there now is not what was frozen, or asks for more than was agreed to."""
+    """Fetch a hook. Raises HookError if it is not the frozen one, or requests more than was granted."""
     name, frozen = missing.name, missing.entry
     own, source = find_place(work, "hook", name), find_source(name, frozen)
     found = fetch_hook(source, own, get_process_environment(), frozen.source, frozen.packages)
@@ -317,14 +325,15 @@ def fetch_frozen(missing: MissingEntry[InstalledHook], work: Path) -> FetchedHoo
 
 
 def fetch_frozen_skill(missing: MissingEntry[InstalledSkill], work: Path) -> FetchedSkill:
-    """HookError: what lies there now is not what was frozen."""
+    """Fetch a skill. Raises HookError if it is not the frozen one."""
     own, source = find_place(work, "skill", missing.name), find_source(missing.name, missing.entry)
     return check_frozen(fetch_skill(source, own, get_process_environment(), missing.entry.source), missing)
 
 
 def check_commit(found: FetchedHook | FetchedSkill, work: Path) -> str:
-    """That its commit is none of those which the repository shows: the file may be a stranger's, and a host gives by
-    its name what anybody has put into a copy of that repository.
+    """Return a warning if no branch or tag of the repository leads to the commit; "": one does.
+
+    The file may be a stranger's, and a host serves, under a repository's name, commits of every copy of it.
     """
     source = parse_source(found.source)
     if found.index or not found.commit or source.kind != "git":

@@ -1,4 +1,4 @@
-"""`hooks index`, `search` and `publish`: where hooks and skills are looked for, and how one of yours gets there."""
+"""`hooks index`, `search` and `publish`: the places to look for hooks and skills, and how to offer your own there."""
 
 import argparse
 import re
@@ -31,7 +31,7 @@ from gateway.installer.source import GIT_PREFIX, check_login, parse_source
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 
-VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,40}")  # that can stand in the name of a file
+VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,40}")  # that can be a part of a file name
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 
 def run_add(args: argparse.Namespace, home: Home) -> None:
-    """Known from now on, if it counts now."""
+    """Add an index, if it is valid now."""
     address = args.address
     check_login(address)
     if not address.startswith((GIT_PREFIX, "https://", "http://")):
@@ -87,7 +87,7 @@ def run_remove(args: argparse.Namespace, home: Home) -> None:
 
 
 def run_search(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> None:
-    """By a word in name or description; one that does not count says why, and keeps no other from being searched."""
+    """Search the names and descriptions for a word; an invalid index is reported, and the others are searched."""
     found: list[tuple[str, IndexRecord, ListedHook | ListedSkill]] = []
     with open_workspace(home) as work, show_progress("reading the indexes"):
         indexes = [*IndexReader(home, get_process_environment()).list(work)]
@@ -111,11 +111,14 @@ def run_search(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> Non
 
 
 def run_publish(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> None:
-    """Write it into an index, which then has to be signed. HookError: it is not as others want it."""
+    """Write a hook or skill into an index, which then has to be signed.
+
+    Raises HookError if it is not fit for others.
+    """
     folder, file = Path(args.folder).resolve(), Path(args.file).resolve()
     check_login(args.source or "")
     is_by_git = args.source.startswith(GIT_PREFIX) if args.source else not args.archive
-    mode = 0o666 & ~args.umask  # it is for others, whatever else we write is not
+    mode = 0o666 & ~args.umask  # it is for others; our other files are not
     fetch_one = fetch_skill if kind == "skill" else fetch_hook
     with open_workspace(home) as work:
         found = fetch_one(parse_source(str(folder)), work, get_process_environment())
@@ -135,7 +138,7 @@ def run_publish(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> No
 
 
 def list_needs(found: FetchedHook | FetchedSkill) -> Iterator[str]:
-    """What it lacks, to be of use for others. A skill is its own README."""
+    """Yield what a hook or skill lacks for other people to use it. A skill is its own README."""
     names = {path.name.upper() for path in found.folder.iterdir()}
     if not any(name.startswith(("LICENSE", "LICENCE", "COPYING")) for name in names):
         yield "it has no LICENSE"
@@ -151,14 +154,17 @@ def list_needs(found: FetchedHook | FetchedSkill) -> Iterator[str]:
 
 
 def list_missing_files(found: FetchedHook | FetchedSkill, folder: Path) -> Iterator[str]:
-    """What belongs to its digest, and others would not get by way of a repository."""
+    """Yield files that are part of the digest, and that git would leave out."""
     left_out = list_ignored_files(folder, get_process_environment())
     for name in sorted(left_out & read_whole_folder(found.folder).files.keys()):
         yield f"git leaves out {to_one_line(name)}, which is a part of it here: remove it, or have git keep it"
 
 
 def write_archive(found: FetchedHook | FetchedSkill, file: Path, mode: int) -> str:
-    """Of its files, beside the index, for a web host; where it lies from there. HookError: it holds links."""
+    """Write an archive beside the index, for a web host; return its path from there.
+
+    Raises HookError if it has links.
+    """
     whole = read_whole_folder(found.folder)
     if whole.links:
         raise HookError(f"{next(iter(whole.links))} is a link, and an archive for others has plain files alone")
@@ -171,7 +177,7 @@ def write_archive(found: FetchedHook | FetchedSkill, file: Path, mode: int) -> s
 
 
 def make_place(folder: Path, file: Path) -> str:
-    """From where the index lies. HookError: it lies elsewhere."""
+    """Return the path from the index. Raises HookError if the folder is not beside it."""
     if folder.is_relative_to(file.parent):
         return f"./{folder.relative_to(file.parent)}"
     raise HookError(f"{folder} does not lie beside {file}\nsay where others find it: --source git+https://HOST/...@REF")

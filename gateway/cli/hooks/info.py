@@ -1,4 +1,4 @@
-"""All that the running gateway knows of one hook: `info`. It reads timetables, for which `list` has no use."""
+"""`hooks info`: all facts of the running gateway about one hook. It reads timetables, which `list` does not need."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from gateway.logs.text import to_json_text, to_one_line
 from gateway.yaml_source.timetable import parse_timetable
 
 SHOWN_BELOW = ("traces", "given", "last_error", "findings", "kept", "hangs")  # shown below the rest
-SAID_ELSEWHERE = ("hermes", "stored_as")  # `written for` says it, with the reason; `writes` names the folder
+SAID_ELSEWHERE = ("hermes", "stored_as")  # `written for` has it with the reason; `writes` names the folder
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
@@ -66,7 +66,7 @@ def format_field(key: str, value: Any) -> str:
 
 
 def format_next_time(timetable: str) -> str:
-    """When a line of the clock falls next; an interval counts from the last time, which only the gateway knows."""
+    """Return the next time of a timetable; an interval counts from the last event, which only the gateway knows."""
     if timetable.startswith("every"):
         return ""
     due = parse_timetable(timetable).next_after(time.time())

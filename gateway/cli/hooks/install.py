@@ -1,4 +1,4 @@
-"""`hooks install`, `update` and `remove`: hooks of others, agreed to before anything of them runs."""
+"""`hooks install`, `update` and `remove`: hooks of other authors, approved before any of their code runs."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,8 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         return read_installed(self.home)
 
     def compare(self, before: InstalledHook, now: FetchedHook) -> HookUpdate:
-        # What is in them is shown to nobody, so another version, or another file of the same, wants a yes, too.
+        # No person sees the content of packages, so another version, or another file of the same one, needs approval
+        # too.
         added = [line.partition(" ")[0] for line in now.packages if line not in before.packages]
         packages = [f"packages: {', '.join(added)}"] if added else []
         is_new = (before.digest, before.packages) != (now.digest, now.packages)
@@ -126,7 +127,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
 
 
 def describe_owed(home: Home, name: str) -> str:
-    """How many events wait for an installed hook, as far as a gateway runs that knows."""
+    """Describe how many events are pending for an installed hook, if a running gateway knows."""
     with suppress(GatewayError):
         found = call_gateway(home.socket, "hooks.info", name=name)
         if found["origin"] == "installed" and found["owed"]:
@@ -135,7 +136,7 @@ def describe_owed(home: Home, name: str) -> str:
 
 
 def report_other_data(home: Home, found: FetchedHook) -> None:
-    """That it does not get what a hook of its name from elsewhere has kept."""
+    """Report data of an earlier hook of this name from another source, which the new one does not get."""
     if left := find_other_store(home, found.name, found):
         where = describe_other_data(home, found.name, left)
         print_note(f"{where}, which stays there; this one begins without it")
@@ -147,7 +148,7 @@ def describe_other_data(home: Home, name: str, left: UnusedStore) -> str:
 
 
 def show_settings(name: str, home: Home) -> None:
-    """What a hook of this name is given, or how it is held, by settings that may have been meant for another one."""
+    """Show the configuration's settings for this name, which may have been meant for another hook."""
     configuration, _ = read_configuration(load_settings_schema(), home, get_process_environment())
     given = configuration.settings.hooks.find_overrides(name) if configuration else HookOverrides()
     if said := "; ".join(describe_settings(given)):
@@ -155,7 +156,7 @@ def show_settings(name: str, home: Home) -> None:
 
 
 def describe_settings(given: HookOverrides) -> Iterator[str]:
-    """Values of options may be secrets."""
+    """Describe the settings, without the values of options, which may be secrets."""
     for key in HookOverrides.__struct_fields__:
         value = getattr(given, key)
         if value != getattr(HookOverrides(), key):
@@ -168,7 +169,7 @@ def show_unreadable_code(folder: Path) -> None:
 
 
 def show_request(hook: FetchedHook) -> None:
-    """What it is, and what it asks for, before anything of it runs."""
+    """Show what a hook is and requests, before any of its code runs."""
     manifest = hook.manifest
     print_data(to_one_line(f"{hook.name} {manifest.version}".strip()), "", "bold")
     if manifest.description:
@@ -177,7 +178,7 @@ def show_request(hook: FetchedHook) -> None:
     what = f"{format_count(hook.files, 'file')}, {size}, {digest}"
     commit = (("commit", hook.commit),) if hook.commit else ()
     told = describe_request(hook.name, manifest, hook.packages)
-    source = (("from", hook.source),) if hook.source else ()  # one that a skill brings comes with it
+    source = (("from", hook.source),) if hook.source else ()  # a skill's hook has no source of its own
     index = (("listed by", hook.index),) if hook.index else ()
     asked = ((label, text) for label, text in told if text)
     show_fields((*source, *index, *commit, ("what", what), *asked), is_whole=True)
@@ -186,7 +187,7 @@ def show_request(hook: FetchedHook) -> None:
 
 
 def describe_before(update: HookUpdate, home: Home) -> list[tuple[str, str]]:
-    """What the installed version says; nothing where its folder is gone."""
+    """Describe the installed version's requests; empty if its folder is gone."""
     name, source = update.now.name, make_installed_source(home, DIALECTS)
     version = source.find(name) or source.find(update.folder.name)
     manifest = source.inspect(version).manifest if version else None
@@ -194,7 +195,7 @@ def describe_before(update: HookUpdate, home: Home) -> list[tuple[str, str]]:
 
 
 def notify_gateway(home: Home, name: str) -> bool:
-    """Have it looked at again; whether a gateway runs."""
+    """Have the gateway reload a hook; return False if no gateway runs."""
     try:
         found = call_gateway(home.socket, "hooks.reload", name=name)
     except NotRunning:
@@ -208,6 +209,6 @@ def notify_gateway(home: Home, name: str) -> bool:
 
 
 def print_state(hook: Mapping[str, Any]) -> None:
-    """How it fares, as the gateway tells it."""
+    """Print the hook's state, as the gateway reports it."""
     reason = f": {hook['reason']}" if hook["reason"] else ""
     print_note(f"{hook['name']} is {hook['state']}{reason}")

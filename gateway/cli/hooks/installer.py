@@ -1,6 +1,6 @@
-"""The steps by which hooks and skills of others are installed, brought up to date and removed: the same for both.
+"""The steps to install, update and remove hooks and skills of other authors: the same for both.
 
-All of it works without the gateway; one that runs is told, and has it live at once.
+They work without the gateway; a running one is notified, and uses the change at once.
 """
 
 import argparse
@@ -43,7 +43,7 @@ from gateway.yaml_source.units import format_count
 
 NOBODY_ASKED = "with --json nobody is asked\nwhoever has read what it asks for says --yes"
 SHORT_COMMIT = 12
-MAX_DIFF = 400  # lines of a difference that are shown on a terminal
+MAX_DIFF = 400  # lines of a difference on a terminal
 MAX_LINE = 2000  # characters of such a line
 
 Entry = TypeVar("Entry", InstalledHook, InstalledSkill)
@@ -52,14 +52,14 @@ Fetched = TypeVar("Fetched", FetchedHook, FetchedSkill)
 
 @dataclass(frozen=True, slots=True)
 class InstalledUpdate(Generic[Entry, Fetched]):
-    """What there is now, beside what is installed, which is `intact` as long as it lies there as it was installed.
+    """The new version beside the installed one, which is `intact` if its files are unchanged.
 
-    `more`: what it asks for besides; `less`: what it guards no more.
+    `more`: what the new one requests in addition; `less`: what it no longer guards.
     """
 
     before: Entry
     now: Fetched
-    folder: Path  # of what is installed
+    folder: Path  # of the installed version
     is_new: bool
     is_intact: bool
     more: tuple[str, ...]
@@ -67,12 +67,12 @@ class InstalledUpdate(Generic[Entry, Fetched]):
 
     @property
     def needs_person(self) -> str:
-        """Why it is not taken without somebody who sees it."""
+        """The reason why a person must see the update; "": none."""
         return " and ".join(what for what, said in (("asks for more", self.more), ("guards less", self.less)) if said)
 
 
 class Installer(ABC, Generic[Entry, Fetched]):
-    """What differs between hooks and skills, in one call of their commands."""
+    """The parts of one command that differ between hooks and skills."""
 
     KIND: ClassVar[Kind]
 
@@ -85,7 +85,7 @@ class Installer(ABC, Generic[Entry, Fetched]):
 
     @abstractmethod
     def fetch(self, source: HookSource, work: Path) -> Fetched:
-        """HookError: it is not to be had, or is none."""
+        """Fetch from a source. Raises HookError if it is not available, or is not of this kind."""
 
     @abstractmethod
     def read_installed(self) -> Mapping[str, Entry]: ...
@@ -95,11 +95,11 @@ class Installer(ABC, Generic[Entry, Fetched]):
 
     @abstractmethod
     def show(self, found: Fetched) -> None:
-        """What it is, and what it asks for, before anything of it counts."""
+        """Show what the entry is and requests, before any of it counts."""
 
     @abstractmethod
     def show_update(self, update: InstalledUpdate[Entry, Fetched]) -> None:
-        """What it asks for that it did not, what it guards no more, and how its files differ."""
+        """Show what the update requests in addition, what it no longer guards, and how its files differ."""
 
     @abstractmethod
     def make_change(self, added: Sequence[Fetched], gone: Sequence[str] = ()) -> InstalledChange: ...
@@ -109,27 +109,27 @@ class Installer(ABC, Generic[Entry, Fetched]):
 
     @abstractmethod
     def notify(self, name: str) -> bool:
-        """Have it, or all, looked at again; whether a gateway runs."""
+        """Have the gateway reload one or all; return False if no gateway runs."""
 
     @abstractmethod
     def describe_missing(self, name: str) -> str:
-        """Why there is nothing installed under this name."""
+        """Describe why no entry of this name is installed."""
 
     @abstractmethod
     def describe_installed(self, name: str, *, is_running: bool) -> str:
-        """What there is to say of one that was just installed."""
+        """Return a remark on a newly installed entry."""
 
     def choose_data(self, found: Fetched) -> Fetched:
-        """With what another one has left, where its owner gives it that."""
+        """Return the entry, with the data of an earlier one if the owner agrees."""
         return found
 
     def describe_left(self, name: str) -> str:  # noqa: ARG002 - for those that leave something
-        """What stays of one when it is removed."""
+        """Describe what remains of a removed entry."""
         return ""
 
 
 def show_faults(home: Home) -> None:
-    """What the lock holds that cannot be read: it stays, and does not run."""
+    """Report entries of the lock that cannot be read: they stay, and do not run."""
     for fault in HooksLock(home.hooks_lock).list_faults():
         print_note(f"! {fault}")
 
@@ -154,7 +154,7 @@ def run_install(installer: Installer[Entry, Fetched]) -> int | None:
         before = installer.read_installed().get(found.name)
         is_same = before and before.digest == found.digest
         if before and is_same and not has_digest(installer.home.own_folder / before.path, before.digest):
-            # What was changed is put right, whatever way the same comes by; it goes on coming by its own.
+            # Restore the changed files, wherever the same content comes from; updates keep their own source.
             found = replace(found, source=before.source, index=before.index, commit=before.commit)
         elif before and not has_same_origin(installer.home, before, found):
             what = f"{found.name} is installed, from {before.index or before.source}"
@@ -176,14 +176,14 @@ def run_install(installer: Installer[Entry, Fetched]) -> int | None:
 
 
 def has_same_origin(home: Home, before: Entry, found: Fetched) -> bool:
-    """Whether what is found comes by the way of what is installed."""
+    """Return True if both come from the same index or source."""
     if is_own_index(home, before.index):
         return is_own_index(home, found.index)
     return (before.index or before.source) == (found.index or found.source)
 
 
 def take_new(installer: Installer[Entry, Fetched], found: Fetched, work: Path) -> bool:
-    """Show it, ask, and install it; whether it was."""
+    """Show a new entry, ask, and install it; return True if it was installed."""
     if not installer.args.json:
         installer.show(found)
     if is_taken := ask_person(f"Install {found.name}?", installer.args.yes):
@@ -192,7 +192,7 @@ def take_new(installer: Installer[Entry, Fetched], found: Fetched, work: Path) -
 
 
 def run_update(installer: Installer[Entry, Fetched]) -> int:
-    """Each that is named, or all. The exit code says whether something is left to do, or could not be looked at."""
+    """Update the named entries, or all. The exit code is 1 if some remain outdated, or could not be checked."""
     taken, left, failed = list[str](), list[str](), dict[str, str]()
     names = list_names(installer, installer.args.names)
     if not names and not installer.args.json:
@@ -209,10 +209,10 @@ def run_update(installer: Installer[Entry, Fetched]) -> int:
 
 
 def try_update(installer: Installer[Entry, Fetched], name: str) -> bool:
-    """Whether what is installed is what there is now.
+    """Update one entry; return True if the installed version is the present one.
 
     Raises:
-        HookError: nobody can tell, for instance since its index does not count.
+        HookError: the present version cannot be found, for example since its index is not valid.
     """
     with open_workspace(installer.home) as work:
         update = fetch_update(installer, name, work)
@@ -229,9 +229,9 @@ def try_update(installer: Installer[Entry, Fetched], name: str) -> bool:
 
 
 def take_update(installer: Installer[Entry, Fetched], update: InstalledUpdate[Entry, Fetched], work: Path) -> bool:
-    """Show it, ask, and have it installed. What asks for more or guards less is never taken unseen.
+    """Show an update, ask, and install it; return True if the installed version is the present one.
 
-    Whether what is installed is now what there is.
+    An update that requests more or guards less is never installed without a person.
     """
     name = update.now.name
     if not update.is_new:
@@ -251,7 +251,7 @@ def take_update(installer: Installer[Entry, Fetched], update: InstalledUpdate[En
 
 
 def run_remove(installer: Installer[Entry, Fetched]) -> None:
-    """Also one whose entry cannot be read."""
+    """Remove an entry, even one that cannot be read."""
     name = installer.args.name
     if name not in list_unreadable(installer.home, installer.KIND):
         list_names(installer, [name])
@@ -266,7 +266,7 @@ def run_remove(installer: Installer[Entry, Fetched]) -> None:
 
 
 def list_names(installer: Installer[Entry, Fetched], names: Sequence[str]) -> list[str]:
-    """These, or all. HookError: one of them is not installed."""
+    """List the named entries, or all. Raises HookError if one of them is not installed."""
     show_faults(installer.home)
     installed = installer.read_installed()
     for name in names:
@@ -276,7 +276,7 @@ def list_names(installer: Installer[Entry, Fetched], names: Sequence[str]) -> li
 
 
 def fetch_update(installer: Installer[Entry, Fetched], name: str, work: Path) -> InstalledUpdate[Entry, Fetched]:
-    """What there is of it now. HookError: it is not there any more, or is another one."""
+    """Fetch the present version of an entry. Raises HookError if its source is gone, or has another one."""
     before = installer.read_installed()[name]
     if before.index:
         now = fetch_listed(installer, name, work, before.index)
@@ -288,10 +288,10 @@ def fetch_update(installer: Installer[Entry, Fetched], name: str, work: Path) ->
 
 
 def fetch_listed(installer: Installer[Entry, Fetched], name: str, work: Path, address: str = "") -> Fetched:
-    """What an index, or this one, has under this name.
+    """Fetch the entry of this name from an index, or from the one at this address.
 
     Raises:
-        HookError: none has, or what lies there is not what it says.
+        HookError: no index has it, or its content is not the listed one.
     """
     with show_progress("reading the indexes"):
         known, entry, unread = find_listed(installer.indexes, installer.KIND, name, work, address)
@@ -305,26 +305,26 @@ def fetch_listed(installer: Installer[Entry, Fetched], name: str, work: Path, ad
 
 
 def fetch_shown(installer: Installer[Entry, Fetched], source: HookSource, work: Path) -> Fetched:
-    """On a terminal a bar shows that it lasts: packages may have to come, or all of a repository."""
+    """Fetch with a progress bar on a terminal: packages, or a whole repository, may take long."""
     with show_progress(f"fetching {source}"):
         return installer.fetch(source, work)
 
 
 def describe_move(update: InstalledUpdate[Entry, Fetched]) -> str:
-    """That the tag or commit by which it was named means something else now."""
+    """Describe the move of the tag or commit that the source names; "" if it has not moved."""
     then, now = update.before.commit or "", update.now.commit or ""
     return f"{then[:SHORT_COMMIT]} -> {now[:SHORT_COMMIT]}" if then != now else ""
 
 
 def show_changed_rights(update: InstalledUpdate[Entry, Fetched]) -> None:
-    """What it asks for besides, and what it guards no more."""
+    """Show what the update requests in addition, and what it no longer guards."""
     for what, said in (("asks for more", update.more), ("guards less", update.less)):
         for one in said:
             print_data(f"{what}: {to_one_line(one, len(one))}", "  ", "yellow")
 
 
 def show_differences(before: Path, now: Path, command: str) -> None:
-    """How the files of two folders differ: on a terminal as far as a person reads that; `command` shows all of it."""
+    """Show how the files of two folders differ, shortened on a terminal; `command` shows all of it."""
     lines = [*describe_differences(read_contents(before), read_contents(now))]
     shown = lines if get_columns(sys.stdout) is None else [to_one_line(line, MAX_LINE) for line in lines[:MAX_DIFF]]
     for line in shown:

@@ -1,4 +1,4 @@
-"""What the running gateway knows of all its hooks: `list`, `stats`."""
+"""`hooks list` and `hooks stats`: the facts of the running gateway about all its hooks."""
 
 import argparse
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 
 def read_hooks(home: Home, verb: str, **params: Any) -> Any:
-    """For what is only shown: without a gateway, the error says what shows something without it."""
+    """Call a verb that only reads; without a gateway, the error names commands that work without it."""
     try:
         return call_gateway(home.socket, f"hooks.{verb}", **params)
     except NotRunning as error:
@@ -64,7 +64,7 @@ def is_served(home: Home) -> bool:
 
 
 def show_offline(args: argparse.Namespace, home: Home) -> None:
-    """What a gateway would have, when none runs: nobody has counted its calls."""
+    """Show the hooks that a gateway would have, without counts of calls."""
     there, unused = load_command("gateway.cli.hooks.offline").read_offline(home)
     hooks = [
         {
@@ -90,7 +90,7 @@ def show_offline(args: argparse.Namespace, home: Home) -> None:
 
 
 def describe_events(hook: Mapping[str, Any]) -> str:
-    """Those on which it decides with an exclamation mark; and why it does not run."""
+    """Return the hook's events, those on which it decides with an exclamation mark; and why it does not run."""
     events = [*(f"{name}!" for name in hook["intercepts"]), *hook["events"]]
     return "; ".join(filter(None, [" ".join(events), apply_program_name(hook["reason"])]))
 
@@ -105,12 +105,12 @@ def show_list(shown: list[dict[str, Any]], home: Home) -> None:
 
 
 def select_listed(hooks: list[dict[str, Any]], is_all: bool) -> list[dict[str, Any]]:
-    """All, or those without the ones that come with the gateway and that nobody has switched on."""
+    """List all hooks, or leave out the built-in ones that are not enabled."""
     return [hook for hook in hooks if is_all or not is_extra(hook)]
 
 
 def is_extra(hook: Mapping[str, Any]) -> bool:
-    """It comes with the gateway, and nobody has switched it on."""
+    """Return True for a built-in hook that is not enabled."""
     return is_own_hook(hook) and hook["state"] == "disabled"
 
 
@@ -119,7 +119,7 @@ def is_own_hook(hook: Mapping[str, Any]) -> bool:
 
 
 def show_own_hooks(hooks: Iterable[Mapping[str, Any]], switch: str) -> None:
-    """Those that come with the gateway: what each does, or would do. `switch`: how one is switched on."""
+    """Show the built-in hooks and their purposes. `switch`: how to enable one."""
     if own := list(filter(is_own_hook, hooks)):
         print()
         rows = [(hook["name"], "off" if is_extra(hook) else "on", hook["description"]) for hook in own]
@@ -141,7 +141,7 @@ def row_of(hook: dict[str, Any]) -> tuple[object, ...]:
 
 
 def show_findings(hooks: Iterable[dict[str, Any]]) -> None:
-    """Each once: what is wrong with the place of many stands with all of them, what stops one is its reason."""
+    """Show each finding once: hooks in one place share its findings, and some are a hook's reason already."""
     findings = (
         finding
         for hook in hooks

@@ -1,4 +1,4 @@
-"""`hooks logs`: what a hook printed, and what it prints from now on."""
+"""`hooks logs`: the output of a hook so far, and from now on."""
 
 import argparse
 import sys
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         raise HookError(f"{args.name} is no name of a hook")
     if not path.exists():
         with suppress(NotRunning):
-            call_gateway(home.socket, "hooks.info", name=args.name)  # which says so when there is no such hook
+            call_gateway(home.socket, "hooks.info", name=args.name)  # it reports an unknown hook
     with LogFollower(path) as follower:
         lines: deque[str] = deque(maxlen=max(args.lines, 0))
         if path.exists():

@@ -1,4 +1,4 @@
-"""`hooks new`: a folder that works at once, with a sample event and tests; in the home or in one's own repository."""
+"""`hooks new`: a folder that works at once, with a sample event and tests; in the home or in your own repository."""
 
 import argparse
 import itertools
@@ -43,7 +43,7 @@ PREFERRED_FIELDS = (
     "hook",
     "session_id",
 )
-# The kinds of the catalogue, in TypeScript.
+# The catalogue's types in TypeScript.
 TYPESCRIPT_TYPES = {
     "string": "string",
     "integer": "number",
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 
 def write_in_home(home: Home, folder: Path, written: Mapping[str, str]) -> None:
-    """Whole at once, so that the running gateway never sees half of it."""
+    """Write the folder in one step, so that the running gateway never sees half of it."""
     if folder.exists():
         raise HookError(f"{folder} is there already\nchoose another name, or remove it")
     beside = home.hooks / f".{folder.name}.new"
@@ -103,7 +103,7 @@ def write_in_home(home: Home, folder: Path, written: Mapping[str, str]) -> None:
 
 
 def write_in_repository(folder: Path, written: Mapping[str, str]) -> None:
-    """Beside what is there; nothing of that is touched. HookError: it would be."""
+    """Write the files beside existing ones. Raises HookError if one of them would be replaced."""
     if not folder.parent.is_dir():
         raise HookError(f"there is no folder {folder.parent}\nmake it first")
     places = {Path(os.path.normpath(folder / file)): text for file, text in written.items()}
@@ -117,9 +117,9 @@ def write_in_repository(folder: Path, written: Mapping[str, str]) -> None:
 
 
 def render_repository_files(folder: Path, lang: str) -> Mapping[str, str]:
-    """What a hook that is shared has besides, by where it lies from its folder on."""
+    """Render the additional files of a shared hook, by their paths from its folder."""
     root = find_repository(folder)
-    if root is None:  # a workflow counts at the top of a repository alone
+    if root is None:  # GitHub reads workflows only at the top of a repository
         return {"README.md": render_template("README.md", name=folder.name, place="#FOLDER")}
     place, up = folder.relative_to(root).as_posix(), os.path.relpath(root, folder)
     subfolder = "" if place == "." else f"#{place}"
@@ -143,12 +143,12 @@ def render_template(file: str, /, **values: str) -> str:
 
 
 def find_repository(folder: Path) -> Path | None:
-    """The top of the git repository in which it lies."""
+    """Return the top of the git repository that contains the folder."""
     return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), None)
 
 
 def check_names(events: Sequence[str], intercepts: Sequence[str]) -> None:
-    """Raises HookError with what was probably meant."""
+    """Raise HookError for an unknown event, with a suggestion."""
     for name in (*events, *intercepts):
         if suggested := suggest_event(name):
             raise HookError(f"no event is called {name!r}; did you mean {suggested!r}?\nhermes-gateway events list")
@@ -159,12 +159,12 @@ def check_names(events: Sequence[str], intercepts: Sequence[str]) -> None:
 
 
 def find_points(name: str) -> list[EventSpec]:
-    """What the catalogue says of the events that this subscription hears; of one that is not ours, nothing."""
+    """Return the catalogue's entries for the events of this subscription; none for foreign events."""
     return [known for member in list_matching_events([name]) if (known := get_event_spec(member))]
 
 
 def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], lang: str) -> Mapping[str, str]:
-    """The texts of a new hook by their files, that of the program first."""
+    """Render the files of a new hook, the program first."""
     heard = list_matching_events([*intercepts, *events])
     event, samples = heard[0], [*map(make_sample, heard)]
     fields = {key: value for key, value in samples[0].items() if key not in {field.name for field in COMMON_FIELDS}}
@@ -174,7 +174,7 @@ def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], la
         {outcome.capitalize() for each in intercepts for one in find_points(each) for outcome in one.outcomes}
     )
     if intercepts and not any(map(find_points, intercepts)):
-        outcomes = ["Deny", "End", "Retry"]  # an event of one's own honours all
+        outcomes = ["Deny", "End", "Retry"]  # a foreign event honours all
     given = {
         "name": name,
         "event": event,
@@ -195,20 +195,20 @@ def render_files(name: str, events: Sequence[str], intercepts: Sequence[str], la
 
 
 def choose_contexts(heard: Sequence[str]) -> list[str]:
-    """The classes of what it is given, one for each event; of one that is not ours, and of many, that of all events."""
+    """Return the context classes of these events; `Context` alone for foreign events, or for many."""
     specs = [get_event_spec(event) for event in heard]
     names = sorted({context_name_of(spec.name) for spec in specs if spec})
     return names if all(specs) and len(names) <= MOST_CONTEXTS else ["Context"]
 
 
 def choose_field(fields: Sequence[str], writable: Collection[str]) -> str:
-    """The one that the hook prints first: of those that all its events have, one that it can change."""
+    """Return the field that the hook prints first: one of all its events, if possible a writable one."""
     wanted = [field for field in PREFERRED_FIELDS if field in fields]
     return next((field for field in (*wanted, *fields) if field in writable), wanted[0] if wanted else "id")
 
 
 def list_writable(intercepts: Sequence[str]) -> list[str]:
-    """The fields that can be changed in all of these events."""
+    """List the fields that can be changed in all of these events."""
     found = [set(one.writable) for each in intercepts for one in find_points(each)]
     return sorted(set.intersection(*found)) if found else []
 
@@ -225,7 +225,7 @@ def render_manifest(name: str, events: Sequence[str], intercepts: Sequence[str],
 
 
 def describe_failure(intercepts: Sequence[str]) -> list[str]:
-    """The line that says what its failure means, where that is not the same everywhere."""
+    """Return the line that says what a failure means, if events differ in that."""
     selector = EventSelector(intercepts)
     if any(name in selector for name in BEFORE_TOOLS):
         return ["on_error: deny  # when it fails, what it guards does not happen"]
@@ -233,7 +233,10 @@ def describe_failure(intercepts: Sequence[str]) -> list[str]:
 
 
 def list_field_types(heard: Sequence[str]) -> Iterator[str]:
-    """What its events have, a line each: what one of them lacks may be missing. Of many, what all of them have."""
+    """Yield the fields of the events with their types, a line each.
+
+    A field that some of the events lack is optional. For many events, only their common fields are listed.
+    """
     specs = [get_event_spec(event) for event in heard]
     known = [spec.all_fields for spec in specs if spec]
     types: dict[str, list[str]] = {}
@@ -251,14 +254,14 @@ def list_field_types(heard: Sequence[str]) -> Iterator[str]:
 
 
 def write_type(kinds: Sequence[str]) -> str:
-    """What is one of these kinds of the catalogue, in TypeScript."""
+    """Return the TypeScript type for these types of the catalogue."""
     bare = (kind.removesuffix("?") for kind in kinds)
     types = dict.fromkeys(f"{TYPESCRIPT_TYPES[one.removesuffix('[]')]}{'[]' * one.endswith('[]')}" for one in bare)
     return " | ".join([*types, *(["null"] if any(kind.endswith("?") for kind in kinds) else [])])
 
 
 def describe_answer(intercepts: Sequence[str], outcomes: Sequence[str], lang: str) -> str:
-    """What the answer of such a hook means, and what it can change."""
+    """Describe what the answer of the hook means, and what it can change."""
     if not intercepts:
         return "It observes: what it answers counts for nothing."
     names = ", ".join(list_writable(intercepts))
@@ -274,7 +277,7 @@ def describe_answer(intercepts: Sequence[str], outcomes: Sequence[str], lang: st
 
 
 def describe_block(intercepts: Sequence[str]) -> str:
-    """What exit code 2 does, where it does something."""
+    """Describe the effect of exit code 2, if it has one."""
     points = [one for each in intercepts for one in find_points(each)]
     if all("deny" in one.outcomes for one in points):
         return "; 2 refuses it, for the reason on stderr"

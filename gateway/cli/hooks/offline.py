@@ -1,6 +1,6 @@
-"""Hooks without the gateway: how each would be, and a trial of one in the same kind of process.
+"""Hooks without the gateway: the state that each would have, and a trial of one in the same kind of process.
 
-So that a hook can be tried while it is written, in whatever folder it lies, and in the CI of a repository of hooks.
+So you can try a hook while you write it, in any folder, and in the CI of a repository of hooks.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -32,10 +32,10 @@ from gateway.worker.tool_names import TOOL_SERVERS
 
 
 def run_offline(name: str, home: Home, event: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """As the gateway answers `hooks.test`, for a hook by its name or its path.
+    """Try a hook by its name or path, with the answer of the gateway's verb `hooks.test`.
 
     Raises:
-        HookError: there is no such hook, or it does not start.
+        HookError: the hook was not found, or does not start.
     """
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     folder = find_folder(name, home, list_sources(home, configuration))
@@ -43,7 +43,7 @@ def run_offline(name: str, home: Home, event: str, fields: Mapping[str, Any]) ->
     try:
         trials = anyio.run(partial(_run_trials, folder, home, configuration, event, fields))
     except BaseExceptionGroup as group:
-        raise unwrap_error(group) from None  # the task groups around it say nothing to whoever wrote the hook
+        raise unwrap_error(group) from None  # the task groups around it mean nothing to the hook's author
     return [{"ok": not trial.error, **msgspec.to_builtins(trial)} for trial in trials]
 
 
@@ -81,7 +81,7 @@ async def _run_trials(
 
 @asynccontextmanager
 async def _open_services(home: Home, configuration: Configuration) -> AsyncIterator[HookServices]:
-    """What a hook is looked at and tried with; a process is started when the first one is."""
+    """Open the services to inspect and try a hook; the first trial starts a process."""
     settings, around = configuration.settings.hooks, build_hook_environment(home, configuration, ())
     async with (
         HookRegistry() as registry,
@@ -93,7 +93,7 @@ async def _open_services(home: Home, configuration: Configuration) -> AsyncItera
 
 
 def _written_for(services: HookServices, version: HookVersion) -> WrittenFor | None:
-    """As the configuration has it."""
+    """Return the configuration's `written_for` of a hook."""
     return services.settings_of(version.name, version.short).written_for
 
 

@@ -1,4 +1,4 @@
-"""The arguments of every verb of `hooks`, apart from what the verbs do, so that to read them costs nothing."""
+"""The arguments of all verbs of `hooks`, separate from the verbs' work, so that loading them costs nothing."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -11,12 +11,12 @@ FOLDER_HELP = "the name of its folder"
 
 
 def is_path(name: str) -> bool:
-    """Whether a folder is meant by where it lies, not by its name."""
+    """Return True if the argument is the path of a folder, and not a name."""
     return "/" in name or name.startswith(".")
 
 
 def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Give the parser of this verb what the verb takes."""
+    """Add the options of this verb to its parser."""
     OPTIONS.get(verb, _add_name_option)(parser)
     if verb not in WITHOUT_OBJECT:
         add_json_option(parser)
@@ -120,7 +120,7 @@ def _add_index_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_nothing(_parser: argparse.ArgumentParser) -> None:
-    """It takes nothing of its own."""
+    """Add nothing: the verb has no options of its own."""
 
 
 def add_yes_option(parser: argparse.ArgumentParser) -> None:
@@ -164,7 +164,7 @@ def _add_payload_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--payload", metavar="JSON|FILE", help=says)
 
 
-WITHOUT_OBJECT = frozenset({"dead-letters", "dev", "index", "schema"})  # verbs below these have one; a schema is one
+WITHOUT_OBJECT = frozenset({"dead-letters", "dev", "index", "schema"})  # their own verbs have it; a schema is an object
 OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "list": _add_list_options,
     "stats": _add_list_options,
@@ -187,4 +187,4 @@ OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "publish": add_publish_options,
     "dead-letters": _add_dead_letters_options,
 }
-"""What a verb takes, where that is not just the name of a hook."""
+"""The options of each verb that takes more than the name of a hook."""

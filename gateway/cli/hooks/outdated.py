@@ -1,4 +1,4 @@
-"""`hooks outdated`: which hooks and skills of others are not as they are where they came from."""
+"""`hooks outdated`: the hooks and skills of other authors that differ from their present sources."""
 
 import argparse
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from gateway.logs.text import to_one_line
 
 @dataclass(frozen=True, slots=True)
 class OutdatedEntry:
-    """What there is of one that is installed; `error`: why nobody can tell."""
+    """The present version of an installed entry; `error`: why it cannot be found."""
 
     name: str
     version: str = ""

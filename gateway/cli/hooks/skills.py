@@ -1,7 +1,7 @@
-"""`hermes-gateway skills`: what the agent can learn, and skills of others, agreed to before anything of them counts.
+"""`hermes-gateway skills`: the agent's skills, and skills of other authors, approved before any part of them counts.
 
-They go the way of hooks: one lock, the same indexes. What runs is the hooks that a skill brings; all else is words and
-files for the agent. All of it works without the gateway; one that runs is told.
+They share the lock and the indexes of hooks. Only the hooks that a skill brings are run; all else is text and files for
+the agent. The verbs work without the gateway; a running one is notified.
 """
 
 import argparse
@@ -101,7 +101,7 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
         return InstalledUpdate(before, now, folder, is_new, is_intact, more, less)
 
     def show(self, found: FetchedSkill) -> None:
-        """Show its request, which of its hooks do not run, and their settings in the configuration."""
+        """Show the skill's request, its hooks that do not run, and their settings in the configuration."""
         show_skill(found)
         for hook in found.hooks:
             show_other_hook(hook.name, self.home)
@@ -139,7 +139,10 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
 
 
 def find_missing_grants(folder: Path, before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
-    """What its hooks ask for besides; a hook that is new asks for all of it. `folder`: of what is installed."""
+    """Yield what the skill's hooks request in addition; a new hook requests all of it.
+
+    `folder`: of the installed version.
+    """
     for hook in now.hooks:
         if known := before.hooks.get(hook.name):
             changes = list_manifest_changes(folder / BROUGHT_FOLDER / hook.name, hook.folder, hook.name)
@@ -150,7 +153,10 @@ def find_missing_grants(folder: Path, before: InstalledSkill, now: FetchedSkill)
 
 
 def find_missing_guards(folder: Path, before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
-    """What its hooks guard no more; a hook that decided and is gone guards nothing. `folder`: of what is installed."""
+    """Yield what the skill's hooks no longer guard; a removed hook that decided guards nothing.
+
+    `folder`: of the installed version.
+    """
     left = {hook.name: hook for hook in now.hooks}
     for name, known in before.hooks.items():
         if hook := left.get(name):
@@ -161,7 +167,7 @@ def find_missing_guards(folder: Path, before: InstalledSkill, now: FetchedSkill)
 
 
 def list_missing_observers(before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
-    """Hooks that it brings no more, and that decided nothing."""
+    """Yield the hooks that the skill no longer brings, and that decided nothing."""
     left = {hook.name for hook in now.hooks}
     yield from (name for name, known in before.hooks.items() if name not in left and not known.grants.intercepts)
 
@@ -191,19 +197,22 @@ def show_skills(args: argparse.Namespace, home: Home) -> None:
 
 
 def show_other_hook(name: str, home: Home) -> None:
-    """What runs in place of a skill's hook of this name."""
+    """Show what runs in place of a skill's hook of this name."""
     if other := find_other(name, list_hook_places(home)):
         print_data(to_one_line(f"! its hook {name} does not run: {other} stands in for it"), "", "yellow")
 
 
 def list_hook_places(home: Home) -> Sequence[Source]:
-    """Where hooks lie that may stand in for those of skills; also those that the configuration names, if it is read."""
+    """List the places of hooks that may replace those of skills.
+
+    With a right configuration, these include the places that it names.
+    """
     configuration, _ = read_configuration(load_settings_schema(), home, get_process_environment())
     return list_sources(home, configuration) if configuration else list_places(home)
 
 
 def show_skill(skill: FetchedSkill) -> None:
-    """What it is, and what the hooks ask for that it brings."""
+    """Show what a skill is, and what its hooks request."""
     print_data(to_one_line(f"{skill.name} {skill.skill.version}".strip()), "", "bold")
     print_data(to_one_line(skill.skill.description, 1000), "  ")
     size, digest = format_count(skill.size, "byte"), skill.digest.partition(":")[2][:SHORT_COMMIT]
@@ -217,7 +226,7 @@ def show_skill(skill: FetchedSkill) -> None:
 
 
 def reload_skills(home: Home) -> bool:
-    """Have its skills read again; whether a gateway runs."""
+    """Have the gateway reload its skills; return False if no gateway runs."""
     try:
         call_gateway(home.socket, "reload")
     except NotRunning:

@@ -1,4 +1,4 @@
-"""`hooks test` and `hooks fire`: a hook is told of an event on purpose, and one sees what comes of it."""
+"""`hooks test` and `hooks fire`: send an event to a hook on purpose, and show the outcome."""
 
 import argparse
 import json
@@ -59,7 +59,7 @@ def show_trial(trial: dict[str, Any]) -> None:
     for line in shown:
         print(f"  {to_one_line(line)}")
     for line in trial["output"].splitlines():
-        if not any(line.endswith(line_shown) for line_shown in shown):  # what it raised stands in its log too
+        if not any(line.endswith(line_shown) for line_shown in shown):  # the hook's log repeats its error
             print(f"  | {to_one_line(line)}")
 
 
@@ -68,10 +68,10 @@ def format_json(value: Any) -> str:
 
 
 def read_payload(given: str | None) -> dict[str, Any]:
-    """The fields that were given: as JSON, in a file, or on the standard input (`-`); none when nothing was.
+    """Read the fields of the event: JSON, a file, or the standard input (`-`); empty without any.
 
     Raises:
-        HookError: that is something else.
+        HookError: it is something else.
     """
     if given is None:
         return {}
