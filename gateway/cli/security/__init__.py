@@ -1,9 +1,9 @@
-"""`hermes-gateway security audit`: who could do what they should not, and the line that mends it; exit 1 if anything.
+"""`hermes-gateway security audit`: find what people could do that they should not, and its remedy; exit 1 for findings.
 
-The checks stand in tables by subject, each with an id that stays. None runs code of a hook, and none needs a gateway
-that runs. A notice is good to know and no fault of the home: it leaves the exit code alone, and so does what somebody
-has accepted by `security.accepted`. `--fix` takes rights of files and folders away from others; all else is for a
-person to decide.
+The checks are in tables by subject, each with a lasting id. None runs code of a hook, and none needs a running gateway.
+A notice is good to know and no fault of the home: it does not change the exit code, and neither does a finding that is
+accepted by `security.accepted`. `--fix` removes rights of other users to files and folders; a person decides on all
+else.
 """
 
 import argparse
@@ -76,18 +76,18 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 
 def find_faults(target: AuditTarget) -> Iterator[tuple[AuditCheck, AuditFault]]:
-    """All that is wrong, in the order of the table."""
+    """Yield all faults, in the order of the table."""
     for check in CHECKS:
         yield from ((check, fault) for fault in check.find(target))
 
 
 def is_allowed(check: AuditCheck, target: AuditTarget) -> bool:
-    """Has somebody said that they mean it so?"""
+    """Return True if the configuration accepts the findings of this check."""
     return check.id in target.settings.security.accepted
 
 
 def repair_rights(target: AuditTarget) -> None:
-    """Take from others the rights that they should not have; what cannot be mended so is found again."""
+    """Remove the rights that others should not have; faults that remain are found again."""
     for check, fault in find_faults(target):
         for path in () if is_allowed(check, target) else fault.paths:
             with suppress(OSError):
@@ -95,7 +95,7 @@ def repair_rights(target: AuditTarget) -> None:
 
 
 def _take_rights(path: Path, bits: int) -> None:
-    """Of the very file that is there, and of none that a link leads to."""
+    """Remove rights from a file itself, never from the target of a link."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         mode = os.fstat(descriptor).st_mode & 0o7777
@@ -106,7 +106,7 @@ def _take_rights(path: Path, bits: int) -> None:
 
 
 def show_faults(found: list[tuple[AuditCheck, AuditFault]]) -> None:
-    """Each below its id: what is wrong where, what it means, and what mends it."""
+    """Print each fault below its id: what is wrong where, what it means, and the remedy."""
     for check, fault in found:
         print(apply_style(check.id, "red" if check.severity == "error" else "yellow"))
         print_lines(to_one_line(f"{fault.place}: {fault.what}", 1000), "    ")

@@ -1,4 +1,4 @@
-"""Checks of adapters that others wrote: who else could write what runs inside the gateway, and which of it does."""
+"""Checks of adapters by other authors: who else could write code that runs inside the gateway, and which of it does."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +12,13 @@ from gateway.yaml_source.tree import Finding
 
 
 def _list_folders(target: AuditTarget) -> list[Path]:
-    """Whether or not they are switched on: what lies there today is loaded tomorrow."""
+    """List the folders of all adapters, enabled or not: a disabled one may be loaded tomorrow."""
     known = target.doctor.configuration
     return [place.folder for place in known.schema.places.values() if place.folder] if known else []
 
 
 def _list_findings(target: AuditTarget) -> list[Finding]:
-    """All that is wrong with the directories and what is in them, each once."""
+    """List all faults of the directories and their content, each once."""
     found = [one for folder in _list_folders(target) for one in check_folder(folder)]
     for path in _list_dirs(target):
         found += [*check_owner(path), *check_writers(path)]
@@ -30,7 +30,7 @@ def _list_dirs(target: AuditTarget) -> list[Path]:
 
 
 def _find_in_folders(begins: str, bits: int = 0) -> FindFaults:
-    """Find what is wrong with adapters, by the beginning of its words or of its remedy."""
+    """Find faults of adapters by the beginning of their words or remedy."""
 
     def find(target: AuditTarget) -> Iterator[AuditFault]:
         for one in _list_findings(target):
@@ -41,7 +41,10 @@ def _find_in_folders(begins: str, bits: int = 0) -> FindFaults:
 
 
 def _find_in_reach(target: AuditTarget) -> Iterator[AuditFault]:
-    """What is written by name is given to commands, though a directory around it is closed to them."""
+    """Find adapters that commands may write.
+
+    A setting that names a path opens it, even in a directory that is closed to commands.
+    """
     tools, dirs = target.settings.tools, [path.resolve() for path in _list_dirs(target)]
     for setting, given in {"tools.roots": tools.roots, "tools.sandbox.write": tools.sandbox.write}.items():
         for written in given:

@@ -1,4 +1,4 @@
-"""Checks of rights: who else could change what the gateway obeys, or read what it keeps. `--fix` mends these."""
+"""Checks of file rights: who else could change the gateway's instructions, or read its data. `--fix` repairs these."""
 
 import stat
 from collections.abc import Iterable, Iterator
@@ -36,7 +36,7 @@ def _find_readers(paths: Iterable[Path], what: str) -> Iterator[AuditFault]:
 
 
 def _list_context_files(target: AuditTarget) -> Iterator[Path]:
-    """What agents are told to obey, beside their instructions."""
+    """Yield the files that agents obey, beside their instructions."""
     root = target.home.path(next(iter(target.settings.tools.roots), ""))
     for agent in (target.settings.main, *target.settings.agents.values()):
         yield from (root / Path(written).expanduser() for written in agent.context_files)
@@ -48,7 +48,7 @@ def _list_skill_files(target: AuditTarget) -> Iterator[Path]:
 
 
 def _find_open_socket(target: AuditTarget) -> Iterator[AuditFault]:
-    """Whoever reaches the socket is the owner; its folder is what keeps others out."""
+    """Check the folder of the control socket: it protects the socket, whose users count as the owner."""
     folder = target.home.socket.parent
     try:
         is_open = target.home.socket.is_socket() and bool(folder.stat().st_mode & stat.S_IXOTH)
@@ -60,7 +60,7 @@ def _find_open_socket(target: AuditTarget) -> Iterator[AuditFault]:
 
 
 def _find_in_hooks(*begins: str) -> FindFaults:
-    """What the sources of hooks say about owners and rights, of those findings that begin so."""
+    """Find faults of hooks about owners and rights, by the beginning of the findings."""
 
     def find(target: AuditTarget) -> Iterator[AuditFault]:
         for version in target.hooks:

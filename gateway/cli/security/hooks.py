@@ -1,4 +1,4 @@
-"""Checks of hooks and plugins, and of secrets that stand where they can be read."""
+"""Checks of hooks and plugins, and of secrets in readable places."""
 
 import re
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ from gateway.yaml_source.tree import SourceLocation
 GUARDED = ("tool:before", "tools:before")
 DENIES = re.compile(rb"\bDeny\b|[\"'](deny|block)[\"']|\bexit 2\b")
 ASKS_SCOPE = re.compile(rb"[\"']scope[\"'][^\n]{0,40}[\"']user[\"']|[\"']user[\"'][^\n]{0,40}[\"']scope[\"']")
-MOST_BYTES = 1_000_000  # of a file that is searched for secrets
+MOST_BYTES = 1_000_000  # bytes of a file that are searched for secrets
 
 
 def _list_hooks(target: AuditTarget) -> Iterator[tuple[HookVersion, Manifest, HookOverrides]]:
-    """Those that can be read, with what the configuration says of each."""
+    """Yield the readable hooks, with the configuration's settings for each."""
     for version in target.hooks:
         if version.manifest:
             overrides = target.settings.hooks.find_overrides(version.name, version.short)
@@ -30,7 +30,7 @@ def _list_hooks(target: AuditTarget) -> Iterator[tuple[HookVersion, Manifest, Ho
 
 
 def _find_open_guards(prefix: str) -> FindFaults:
-    """Hooks or plugins that can deny a tool, and let it run when they fail."""
+    """Find hooks or plugins that can deny a tool, and let it run when they fail."""
 
     def find(target: AuditTarget) -> Iterator[AuditFault]:
         for version, manifest, overrides in _list_hooks(target):
@@ -55,7 +55,7 @@ def _can_deny(version: HookVersion, manifest: Manifest) -> bool:
 
 
 def _find_missed_operators(target: AuditTarget) -> Iterator[AuditFault]:
-    """A handler that compares `scope` with `user` met operators too, before they had a word of their own."""
+    """Find handlers that compare `scope` with `user`: before operators had their own word, that included them."""
     groups = target.settings.access.groups.values()
     roles = {one.role for one in target.people.people} | {one.role for one in groups}
     for version, manifest, _ in _list_hooks(target) if "operator" in roles else ():
@@ -92,7 +92,7 @@ def _find_unsigned_hooks(target: AuditTarget) -> Iterator[AuditFault]:
 
 
 def _find_tokens_given(target: AuditTarget) -> Iterator[AuditFault]:
-    """A token of a network lets whoever has it be the bot."""
+    """Find hooks that get the token of a network, with which anyone can act as the bot."""
     if target.doctor.configuration is None:
         return
     schema, known = target.doctor.configuration.schema, list_accounts(target.settings.platforms)
@@ -106,7 +106,7 @@ def _find_tokens_given(target: AuditTarget) -> Iterator[AuditFault]:
 
 def _find_secrets(target: AuditTarget, *paths: Path) -> Iterator[AuditFault]:
     known = target.doctor.configuration.secrets if target.doctor.configuration else ()
-    secrets = [secret for secret in known if len(secret) >= MIN_LENGTH]  # a short one stands everywhere
+    secrets = [secret for secret in known if len(secret) >= MIN_LENGTH]  # a short one would be found everywhere
     for path in paths:
         try:
             text = path.read_bytes()[:MOST_BYTES].decode(errors="replace") if path.is_file() else ""

@@ -1,4 +1,4 @@
-"""Checks of the machine: who runs the gateway, how old it is, what systemd holds it to, and whom its port believes."""
+"""Checks of the machine: the gateway's user and age, systemd's limits, and the trusted proxies of its port."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -12,14 +12,14 @@ from gateway.daemon.own_process import describe_readers
 from gateway.daemon.webhooks import find_bad_secrets
 from gateway.yaml_source.tree import SourceLocation
 
-# When a version of Python gets no more mends of its weaknesses, as its makers have said.
+# The end of security fixes for a version of Python, as its makers have announced.
 PYTHON_ENDS = {
     (3, 11): date(2027, 10, 31),
     (3, 12): date(2028, 10, 31),
     (3, 13): date(2029, 10, 31),
     (3, 14): date(2030, 10, 31),
 }
-FEWEST_BITS = {4: 16, 6: 48}  # of a network of proxies; in a wider one others are, too
+FEWEST_BITS = {4: 16, 6: 48}  # of a network of proxies; a wider one includes other machines
 
 
 def _find_bad_secrets(target: AuditTarget) -> Iterator[AuditFault]:
@@ -28,7 +28,7 @@ def _find_bad_secrets(target: AuditTarget) -> Iterator[AuditFault]:
 
 
 def _find_wrong_settings(target: AuditTarget) -> Iterator[AuditFault]:
-    """Nothing can be said of settings that cannot be read, and saying nothing would look like praise."""
+    """Report an unreadable configuration: without this, a check that cannot run would look like praise."""
     yield from as_faults(one for one in check_configuration(target.doctor) if one.severity == "error")
 
 
@@ -51,7 +51,7 @@ def _find_old_python(target: AuditTarget) -> Iterator[AuditFault]:
 
 
 def _read_service(unit: Path) -> dict[str, str]:
-    """The keys of a unit and of what was changed by `systemctl edit`, the last of each."""
+    """Return the keys of a unit and of its changes by `systemctl edit`, the last of each."""
     found = {}
     for file in (unit, *sorted(unit.with_name(f"{unit.name}.d").glob("*.conf"))):
         try:
@@ -66,7 +66,7 @@ def _read_service(unit: Path) -> dict[str, str]:
 
 
 def _find_unit_lacks(key: str, *wanted: str) -> FindFaults:
-    """Units of ours that do not say this key as one of the `wanted` values."""
+    """Find units of ours that do not set this key to one of the `wanted` values."""
 
     def find(target: AuditTarget) -> Iterator[AuditFault]:
         for unit in target.units:

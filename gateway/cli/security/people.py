@@ -1,4 +1,4 @@
-"""Checks of people: who may speak, who approves, and what is given to whom."""
+"""Checks of people: their access, the approvers, and the rights of each role."""
 
 import re
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.messages.message import Address, Message
 from gateway.messages.roles import rank_of
 
-MANY_MESSAGES = 600  # in a minute
-MANY_ADMINS = 5  # by one group
+MANY_MESSAGES = 600  # a minute
+MANY_ADMINS = 5  # in one group
 
 
 def _read_rules(target: AuditTarget) -> AccessRules | None:
@@ -70,7 +70,7 @@ def _find_user_commands(target: AuditTarget) -> Iterator[AuditFault]:
 
 
 def _find_common_owners(target: AuditTarget) -> Iterator[AuditFault]:
-    """An id under `all` is another person's on another network, where its shape fits there too."""
+    """Find ids under `all` that are valid on several networks, where they may be other people."""
     if target.doctor.configuration is None:
         return
     shapes = {name: spec.user_id for name, spec in target.doctor.configuration.schema.platforms.items()}
@@ -84,7 +84,7 @@ def _find_common_owners(target: AuditTarget) -> Iterator[AuditFault]:
 
 
 def _infer_owners(target: AuditTarget, rules: AccessRules) -> dict[str, str]:
-    """As the gateway does at its start."""
+    """Infer the owners as the gateway does at its start."""
     kept = {one.platform: one.user_id for one in target.people.owners}
     return infer_owners(rules, target.people.people, kept)
 
@@ -117,7 +117,7 @@ def _find_many_messages(target: AuditTarget) -> Iterator[AuditFault]:
 
 
 def _find_idle_groups(target: AuditTarget) -> Iterator[AuditFault]:
-    """A group never takes away: who has more elsewhere keeps it."""
+    """Find groups without effect: a group never removes rights, and its people have more elsewhere."""
     rules = _read_rules(target)
     if rules is None:
         return

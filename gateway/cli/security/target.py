@@ -1,4 +1,4 @@
-"""What an audit looks at, what one of its checks is, and what a check finds."""
+"""The target of an audit, and the shapes of a check and of a fault."""
 
 import os
 import sys
@@ -25,9 +25,9 @@ from gateway.yaml_source.tree import Finding, SourceLocation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditTarget:
-    """What doctor reads, who was let in or kept as an owner, the hooks that are switched on, and the machine around.
+    """The target: doctor's facts, paired people and owners, the enabled hooks, and the machine.
 
-    person: the home of the user; units: files of systemd that may start the gateway; uid: who runs this.
+    person: the home of the user; units: files of systemd that may start the gateway; uid: the user of this process.
     """
 
     doctor: DoctorTarget
@@ -45,18 +45,18 @@ class AuditTarget:
 
     @property
     def settings(self) -> Settings:
-        """Those in force; the defaults where the configuration is wrong, which is a finding of its own."""
+        """The settings in force; the defaults if the configuration is wrong, which is a finding of its own."""
         return self.doctor.configuration.settings if self.doctor.configuration else Settings()
 
     def place_of(self, setting: str) -> SourceLocation:
-        """Where a setting, or the first below it, was set."""
+        """Return the place where a setting, or the first one below it, was made."""
         known = self.doctor.configuration.origins if self.doctor.configuration else {}
         below = (place for name, place in known.items() if name.startswith(f"{setting}."))
         return known.get(setting) or next(below, self.doctor.place_of(setting))
 
 
 class AuditFault(NamedTuple):
-    """What is wrong at a place, and the line that mends it; `bits` are the rights to take from `paths` for that."""
+    """A fault at a place, and its remedy; `bits` are the rights to remove from `paths` for that."""
 
     place: SourceLocation
     what: str
@@ -69,7 +69,7 @@ FindFaults: TypeAlias = Callable[[AuditTarget], Iterable[AuditFault]]
 
 
 class AuditCheck(NamedTuple):
-    """One check: its lasting id, how bad it is, what it means for people, and how it is found; a notice is no fault."""
+    """One check: its lasting id, its severity, its meaning for people, and its function; a notice is no fault."""
 
     id: str
     severity: Literal["error", "warning", "notice"]
@@ -78,7 +78,7 @@ class AuditCheck(NamedTuple):
 
 
 def read_audit_target(home: Home, environ: Mapping[str, str]) -> AuditTarget:
-    """Everything there is to look at, with or without a gateway that runs; nothing of a hook is run."""
+    """Read everything for an audit, with or without a running gateway; no code of a hook is run."""
     doctor = read_target(home, environ)
     person = Path(environ.get("HOME") or Path.home())
     folders = (SYSTEM_UNITS, find_user_units(environ))
@@ -96,7 +96,7 @@ def read_audit_target(home: Home, environ: Mapping[str, str]) -> AuditTarget:
 
 
 def _read_people(home: Home) -> records.PairingState:
-    """As the journal has them. Of one that cannot be read, doctor tells."""
+    """Read the people from the journal. `doctor` reports a journal that cannot be read."""
     kept = None
     with suppress(EngineError, ValueError):
         if found := read_last_in(home.journal, subjects.ACCESS_SUBJECT):
@@ -105,7 +105,7 @@ def _read_people(home: Home) -> records.PairingState:
 
 
 def as_faults(findings: Iterable[Finding], *paths: Path, bits: int = 0) -> Iterator[AuditFault]:
-    """What another check has found; with `bits`, it is mended by taking these rights from the paths."""
+    """Convert findings of another check; with `bits`, the remedy is to remove these rights from the paths."""
     for one in findings:
         yield AuditFault(one.place, one.what, one.remedy, paths, bits)
 

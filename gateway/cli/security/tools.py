@@ -1,4 +1,4 @@
-"""Checks of tools: what runs unasked, what holds it, and where it leads."""
+"""Checks of tools: calls that run without a question, their sandbox, and the places that they reach."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from gateway.agent.toolbox.key_homes import list_key_homes
 from gateway.cli.doctor import check_roots, check_sandbox
 from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, as_faults
 
-# Programs that run what they are told to, or what stands in a file that the agent may write.
+# Programs that run any given command, or the content of a file that the agent may write.
 RUNS_OTHERS = frozenset({
     "sh", "bash", "dash", "zsh", "fish", "python", "python3", "perl", "ruby", "node", "deno", "bun", "php",
     "lua", "awk", "env", "xargs", "sudo", "doas", "su", "ssh", "nohup", "timeout", "make", "cmake", "npm", "npx",
@@ -50,7 +50,7 @@ def _find_sandbox_sockets(target: AuditTarget) -> Iterator[AuditFault]:
 
 def _find_keys_given(target: AuditTarget) -> Iterator[AuditFault]:
     sandbox, keys = target.settings.tools.sandbox, _list_keys(target)
-    own = (target.home.root, *target.home.root.parents)  # what lies below these need be no key
+    own = (target.home.root, *target.home.root.parents)  # folders below these need not be keys
     for key in ("read", "write"):
         for written in getattr(sandbox, key):
             path = target.home.path(written).resolve()
@@ -100,7 +100,7 @@ def _find_plain_models(target: AuditTarget) -> Iterator[AuditFault]:
 
 
 def is_plain_http(url: str) -> bool:
-    """Whether an address is one of plain HTTP on another machine."""
+    """Return True for an address of plain HTTP on another machine."""
     try:
         found = urlsplit(url)
         host = found.hostname or ""

@@ -1,7 +1,7 @@
-"""`hermes-gateway service`: have the machine start the gateway, and start it again when it ends.
+"""`hermes-gateway service`: have the machine start the gateway, and restart it when it ends.
 
-Under systemd, for one person or for the whole machine; on macOS under launchd, which is written by what its makers say
-and has not been run yet.
+It uses systemd, for one person or for the whole machine. On macOS it uses launchd, by its makers' documentation; that
+has not been run yet.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 
 def install(service: LaunchdService | SystemdService, home: Home) -> None:
-    """HomeBusy: somebody started it by hand, and it would be in the way of a service that there can be here."""
+    """Install the service; raises HomeBusy if a gateway that a person started would be in its way."""
     service.check_presence()
     holder = lock_holder_of(service.home.lock)
     if holder and not service.is_running():
@@ -74,7 +74,7 @@ def install(service: LaunchdService | SystemdService, home: Home) -> None:
 
 
 def list_shell_variables(home: Home) -> list[str]:
-    """Secrets that somebody gave to this shell, and that no file has."""
+    """List secrets of this shell that no file has."""
     kept = read_environment({}, home.env).environ if home.env.exists() else {}
     own = [name for name in get_process_environment() if name.endswith(SECRET_ENDINGS)]
     return sorted(name for name in own if name not in kept)

@@ -1,4 +1,4 @@
-"""Services of Hermes on this machine: two programs that read one bot take each other's messages."""
+"""The services of Hermes on this machine: two programs that read one bot take each other's messages."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -14,7 +14,7 @@ NAMES = ("hermes-gateway*.service", "ai.hermes.gateway*.plist")  # one for each 
 
 
 def check_hermes_units(environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
-    """A row for each that is installed: it says if that one runs, and how to stop it."""
+    """Yield a row for each installed one: its state, and how to stop it."""
     agents = Path(environ.get("HOME") or Path.home(), "Library", "LaunchAgents")
     for folder in (find_user_units(environ), SYSTEM_UNITS, agents):
         for unit in sorted(file for name in NAMES for file in folder.glob(name) if not is_own_unit(file)):
@@ -27,7 +27,7 @@ def check_hermes_units(environ: Mapping[str, str]) -> Iterator[CompatibilityRow]
 
 
 def check_own_units(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Find units of ours under the name that Hermes writes over."""
+    """Find units of ours under the name that Hermes would overwrite."""
     for folder, option in ((find_user_units(environ), ""), (SYSTEM_UNITS, " --system")):
         if is_own_unit(unit := folder / OLD_UNIT):
             what = "Hermes's service has this name too, and would be written over it"
@@ -35,7 +35,7 @@ def check_own_units(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _make_commands(unit: Path, *, is_of_person: bool) -> tuple[list[str], str]:
-    """Return the command that asks if it runs, and the one by which a person stops it for good."""
+    """Return the command that asks if it runs, and the command by which a person stops it for good."""
     if unit.suffix == ".plist":
         return ["launchctl", "list", unit.stem], f"launchctl unload {unit}"
     systemctl = ["systemctl", *(["--user"] if is_of_person else [])]

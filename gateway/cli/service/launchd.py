@@ -1,4 +1,7 @@
-"""The gateway as an agent of launchd's, on macOS. Expected to work, not yet run there: its text is what is tested."""
+"""The gateway as an agent of launchd, on macOS.
+
+It is expected to work, but not run there yet: only its text is tested.
+"""
 
 import os
 import plistlib
@@ -13,7 +16,7 @@ NOT_RUN = "on macOS this is expected to work, and was not yet run; tell us how i
 
 
 class LaunchdService:
-    """One agent of the person who is logged in."""
+    """An agent of the person who is logged in."""
 
     def __init__(self, home: Home, environ: Mapping[str, str]) -> None:
         self.home = home
@@ -24,7 +27,7 @@ class LaunchdService:
 
     @property
     def unit(self) -> Path:
-        """Its file; under its older name until `install` moves it."""
+        """The agent's file; under its older name until `install` moves it."""
         return find_own_unit(*(self._agents / f"{label}.plist" for label in (LABEL, OLD_LABEL)))
 
     @property
@@ -36,7 +39,10 @@ class LaunchdService:
         return self.home.env
 
     def render(self, program: Path) -> bytes:
-        """A hung process is not noticed there; one that ended is started again, unless it was stopped in good order."""
+        """Render the agent's file.
+
+        launchd restarts a process that ended, unless it was stopped in good order, but does not notice a hung one.
+        """
         return plistlib.dumps(
             {
                 "Label": LABEL,
@@ -54,11 +60,11 @@ class LaunchdService:
         )
 
     def check_presence(self) -> None:
-        """ServiceError: there is no launchd."""
+        """Raise ServiceError if launchd is missing."""
         run_program(["launchctl", "version"])
 
     def install(self, program: Path) -> Iterator[str]:
-        """ServiceError: launchd refused, or another program's agent has this name."""
+        """Install the agent. Raises ServiceError if launchd refused, or another program's agent has this name."""
         check_owner(self.unit)
         self.unit.parent.mkdir(parents=True, exist_ok=True)
         self._log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -73,7 +79,7 @@ class LaunchdService:
         yield NOT_RUN
 
     def uninstall(self) -> Iterator[str]:
-        """ServiceError: it is not installed."""
+        """Remove the agent. Raises ServiceError if it is not installed."""
         if not self.unit.exists():
             raise ServiceError(f"it is no service here: there is no {self.unit}")
         check_owner(self.unit)
@@ -83,7 +89,7 @@ class LaunchdService:
         yield f"it has ended, and {unit} is gone"
 
     def start(self) -> None:
-        """ServiceError: launchd refused."""
+        """Start the agent. Raises ServiceError if launchd refused."""
         run_program(["launchctl", "bootstrap", self._domain, str(self.unit)])
 
     def stop(self) -> None:
@@ -98,11 +104,11 @@ class LaunchdService:
         return {"service": "loaded" if self.is_running() else "not loaded", "unit": str(self.unit), "mind": NOT_RUN}
 
     def is_installed_for_home(self) -> bool:
-        """Whether the agent that is installed serves this home."""
+        """Return True if the installed agent serves this home."""
         return self.is_installed and str(self.home.root) in plistlib.loads(self.unit.read_bytes())["ProgramArguments"]
 
     def make_log_command(self, lines: int, *, follow: bool) -> list[str]:
-        """ServiceError: it has written nothing yet."""
+        """Return the command that shows the log. Raises ServiceError if the log was not found."""
         if not self._log.exists():
             raise ServiceError(f"there is no {self._log}")
         return make_tail_command(self._log, lines, follow=follow)

@@ -1,4 +1,4 @@
-"""Where the program is that a service starts: a path that stays the same when the program is brought up to date."""
+"""The path of the program for a service: it stays the same when the program is upgraded."""
 
 import os
 import shutil
@@ -11,10 +11,10 @@ from gateway.errors import ConfigError
 
 
 def find_program(environ: Mapping[str, str], called: str, python: str) -> Path:
-    """The one on the PATH, where it is ours (uv and pipx keep a link there), else the one that was called.
+    """Return the program on the PATH, if it is ours (uv and pipx keep a link there), or else the one that was called.
 
     Raises:
-        ConfigError: it was started in another way, and there is no program.
+        ConfigError: it was started in another way, and no program was found.
     """
     own = Path(python).parent / PROGRAM
     on_path = shutil.which(PROGRAM, path=environ.get("PATH", ""))
@@ -27,7 +27,7 @@ def find_program(environ: Mapping[str, str], called: str, python: str) -> Path:
 
 
 def check_reach(program: Path, whose: str) -> None:
-    """Whether a user of its own can start it.
+    """Check that the service's own user can start the program.
 
     Raises:
         ConfigError: a folder on the way is closed for others.

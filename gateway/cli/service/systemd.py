@@ -34,13 +34,13 @@ PATIENCE = 30.0  # seconds for an answer
 LONGEST_CHANGE = (
     900.0  # seconds: a stop may drain for ten minutes, if the gateway is set so, and a restart begins with one
 )
-STARTED = Path("/run/systemd/system")  # is there where systemd has started the machine
+STARTED = Path("/run/systemd/system")  # exists if systemd has started the machine
 REMEDY = "have whatever starts programs here run: hermes-gateway run"
 NO_MANAGER = "log in as that user, at a terminal or by ssh, where systemd serves you; or install it with --system"
 
 
 class SystemdService:
-    """One unit, and the manager that has it."""
+    """A unit, and the manager that runs it."""
 
     def __init__(self, home: Home, environ: Mapping[str, str], *, is_system: bool) -> None:
         self.home = Home(SYSTEM_HOME) if is_system else home
@@ -49,12 +49,12 @@ class SystemdService:
 
     @property
     def secrets(self) -> Path:
-        """Where its secrets belong."""
+        """The place for its secrets."""
         return CREDENTIALS if self._is_system else self.home.env
 
     @property
     def unit(self) -> Path:
-        """Its file; under its older name until `install` moves it."""
+        """The unit's file; under its older name until `install` moves it."""
         folder = SYSTEM_UNITS if self._is_system else find_user_units(self._environ)
         return find_own_unit(folder / UNIT, folder / OLD_UNIT)
 
@@ -64,15 +64,15 @@ class SystemdService:
 
     @property
     def is_beyond_us(self) -> bool:
-        """Whether only root may stop and start it, and we are not."""
+        """True if only root may stop and start it, and this user is not root."""
         return self._is_system and os.geteuid() != 0
 
     def list_changes(self) -> list[Path]:
-        """What somebody wrote by `systemctl edit`: it counts over the unit, and is theirs."""
+        """List the person's changes by `systemctl edit`, which override the unit."""
         return sorted(self.unit.with_name(f"{self.unit.name}.d").glob("*.conf"))
 
     def find_home(self) -> Path:
-        """The one that the unit serves, with what was changed of it."""
+        """Return the home that the unit serves, with the person's changes."""
         found = Path(self._person, ".hermes")
         for file in (self.unit, *self.list_changes()):
             for line in file.read_text("utf-8", "replace").splitlines():
@@ -81,10 +81,10 @@ class SystemdService:
         return found
 
     def install(self, program: Path) -> Iterator[str]:
-        """What was done, a line each.
+        """Install the service, and yield what was done, a line each.
 
         Raises:
-            ConfigError: it takes root, or its user cannot reach the program.
+            ConfigError: it requires root, or its user cannot reach the program.
             ServiceError: systemd is missing, another program's unit has this name, or the gateway did not start.
         """
         self.check_presence()
@@ -113,7 +113,7 @@ class SystemdService:
         yield f"its home is {self.home.root}; look at it with: {self._name_command('status')}"
 
     def uninstall(self) -> Iterator[str]:
-        """ServiceError: it is not installed, or systemd is not there."""
+        """Remove the service. Raises ServiceError if it is not installed, or systemd is missing."""
         self.check_presence()
         if not self.unit.exists():
             raise ServiceError(f"it is no service here: there is no {self.unit}")
@@ -127,11 +127,11 @@ class SystemdService:
             yield f"what you changed of it stays, and counts again when it is installed: {', '.join(map(str, changes))}"
 
     def start(self) -> None:
-        """ServiceError: it did not get ready, or systemd is not there."""
+        """Start the service. Raises ServiceError if it did not get ready, or systemd is missing."""
         self._control("start", self.unit.name)
 
     def stop(self) -> None:
-        """Until it is started again, or the machine is; whoever waits for its end looks at the lock of the home.
+        """Stop the service until it or the machine is started again; to wait for its end, watch the lock of the home.
 
         Raises:
             ServiceError: systemd refused.
@@ -143,7 +143,7 @@ class SystemdService:
         return self.is_installed and not find_problem() and self._call(asked).returncode == 0
 
     def describe(self) -> dict[str, str]:
-        """What systemd says of it."""
+        """Return systemd's facts about the service."""
         if why := find_problem():
             return {"service": f"none: {why}; {REMEDY}", "unit": str(self.unit)}
         if not self.unit.exists():
@@ -163,10 +163,10 @@ class SystemdService:
         return {**said, "last end": end, "starts at boot": boot, "unit": str(self.unit), **changes, **older}
 
     def make_log_command(self, lines: int, *, follow: bool) -> list[str]:
-        """From the journal of systemd; where that has nothing of it, from the gateway's own log.
+        """Return the command that shows the journal of systemd; if that has no entries, the gateway's own log.
 
         Raises:
-            ServiceError: there is neither.
+            ServiceError: neither was found.
         """
         journal = ["journalctl", "--unit" if self._is_system else "--user-unit", self.unit.name, "--no-pager"]
         with suppress(ServiceError):
@@ -177,7 +177,7 @@ class SystemdService:
         return make_tail_command(self.home.log, lines, follow=follow)
 
     def render(self, program: Path) -> str:
-        """The unit, with the program and the home where they are here."""
+        """Render the unit, with this machine's paths of the program and the home."""
         name = "system.service" if self._is_system else "user.service"
         text = Path(__file__).with_name(name).read_text("utf-8")
         lines = []
@@ -203,7 +203,7 @@ class SystemdService:
             yield f"made: the user {SYSTEM_USER}"
 
     def check_presence(self) -> None:
-        """ServiceError: nobody is there who could have the service."""
+        """Raise ServiceError if no manager can run the service."""
         if why := find_problem():
             raise ServiceError(f"{why}\n{REMEDY}")
         asked = self._call(["show", "-p", "Version"])
@@ -225,7 +225,7 @@ class SystemdService:
 
 
 def _leave_old_name(old: Path, control: Callable[..., None]) -> Iterator[str]:
-    """End the unit of ours that has it, and take along the changes to that unit; Hermes's unit stays."""
+    """End our unit of the old name, and move the changes to that unit; Hermes's unit stays."""
     if not is_own_unit(old):
         return
     control("disable", "--now", OLD_UNIT)
@@ -237,14 +237,14 @@ def _leave_old_name(old: Path, control: Callable[..., None]) -> Iterator[str]:
 
 
 def find_problem() -> str:
-    """Why no systemd can have a service here; empty: one can."""
+    """Return why systemd cannot run a service here; "": it can."""
     if not shutil.which("systemctl"):
         return "there is no systemd on this machine"
     return "" if STARTED.is_dir() else "this machine, or this container, was not started by systemd"
 
 
 def _keep_lingering() -> str:
-    """A service of a person goes with their last login, unless they linger."""
+    """Keep a person's service after their last login, which requires lingering; return what holds now."""
     if _is_lingering():
         return "it starts at boot, and stays when you log out"
     try:
@@ -268,7 +268,7 @@ def make_tail_command(log: Path, lines: int, *, follow: bool) -> list[str]:
 
 
 def _find_variable(name: str, line: str, person: str) -> Path | None:
-    """In what stands behind `Environment=`."""
+    """Return the variable's value in the text behind `Environment=`."""
     try:
         words = shlex.split(line)
     except ValueError:
@@ -278,13 +278,13 @@ def _find_variable(name: str, line: str, person: str) -> Path | None:
 
 
 def quote_word(word: str) -> str:
-    """One word of a line of a unit, whatever is in it."""
+    """Quote one word for a line of a unit, whatever is in it."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return escaped if escaped == word and not any(map(str.isspace, word)) and "'" not in word else f'"{escaped}"'
 
 
 def call_program(command: Sequence[str], patience: float = PATIENCE) -> "subprocess.CompletedProcess[str]":
-    """In a process group of its own: Ctrl-C in an upgrade, which goes on, does not end what it has asked for."""
+    """Run a program in its own process group: Ctrl-C in an upgrade, which goes on, does not end it."""
     try:
         return subprocess.run(
             command,
@@ -303,7 +303,7 @@ def call_program(command: Sequence[str], patience: float = PATIENCE) -> "subproc
 
 
 def run_program(command: Sequence[str]) -> str:
-    """What it prints. ServiceError: it failed."""
+    """Return the output of a program. Raises ServiceError if it failed."""
     done = call_program(command)
     if done.returncode:
         raise ServiceError(f"{' '.join(command)}: {read_failure(done)}")
@@ -311,5 +311,5 @@ def run_program(command: Sequence[str]) -> str:
 
 
 def read_failure(done: "subprocess.CompletedProcess[str]") -> str:
-    """What a program said that failed, in one line."""
+    """Return the error text of a failed program, in one line."""
     return to_one_line("; ".join(done.stderr.strip().splitlines()), 300)

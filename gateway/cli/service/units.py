@@ -1,4 +1,4 @@
-"""Files of services: ours has two names, an older and a newer one, and Hermes's has the older one too."""
+"""The files of services: ours has an older and a newer name, and Hermes's service has the older one too."""
 
 import plistlib
 import shlex
@@ -10,29 +10,29 @@ from gateway.cli.program import PROGRAM
 from gateway.errors import GatewayError
 
 UNIT = "chat-gateway.service"
-OLD_UNIT = "hermes-gateway.service"  # the name of ours up to version 0.1; Hermes's own unit has it too
+OLD_UNIT = "hermes-gateway.service"  # our name up to version 0.1; Hermes's own unit has it too
 DESCRIPTION = "Description=hermes-gateway, a chat gateway for AI agents"  # `service install` has always written it
-LABEL, OLD_LABEL = "chat-gateway", "hermes-gateway"  # of launchd's agents
+LABEL, OLD_LABEL = "chat-gateway", "hermes-gateway"  # names of launchd's agents
 SYSTEM_UNITS = Path("/etc/systemd/system")
 
 
 def find_user_units(environ: Mapping[str, str]) -> Path:
-    """The folder in which systemd looks for the units of this person."""
+    """Return the folder of this person's units."""
     person = environ.get("HOME") or str(Path.home())
     return Path(environ.get("XDG_CONFIG_HOME") or f"{person}/.config") / "systemd" / "user"
 
 
 class ServiceError(GatewayError):
-    """The manager of services refused, or is not there."""
+    """The manager of services refused, or is missing."""
 
 
 def find_own_unit(place: Path, older: Path) -> Path:
-    """The file of ours: at its older place until it is moved."""
+    """Return our file: at its older place until it is moved."""
     return older if not place.exists() and is_own_unit(older) else place
 
 
 def check_owner(unit: Path) -> None:
-    """Raise ServiceError where another program has written this file."""
+    """Raise ServiceError if another program has written this file."""
     if unit.exists() and not is_own_unit(unit):
         what = f"{unit} was not written by hermes-gateway; it stays as it is"
         raise ServiceError(f"{what}\nlook at it, and move it away if you do not need it")
@@ -49,7 +49,7 @@ def is_own_unit(file: Path) -> bool:
 
 
 def _read_unit(text: str) -> list[str]:
-    """The command that it starts; nothing where the line of ours is missing."""
+    """Return the command of a unit; empty if our line is missing."""
     lines = [line.strip() for line in text.splitlines()]
     starts = [line.partition("=")[2].lstrip("-@:+! ") for line in lines if line.startswith("ExecStart=")]
     try:
@@ -59,7 +59,7 @@ def _read_unit(text: str) -> list[str]:
 
 
 def _read_agent(content: bytes) -> list[str]:
-    """The command of an agent for launchd, whose label is the line of ours."""
+    """Return the command of an agent for launchd; its label takes the place of our line."""
     try:
         said = plistlib.loads(content)
         return list(map(str, said["ProgramArguments"])) if said["Label"] in (LABEL, OLD_LABEL) else []
