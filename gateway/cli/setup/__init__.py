@@ -1,8 +1,8 @@
-"""`hermes-gateway setup`: all of it in one conversation, or one step: the model, a chat network, the service,
-the bot's first message.
+"""`hermes-gateway setup`: all steps in one conversation, or one step.
 
-Each step goes by flags too, where nobody can be asked. What is given is tried before anything is written, and secrets
-are written to `.env` alone, by adding lines.
+The steps are the model, a chat network, the service, and the bot's first message. Each one works by flags too, where no
+person can be asked. Input is tested before anything is written, and secrets are written to `.env` alone, by adding
+lines.
 """
 
 import argparse
@@ -21,7 +21,7 @@ MODEL, SERVICE, MESSAGE = "model", "service", "message"
 
 
 def add_arguments(parser: CommandParser) -> None:
-    """Without a word after it somebody is asked, so somebody must be there."""
+    """Add the steps; without a step the setup asks a person, so a terminal is required."""
     steps = parser.add_subparsers(
         dest="network", metavar="NETWORK", required=not sys.stdin.isatty(), parser_class=make_parser
     )
@@ -37,7 +37,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def make_parser(network: str = "", place: PlatformPlace | None = None, **given: Any) -> CommandParser:
-    """The parser of one step."""
+    """Make the parser of one step."""
     return NetworkParser(network, place, **given) if place else CommandParser(**given)
 
 

@@ -1,6 +1,6 @@
-"""`.env`, as `setup` changes it: lines are added, or take the place of those of the same name; all others stay.
+"""`.env`, as `setup` changes it: lines are added or replace lines of the same name; all others stay.
 
-The file is the user's alone, whole at every moment, and what others wrote into it is not read more than needed.
+Only the user can access the file, it is whole at every moment, and lines of others are not read more than needed.
 """
 
 import re
@@ -14,24 +14,24 @@ FORBIDDEN_CHARACTERS = re.compile(r"""[\s'"\\#$`]|[^\x21-\x7e]""")
 
 
 def check_value(value: str, pattern: str) -> str:
-    """Return what is wrong with a value that is about to be written, or an empty text."""
+    """Return the fault of a value that is about to be written, or ""."""
     if re.fullmatch(pattern, value) is None:
         return "does not look like one"
     return "has characters that no such value has" if FORBIDDEN_CHARACTERS.search(value.replace(" ", "")) else ""
 
 
 def find_fault(text: str, pattern: str, *, is_needed: bool) -> str:
-    """Return what is wrong with an answer, or an empty text."""
+    """Return the fault of an answer, or ""."""
     if not text:
         return "it is needed" if is_needed else ""
     return f"what was given {wrong}" if (wrong := check_value(text, pattern)) else ""
 
 
 def add_variables(path: Path, values: Mapping[str, str]) -> None:
-    """Write the values into the file.
+    """Write the values to the file.
 
     Raises:
-        ConfigError: it is a link, or no plain file; whose it is, decides a person.
+        ConfigError: it is a link, or no plain file; a person has to decide on it.
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise ConfigError(
@@ -45,6 +45,6 @@ def add_variables(path: Path, values: Mapping[str, str]) -> None:
 
 
 def name_of(line: str) -> str:
-    """Return the name of the variable that a line sets, or an empty text."""
+    """Return the name of the variable that a line sets, or ""."""
     found = re.match(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=", line)
     return found[1] if found else ""

@@ -1,5 +1,6 @@
-"""`setup` without a word after it: one step after the other, from a model to the bot's first message. Each writes what
-is its own when it is done, so any may be left, and taken up again, by its own command too.
+"""`setup` without a step: one step after the other, from a model to the bot's first message.
+
+Each step writes its own part when it is done, so you can leave any of them, and resume it by its own command.
 """
 
 import argparse
@@ -25,7 +26,7 @@ NO_SERVICE = "start it yourself, then: hermes-gateway run"
 
 @dataclass(frozen=True, slots=True)
 class SetupStep:
-    """One of them: what it is about, how it stands, the command for it alone."""
+    """A step: its subject, its state, and the command for it alone."""
 
     title: str
     command: str
@@ -91,7 +92,7 @@ def set_model(home: Home) -> None:
 
 
 def connect_networks(home: Home) -> None:
-    """One after the other, until none is named."""
+    """Connect one network after the other, until the person names none."""
     places = list_places(home, all_packages=True)
     while name := ask_line(
         f"which one, of {', '.join(places)} (Enter: no more)",

@@ -1,6 +1,6 @@
-"""`setup message`: the bot writes to those who own it, so that the way to them is seen to work.
+"""`setup message`: the bot writes to its owners, which shows that it reaches them.
 
-It goes the way of every other message, by the gateway. Where none runs, who is asked can have it started there, in the
+The message is sent by the gateway, like any other. If none runs, the person can have one started here, in the
 foreground.
 """
 
@@ -30,14 +30,14 @@ from gateway.logs.text import to_one_line
 
 TEXT = "Hello, this is hermes-gateway. You own me: write to me here, and I answer. /help says what I can do."
 AGAIN = "hermes-gateway setup message"
-START_PATIENCE = 60.0  # seconds until a gateway that was started here has to answer
-SEND_PATIENCE = 30.0  # seconds for the network to be connected, and to take the text
+START_PATIENCE = 60.0  # seconds for a gateway that was started here to answer
+SEND_PATIENCE = 30.0  # seconds for the network to connect, and to take the text
 WATCH_PAUSE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class ServedBot:
-    """A bot that is switched on, and the ids of those who own it there."""
+    """An enabled bot, and the ids of its owners there."""
 
     account: PlatformAccount
     owners: tuple[str, ...]
@@ -52,11 +52,11 @@ def add_message_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    """Whether each of the bots has written.
+    """Have each bot write to its owners; return 0 if all did.
 
     Raises:
-        ConfigError: there is none.
-        NotRunning: no gateway runs, and nobody wants it started here.
+        ConfigError: no bot was found.
+        NotRunning: no gateway runs, and the person did not want one started here.
     """
     bots = [bot for bot in list_bots(load(home)) if args.to in ("", bot.name, bot.account.platform)]
     if not bots:
@@ -81,7 +81,7 @@ def load(home: Home) -> Configuration:
 
 
 def list_bots(configuration: Configuration) -> list[ServedBot]:
-    """Those that are switched on and have what they need."""
+    """List the enabled bots that have all required settings."""
     owners = configuration.settings.access.owners
     return [
         ServedBot(one, tuple(getattr(owners, one.platform))) for one in list_enabled(configuration.settings.platforms)
@@ -89,12 +89,12 @@ def list_bots(configuration: Configuration) -> list[ServedBot]:
 
 
 def list_served(home: Home) -> set[str]:
-    """The bots of the gateway that runs. NotRunning: none does."""
+    """Return the bots of the running gateway. Raises NotRunning if none runs."""
     return {one["name"] for one in call_gateway(home.socket, "platform.list", SEND_PATIENCE)["platforms"]}
 
 
 def run_gateway(bots: list[ServedBot], home: Home) -> int:
-    """The gateway in the foreground of this terminal, until it ends; Ctrl-C is for it."""
+    """Run the gateway in the foreground of this terminal, until it ends; it handles Ctrl-C."""
     command = [sys.executable, "-P", "-m", "gateway.cli", "--home", str(home.root), "run"]
     gateway = subprocess.Popen(command)
     with suppress(KeyboardInterrupt):
@@ -106,7 +106,7 @@ def run_gateway(bots: list[ServedBot], home: Home) -> int:
 
 
 def wait_until_served(gateway: "subprocess.Popen[bytes]", home: Home) -> set[str] | None:
-    """What it serves, as soon as it answers; None: it has ended, or does not answer, and has said why itself."""
+    """Return the served bots once the gateway answers; None: it has ended or does not answer, and has said why."""
     limit = time.monotonic() + START_PATIENCE
     while gateway.poll() is None and time.monotonic() < limit:
         with suppress(NotRunning):
@@ -116,7 +116,7 @@ def wait_until_served(gateway: "subprocess.Popen[bytes]", home: Home) -> set[str
 
 
 def write_to_owners(bots: list[ServedBot], served: set[str], home: Home) -> int:
-    """What came of each is told; 1 where somebody got nothing."""
+    """Print the outcome of each message; return 1 if an owner got none."""
     faults = [fault for bot in bots for fault in list_faults(bot, served, home)]
     for fault in faults:
         print_note(fault)
@@ -149,7 +149,7 @@ def list_faults(bot: ServedBot, served: set[str], home: Home) -> Iterator[str]:
 
 
 def describe_link(bot: ServedBot, home: Home) -> str:
-    """How a person comes to the bot."""
+    """Describe how a person reaches the bot."""
     check: PlatformCheck = load_part(list_places(home, all_packages=True)[bot.account.platform], "check")
     link = ""
     with suppress(AdapterError):

@@ -1,7 +1,7 @@
-"""`setup model`: the language model that answers. It has answered once before anything is written.
+"""`setup model`: the language model that answers. It must answer once before anything is written.
 
-Who can be asked chooses from what is found: keys in the environment and in `.env`, the model of Hermes's configuration,
-servers on this machine.
+A person at a terminal chooses among the findings: keys in the environment and in `.env`, the model of Hermes's
+configuration, servers on this machine.
 """
 
 import argparse
@@ -34,7 +34,7 @@ FIND_ADDRESS_FAULT = partial(find_fault, pattern=HTTP_PATTERN, is_needed=True)
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model that can be had; without a name it is still to be chosen."""
+    """An available model; without a name it is still to be chosen."""
 
     provider: str
     why: str
@@ -44,7 +44,7 @@ class ModelChoice:
 
     @property
     def is_found(self) -> bool:
-        """Whether it can be had without a key that somebody has still to bring."""
+        """True if it needs no further key from the person."""
         return bool(self.key or self.name or not self.key_variable or self.base_url)
 
     @property
@@ -61,7 +61,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    """ConfigError: what was given does not do, and nobody can be asked."""
+    """Set up the model. Raises ConfigError if the input is not usable, and no person can be asked."""
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     if args.provider or not can_ask():
         choice = read_choice(args, configuration.environ)
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 
 def read_choice(args: argparse.Namespace, environ: Mapping[str, str]) -> ModelChoice:
-    """What the flags say. ConfigError: something is missing."""
+    """Read the choice from the flags. Raises ConfigError if a part is missing."""
     if not args.provider:
         raise ConfigError(
             f"no model is named, and nobody can be asked\nsay --provider {'|'.join(ENDPOINTS)} --name NAME"
@@ -103,7 +103,7 @@ def read_choice(args: argparse.Namespace, environ: Mapping[str, str]) -> ModelCh
 
 
 def check_choice(choice: ModelChoice) -> None:
-    """ConfigError: it does not answer."""
+    """Check that the model answers; raise ConfigError if it does not."""
     with show_loading():
         (fault,) = probe_models([settings_of(choice)], get_process_environment())
     if fault:
@@ -112,7 +112,7 @@ def check_choice(choice: ModelChoice) -> None:
 
 
 def list_choices(environ: Mapping[str, str], home: Home) -> list[ModelChoice]:
-    """What is found without asking anybody, and then who asks for a key."""
+    """List the models that are found without a question, then the providers that need a key."""
     found = []
     for provider, offered in ENDPOINTS.items():
         if key := environ.get(offered.key_variable, "") if offered.key_variable else "":
@@ -133,7 +133,10 @@ def list_choices(environ: Mapping[str, str], home: Home) -> list[ModelChoice]:
 
 
 def list_missing_keys(found: list[ModelChoice]) -> list[ModelChoice]:
-    """Who asks for a key that was not found. What speaks OpenAI's language on this machine is not OpenAI."""
+    """List the providers whose key was not found.
+
+    A server on this machine that speaks OpenAI's protocol is not OpenAI.
+    """
     known = {choice.provider for choice in found if choice.key or not choice.base_url}
     return [
         ModelChoice(provider, f"{provider}, with a key of yours")
@@ -143,7 +146,7 @@ def list_missing_keys(found: list[ModelChoice]) -> list[ModelChoice]:
 
 
 def pick_choice(choices: list[ModelChoice], kept: str) -> ModelChoice | None:
-    """None: the model that is `kept` goes on, or the demo where none is."""
+    """Ask for a choice; None: keep the model that is `kept`, or the demo."""
     offered = [*(choice.why for choice in choices), OTHER, f"{kept}, as it is now" if kept else DEMO_MODEL]
     is_found = bool(choices) and choices[0].is_found and not kept
     number = ask_choice("which model answers", offered, 0 if is_found else len(offered) - 1)
@@ -156,7 +159,7 @@ def pick_choice(choices: list[ModelChoice], kept: str) -> ModelChoice | None:
 
 
 def settle_choice(choice: ModelChoice) -> ModelChoice:
-    """With a key that is taken there, and a name that is had there; what does not do is asked for again."""
+    """Complete the choice with a valid key and name; invalid ones are asked for again."""
     is_optional = bool(choice.base_url)
     key, address, given, name = choice.key, choice.base_url, "", choice.name
     while True:
@@ -197,7 +200,7 @@ def ask_name(names: list[str], before: str) -> str:
 
 
 def ask_key(choice: ModelChoice, given: str) -> str:
-    """`given`: the one of before, with which nothing was wrong."""
+    """Ask for the key. `given`: the present one, which had no fault."""
     is_optional = bool(choice.base_url or given)
     ends = "; Enter: the one of before" if given else "; Enter: it needs none" if is_optional else ""
     what = f"the key ({choice.key_variable}{ends})"
@@ -216,7 +219,7 @@ def settings_of(choice: ModelChoice) -> ModelSettings:
 
 
 def list_variables(choice: ModelChoice, configuration: Configuration) -> dict[str, str]:
-    """What stands in `.env` then; an address of before is written over, where the usual one is meant."""
+    """Return the variables for `.env`; to use the default address, an earlier one is overwritten."""
     address = choice.base_url or (ENDPOINTS[choice.provider].base_url if configuration.settings.model.base_url else "")
     values = {
         "GATEWAY_MODEL_PROVIDER": choice.provider,
