@@ -1,8 +1,8 @@
-"""The command line's frame: one table of commands, each imported when it is chosen, and one place for all errors.
+"""The frame of the command line: one table of commands, each imported on demand, and one place for all errors.
 
 A command is a module with two functions: `add_arguments(parser)` adds its options to a parser, `run(args, home)` does
-its work and returns the exit code, or nothing where it is 0. Nothing heavy is imported here, so that `--help` and the
-short commands come at once.
+its work and returns the exit code, or None for 0. Nothing heavy is imported here, so that `--help` and the short
+commands are fast.
 """
 
 import argparse
@@ -21,18 +21,18 @@ from gateway.config.home import Home, find_home, get_process_environment
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 
-BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
+BROKEN_PIPE = 141  # the shell's code for a program that SIGPIPE ended
 MISSING_SUBCOMMAND = re.compile(r"are required: (VERB|NETWORK)$")
 
-DEFAULT_COMMAND = "status"  # what `hermes-gateway` does when it is given no command
+DEFAULT_COMMAND = "status"  # the command of `hermes-gateway` alone
 
-# Hermes says `hermes gateway run`; whoever has that in the fingers may go on.
+# Hermes says `hermes gateway run`; people may keep that habit.
 HERMES_PREFIX = "gateway"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The program: the exit code of the command that the arguments choose."""
-    umask = os.umask(0o077)  # whatever a command writes is the user's alone, unless it is made for others
+    """Run the program; return the exit code of the chosen command."""
+    umask = os.umask(0o077)  # the files of a command are the user's alone, unless they are made for others
     try:
         code = _run_command(list(sys.argv[1:] if argv is None else argv), umask)
         sys.stdout.flush()
@@ -77,7 +77,7 @@ def _run_command(argv: list[str], umask: int) -> int:
 
 
 def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[str]]:
-    """The options before the command, the command, and all that follows it."""
+    """Split the arguments: the options before the command, the command, and the rest."""
     program = get_program_name()
     parser = CommandParser(prog=program, usage=f"{program} [--home DIR] COMMAND ...", add_help=False)
     parser.add_argument("--home", metavar="DIR")
@@ -95,7 +95,7 @@ def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[
 
 
 def build_command_parser(command: str, module: Any, home: Home | None = None) -> "CommandParser":
-    """A home may bring networks of its own; without one, the parser knows ours."""
+    """Build the parser of a command. A home may add its own networks; without one, the parser knows ours."""
     does = COMMANDS[command][1]
     description = f"{does[0].upper()}{does[1:]}."
     parser = CommandParser(prog=f"{get_program_name()} {command}", description=description, home=home)
@@ -104,7 +104,7 @@ def build_command_parser(command: str, module: Any, home: Home | None = None) ->
 
 
 def render_overview() -> str:
-    """What `--help` prints."""
+    """Return the text of `--help`."""
     longest = max(map(len, COMMANDS))
     networks = ", ".join(name.title() for name in ADAPTERS)
     commands = "\n".join(f"  {name:{longest}}  {does}" for name, (_, does) in COMMANDS.items())
@@ -122,7 +122,7 @@ def render_overview() -> str:
 
 
 class CommandParser(argparse.ArgumentParser):
-    """argparse, with our layout, whole option names only, and a guess at what was meant."""
+    """The parser of argparse with our layout, whole option names only, and suggestions for misspelled words."""
 
     def __init__(self, home: Home | None = None, **given: Any) -> None:
         super().__init__(**{"formatter_class": HelpLayout, "allow_abbrev": False, **given})
@@ -131,11 +131,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def add_subparsers(self, **given: Any) -> Any:
         added = super().add_subparsers(**given)
-        self._verbs = added.choices  # filled in as they are added
+        self._verbs = added.choices  # filled in later
         return added
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """What is not known is told by the command that was given it, not by one above it."""
+        """Parse the arguments; the innermost command reports an unknown one, not a command above it."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             close = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
@@ -164,7 +164,7 @@ def _suggest(word: str, known: Any) -> str:
 
 
 def _print_error(message: str) -> None:
-    """What is wrong and where in the first line, what to do in those below."""
+    """Print an error: the first line says what is wrong and where, the next ones what to do."""
     first, *further = [to_one_line(line) for line in apply_program_name(message).splitlines()] or ["failed"]
     from gateway.cli.output import fold_for  # noqa: PLC0415 - `--help` needs nothing of it
 
@@ -177,7 +177,7 @@ def _print_error(message: str) -> None:
 
 
 def _discard_output(stream: TextIO) -> None:
-    """Whoever read this stream is gone; what is left in its buffer must not make the end of the program fail."""
+    """Redirect a stream whose reader has gone: the rest of its buffer must not make the program's end fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""`hermes-gateway activity`: what those who steer the gateway did, from where and on what, and what was refused."""
+"""`hermes-gateway activity`: the actions on the gateway, with their person, origin, object and outcome."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 
 def read_activity(home: Home, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """All of it, page by page."""
+    """Yield all entries, page by page."""
     after = 0
     while True:
         page = call_gateway(home.socket, "activity.list", after=after, **wanted)

@@ -1,4 +1,4 @@
-"""`hermes-gateway approvals`: what waits for somebody's yes before it runs or for their word, and the answer."""
+"""`hermes-gateway approvals`: the calls and questions that wait for a person, and the person's answer."""
 
 import argparse
 import json
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 
 def show_approvals(found: dict[str, Any]) -> None:
-    """Each with its arguments whole, however long they are: what is shown is what runs; then all else that is asked."""
+    """Print each call with its whole arguments, which are exactly what runs; then all other questions."""
     for one in found["approvals"]:
         show_question(one)
         for call in one["calls"]:

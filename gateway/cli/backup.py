@@ -1,6 +1,6 @@
-"""`hermes-gateway backup`: copies of the home, made while the gateway runs, and put back when it does not.
+"""`hermes-gateway backup`: copies of the home, made while the gateway runs, and restored while it does not.
 
-A copy whose name ends in `.db` is one of the journal alone, as earlier versions made all of them.
+A copy whose name ends in `.db` has only the journal, as earlier versions made all of them.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from gateway.errors import EngineError, ExitCode
 from gateway.yaml_source.units import format_count
 
 JOURNAL_ENDING = ".db"
-PATIENCE = 1.0  # seconds for a gateway that ends just now
+PATIENCE = 1.0  # seconds for a gateway that is about to end
 MIGRATE = "hermes-gateway migrate --to nats"
 Done: TypeAlias = tuple[dict[str, object], str, tuple[str, ...]]
 EMPTY = JournalContents(0, 0, None, 0)
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    """1 where records are damaged; a copy with such a record is kept, for all the others in it."""
+    """Run the verb; return 1 for damaged records. A copy with such a record is kept, for all the others in it."""
     does = {"create": create, "verify": verify, "restore": restore}[args.verb]
     facts, text, damaged = does(args, home)
     show_result(facts, text, as_json=args.json)
@@ -85,7 +85,7 @@ def create(args: argparse.Namespace, home: Home) -> Done:
 
 
 def read_servers(home: Home) -> JournalServers | None:
-    """Those that keep the journal, as far as the configuration can be read."""
+    """Return the servers that keep the journal, if the configuration can be read."""
     configuration, _findings = read_configuration(load_settings_schema(), home, get_process_environment())
     if configuration:
         return find_servers(configuration)
@@ -144,7 +144,7 @@ def restore(args: argparse.Namespace, home: Home) -> Done:
         text = f"{home.journal} is now what {path} holds" + (f"; the old one is {old}" if old else "")
         return {"journal": str(home.journal), "replaced": str(old) if old else None}, text, ()
     home.own_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # A gateway whose journal NATS servers keep holds nothing else of what is put back.
+    # With the journal on NATS servers, this lock is all that a gateway holds of the files to be restored.
     with reserve_home(home.lock, PATIENCE), show_progress(f"checking {path}"):
         done = restore_archive(path, home, replace=args.replace)
     for note in list_notes(done.archive, home):
@@ -161,7 +161,7 @@ def restore(args: argparse.Namespace, home: Home) -> Done:
 
 
 def list_notes(archive: ReadArchive, home: Home) -> Iterator[str]:
-    """What is left to do for whoever has put a copy back."""
+    """Yield the steps that remain after a restore."""
     if archive.secrets:
         yield f"to be set again in {home.env}: {', '.join(archive.secrets)}"
     for name, why in archive.left_out.items():
@@ -174,13 +174,13 @@ def list_notes(archive: ReadArchive, home: Home) -> Iterator[str]:
 
 
 def describe_servers(home: Home) -> Iterator[str]:
-    """What is left to do where no gateway reads what lies in the home."""
+    """Yield the step that remains if NATS servers keep the journal: no gateway reads the home's own."""
     if servers := read_servers(home):
         yield f"{servers.url} keeps the journal: what lies in {home.journal} now is taken there with: {MIGRATE}"
 
 
 def describe(found: JournalContents) -> str:
-    """As far as checksums tell."""
+    """Describe the state of the records by their checksums."""
     if found.damaged:
         return f"has {format_count(len(found.damaged), 'damaged record')}"
     return (
@@ -196,6 +196,6 @@ def list_facts(path: Path, found: JournalContents) -> dict[str, object]:
 
 
 def remove_search_index(search: Path) -> None:
-    """The index for searching was read from another journal; the next gateway makes it anew."""
+    """Remove the search index, which was made from another journal; the next gateway makes a new one."""
     for suffix in ("", "-wal", "-shm"):
         search.with_name(search.name + suffix).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""`hermes-gateway chat`: talk to the running gateway from a terminal, or say one thing from a script."""
+"""`hermes-gateway chat`: talk to the running gateway from a terminal, or send one message from a script."""
 
 import argparse
 import shlex
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         return send_message(home.socket, args.message, args.session, [], is_single=True, as_json=args.json)
     if not sys.stdin.isatty():
         return send_lines(home.socket, sys.stdin, args.session)
-    # The line editor is heavy, and wanted by whoever types alone.
+    # The line editor is heavy, and only a typing person needs it.
     from gateway.cli.chat_prompt import run_interactive  # noqa: PLC0415
 
     return run_interactive(home, args.session)
@@ -39,9 +39,9 @@ def run(args: argparse.Namespace, home: Home) -> int:
 def send_message(
     socket: Path, text: str, session: str, shown: list[str], *, is_single: bool, as_json: bool = False
 ) -> int:
-    """One message; its reply on stdout, what else is said beside it, and the exit code says whether it was answered.
+    """Send one message; print its reply on stdout and other texts beside it. The exit code says if it was answered.
 
-    `shown` are the ids of replies that were; those of this one are added.
+    `shown` has the ids of earlier replies that were shown; the ids of this one's replies are added.
     """
     said: list[str] = []
 
@@ -67,14 +67,14 @@ def send_message(
         where = "" if session == "main" else f"-s {shlex.quote(session)} "
         print_note(f"{UNSAID}\nto answer it: hermes-gateway chat {where}-m ANSWER")
     for text in said:
-        if text != answer["reply"]:  # say, that a budget is nearly used
+        if text != answer["reply"]:  # for example a warning about a budget
             print_note(text)
     return ExitCode.FAILED if answer["status"] in ("failed", "unsaid") else ExitCode.OK
 
 
 @contextmanager
 def show_progress() -> Iterator[None]:
-    """A line on a terminal when there is nothing else to see for long; it goes when the answer comes."""
+    """Show a line on a terminal while no answer comes for long; it disappears with the answer."""
     if not sys.stderr.isatty():
         yield
         return
@@ -97,7 +97,7 @@ def show_progress() -> Iterator[None]:
 
 
 def send_lines(socket: Path, lines: Iterable[str], session: str) -> int:
-    """Each line of a pipe is a message; the replies come out in order."""
+    """Send each line of a pipe as a message; the replies come in order."""
     shown: list[str] = []
     said = (line.strip() for line in lines if line.strip())
     return max((send_message(socket, line, session, shown, is_single=not shown) for line in said), default=0)

@@ -1,4 +1,4 @@
-"""The conversation of a person at a terminal: a line with history, and what comes back above it."""
+"""The chat of a person at a terminal: a line with history, and the answers above it."""
 
 import sys
 import threading
@@ -27,9 +27,9 @@ COMPLETION_PATIENCE = 2.0
 
 
 class Keyboard(Vt100Input):
-    """Stays raw while a line is printed above the prompt.
+    """The terminal's input, which stays raw while a line is printed above the prompt.
 
-    The editor would give the terminal back to its own line discipline meanwhile, which takes a Ctrl-D for itself.
+    The editor would return the terminal to its own line discipline meanwhile, which takes a Ctrl-D for itself.
     """
 
     def cooked_mode(self) -> AbstractContextManager[None]:
@@ -37,7 +37,7 @@ class Keyboard(Vt100Input):
 
 
 class CommandMenu(Completer):
-    """The commands that there are, on Tab behind a slash; plugins bring some at any time."""
+    """Completes commands on Tab after a slash; plugins may add some at any time."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -46,7 +46,7 @@ class CommandMenu(Completer):
         typed = document.text_before_cursor
         if not typed.startswith("/") or " " in typed:
             return
-        with suppress(GatewayError, OSError):  # it has gone, and says so in its own place
+        with suppress(GatewayError, OSError):  # the chat itself reports that the gateway has gone
             for one in call_gateway(self._home.socket, "chat.commands", COMPLETION_PATIENCE)["commands"]:
                 if f"/{one['name']}".startswith(typed):
                     shown = to_one_line(f"/{one['name']} {one['usage']}".rstrip())
@@ -55,7 +55,7 @@ class CommandMenu(Completer):
 
 
 class ChatConnection(msgspec.Struct, eq=False):
-    """A conversation over one connection: the person types on, while a thread shows what comes back."""
+    """A chat over one connection: the person can go on typing while a thread shows the answers."""
 
     _client: ControlClient
     _session: str
@@ -69,11 +69,11 @@ class ChatConnection(msgspec.Struct, eq=False):
         self._client.start("chat.say", said)
 
     def show_questions(self) -> None:
-        """What is asked in this session already, perhaps of a process that has gone."""
+        """Show the questions that are open in this session, perhaps of an earlier process."""
         self._client.start("chat.show", {"session": self._session})
 
     def listen(self) -> None:
-        with suppress(OSError, ValueError):  # we hung up, or the gateway did
+        with suppress(OSError, ValueError):  # one end closed the connection
             for message in self._client.messages():
                 if "method" in message:
                     self._screen.show_notification(message["method"], message["params"])
@@ -91,9 +91,9 @@ class ChatConnection(msgspec.Struct, eq=False):
 
 
 def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_interrupt: bool = False) -> int:
-    """A person at a terminal: a line with history; typing goes on while an answer streams.
+    """Chat with a person at a terminal: a line with history, and typing goes on while an answer streams.
 
-    `hello` is said instead of the usual; Ctrl-C stops what goes on, unless the conversation is ended by it.
+    `hello` replaces the usual greeting; Ctrl-C stops the running work, unless it ends the chat.
     """
     screen = ChatScreen()
 
@@ -103,7 +103,7 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
         return f"{fold_for(sys.stdout, escape_text(above))}\n> " if above else "> "
 
     def redraw() -> None:
-        """Nobody has to press a key to see what came, or to learn that the gateway has gone."""
+        """Redraw the prompt without a key press, and leave it when the gateway has gone."""
         if prompt.app.is_running and talk.gone.is_set() and prompt.app.loop:
             prompt.app.loop.call_soon_threadsafe(partial(prompt.app.exit, exception=EOFError))
         else:
@@ -118,7 +118,7 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
         completer=CommandMenu(home),
         complete_while_typing=False,
     )
-    # Raw also between two lines: a Ctrl-D that is typed just then would be the terminal's, and lost.
+    # Stay raw between two lines too: the terminal would take a Ctrl-D that is typed just then, and it would be lost.
     with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True), prompt.input.raw_mode():
         talk = ChatConnection(client, session, screen, redraw)
         threading.Thread(target=talk.listen, daemon=True).start()

@@ -1,4 +1,4 @@
-"""What a person sees of an answer while it comes, in a terminal."""
+"""The screen of a person in a terminal while an answer comes."""
 
 import re
 import sys
@@ -9,8 +9,8 @@ from gateway.cli.output import escape_text, fold_for
 from gateway.cli.program import apply_program_name
 
 STILL_WORKING = "(no answer yet; it is worked on)"
-MOST_REPLIES = 100  # among which an open question is: nothing comes after it
-SILENCE = 3.0  # seconds after which a person wants to see that something goes on
+MOST_REPLIES = 100  # kept ids; an open question is among them, since nothing comes after it
+SILENCE = 3.0  # seconds after which a person wants a sign of life
 TAKEN_BACK = "(that was taken back; it is answered anew)"
 FENCE = "```"
 LIST_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)]) ")
@@ -19,12 +19,12 @@ GATEWAY_LEFT = "The gateway went away; what you said is kept, and answered when 
 
 
 class AnswerFolder:
-    """Folds the lines of an answer as they come; those of a code block stay as they are, since people copy them."""
+    """Folds the lines of an answer as they come; lines of a code block stay as they are, since people copy them."""
 
     def __init__(self) -> None:
         self._is_code = False
         self._is_list = False
-        self._may_be_code = True  # a line that is set in: it stands below an empty one, or goes on what does
+        self._may_be_code = True  # an indented line may be code: it is below an empty line, or continues such a line
 
     def fold(self, text: str) -> str:
         return "\n".join(map(self._fold_line, text.split("\n")))
@@ -36,7 +36,7 @@ class AnswerFolder:
         return escape_text(line) if is_code else fold_for(sys.stdout, escape_text(line))
 
     def _is_set_in(self, line: str) -> bool:
-        """As code is, by four spaces or a tab; in a list its items go on like that."""
+        """Return True for a line that is indented like code, by four spaces or a tab; list items are indented too."""
         if not line.strip():
             self._may_be_code = True
         elif not line.startswith(("    ", "\t")):
@@ -45,21 +45,21 @@ class AnswerFolder:
 
 
 class ChatScreen:
-    """What the person sees while an answer comes in: its text as it grows, then whatever was not streamed.
+    """The person's view of an answer as it comes: its growing text, then the part that was not streamed.
 
-    Only whole lines are printed: the line editor draws its prompt where the last line ends, and over what is there.
-    The line that still grows is `line`, for the prompt to show above itself.
+    Only whole lines are printed: the line editor draws its prompt at the end of the last line, and over any text there.
+    The growing line is `line`, which the prompt shows above itself.
     """
 
     def __init__(self) -> None:
-        self._shown = ""  # of the answer that comes now
+        self._shown = ""  # the text of the present answer
         self._turn = ""
-        self._place: list[int] = []  # of the newest piece: each line that waits for its answer is sent all pieces
+        self._place: list[int] = []  # the place of the newest piece: every waiting message gets all pieces
         self._said_at: float | None = None
         self._folder = AnswerFolder()
-        self._tools = ""  # what the tools do, until more is written
+        self._tools = ""  # the running tools, until more text comes
         self.line = ""
-        self.replies: list[str] = []  # the ids of those that were shown
+        self.replies: list[str] = []  # the ids of shown replies
 
     @property
     def present(self) -> str:
@@ -86,7 +86,7 @@ class ChatScreen:
 
     def result(self, answer: dict[str, Any]) -> None:
         self._said_at = None
-        if answer["status"] == "command" and not answer["turn_id"]:  # what belongs to a turn was shown as it came
+        if answer["status"] == "command" and not answer["turn_id"]:  # replies of a turn were shown as they came
             self._interject(apply_program_name(answer["reply"]))
         elif answer["status"] == "unsaid":
             self._interject(UNSAID)
@@ -94,7 +94,7 @@ class ChatScreen:
             self._finish(self._turn, self._shown)
 
     def _grow(self, turn: str, text: str, *, is_anew: bool) -> None:
-        if turn != self._turn and self._shown:  # that one has ended without a word
+        if turn != self._turn and self._shown:  # the earlier turn ended without a text
             self._finish(self._turn, self._shown)
         self._turn = turn
         if is_anew:
@@ -120,7 +120,7 @@ class ChatScreen:
         printed = len(self._shown) - len(self.line)
         if known and text.startswith(known):
             rest = [text[min(printed, len(known)) :].strip("\n")]
-        elif known.endswith(text.rstrip()):  # it said something else before
+        elif known.endswith(text.rstrip()):  # the answer had more text before
             rest = [self.line]
         else:
             rest = [self.line, text]

@@ -1,4 +1,4 @@
-"""`hermes-gateway config`: is the configuration right, what is in force and why, where is it, what can stand in it."""
+"""`hermes-gateway config`: check the configuration, and show its settings, their origins, its path and its schema."""
 
 import argparse
 import json
@@ -36,11 +36,11 @@ from gateway.logs.text import to_one_line
 from gateway.records import records, subjects
 from gateway.yaml_source.tree import Finding
 
-MOST_KEPT = 10_000  # chats in which something was set
+MOST_KEPT = 10_000  # chats with their own settings
 
 
 class UnknownSettingError(GatewayError):
-    """What was asked for is not in the configuration's shape."""
+    """The configuration has no setting of the requested name."""
 
     exit = ExitCode.USAGE
 
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 
 def check_configuration(home: Home, *, as_json: bool) -> int:
-    """All findings; for people the good news too."""
+    """Print all findings; for people also a good result."""
     configuration, findings = read_configuration(load_settings_schema(), home, get_process_environment())
     if configuration:
         findings += find_unknown_hooks(configuration, list_sources(home, configuration))
@@ -109,7 +109,7 @@ def _format_finding(finding: Finding) -> str:
 
 
 def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool) -> None:
-    """What holds: as the file would say it, or each setting with where it was set."""
+    """Print the settings in force: as the file would have them, or each with its origin."""
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     data = _find_part(values_of(configuration.settings), section)
     listed = list_values(configuration, data, section)
@@ -129,7 +129,7 @@ def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool)
 
 
 def list_chat_rules(home: Home, servers: JournalServers | None) -> list[SettingValue]:
-    """What admins set in chats, as the journal has it. Of one that cannot be read, doctor tells."""
+    """List the settings that admins made in chats, from the journal. `doctor` reports a journal that cannot be read."""
     found: list[SettingValue] = []
     with suppress(GatewayError, ValueError):
         where = subjects.CHAT_SUBJECTS
@@ -140,7 +140,7 @@ def list_chat_rules(home: Home, servers: JournalServers | None) -> list[SettingV
 
 
 def show_running(home: Home, *, as_json: bool) -> None:
-    """What is in force in the gateway that runs; and what of it is another now where it was set."""
+    """Print the settings of the running gateway, and those whose source has another value now."""
     found = call_gateway(home.socket, "config.show")
     if as_json:
         show_json(found)

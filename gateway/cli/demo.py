@@ -1,4 +1,4 @@
-"""`hermes-gateway demo`: a tour that ends by itself, of a real gateway in a temporary home."""
+"""`hermes-gateway demo`: a tour that ends by itself, with a real gateway in a temporary home."""
 
 import argparse
 import sys
@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(_args: argparse.Namespace, _home: Home) -> int:
     begun = time.monotonic()
-    # A process of its own, as a service manager would run it. Of the environment it gets what no secret is in: the tour
-    # talks to no chat network and to no paid model.
+    # The tour runs a separate process, as a service manager would. Its environment has no secrets: the tour uses no
+    # chat network and no paid model.
     with tempfile.TemporaryDirectory(prefix="hermes-demo-") as folder, GatewayProcess(Path(folder)) as gateway:
         gateway.start()
         Tour(gateway).walk()
@@ -54,7 +54,7 @@ def run(_args: argparse.Namespace, _home: Home) -> int:
 
 
 class Tour:
-    """The scripted conversation."""
+    """The scripted conversation of the tour."""
 
     def __init__(self, gateway: GatewayProcess) -> None:
         self._gateway = gateway

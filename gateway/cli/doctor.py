@@ -1,4 +1,4 @@
-"""`hermes-gateway doctor`: look for what is wrong, and say what helps; exit 1 if something is."""
+"""`hermes-gateway doctor`: find faults and name their remedies; exit 1 if there are any."""
 
 import argparse
 import os
@@ -99,19 +99,19 @@ GATEWAY_PLACE = SourceLocation("the running gateway")
 
 @dataclass(frozen=True, slots=True)
 class DoctorTarget:
-    """A home, what its configuration says (None: it is wrong), and what the gateway says, if one answers."""
+    """A home, its configuration (None: it is wrong), and the facts of its gateway, if that answers."""
 
     home: Home
     configuration: Configuration | None
     findings: tuple[Finding, ...]
     facts: Mapping[str, Any] | None = None
-    trouble: str = ""  # why a gateway that runs gives no answer
+    trouble: str = ""  # the reason why a running gateway does not answer
     support: SandboxSupport = field(default_factory=find_support)
     kernel: KernelSupport = field(default_factory=find_kernel_support)
     has_mounts: bool = field(default_factory=mounts.can_restrict)
 
     def place_of(self, setting: str) -> SourceLocation:
-        """Where a setting was set; else the file, in which it would stand."""
+        """Return the place where a setting was made, or else the file where it could be."""
         known = self.configuration.origins if self.configuration else {}
         return known.get(setting) or SourceLocation(str(self.home.config))
 
@@ -131,7 +131,7 @@ def read_target(home: Home, environ: Mapping[str, str]) -> DoctorTarget:
 
 
 def check_home_folder(found: DoctorTarget) -> Iterator[Finding]:
-    """Whose it is, and who else could change or read what is in it."""
+    """Check who owns the home, and who else can change or read its content."""
     yield from check_home(found.home)
     for path in (found.home.root, found.home.own_folder):
         if path.is_dir() and not os.access(path, os.W_OK | os.X_OK):
@@ -139,13 +139,13 @@ def check_home_folder(found: DoctorTarget) -> Iterator[Finding]:
 
 
 def check_configuration(found: DoctorTarget) -> Iterator[Finding]:
-    """What `config check` says."""
+    """Report the findings of `config check`."""
     of_the_home = set(map(str, check_home(found.home)))
     yield from (finding for finding in found.findings if str(finding) not in of_the_home)
     if found.configuration:
         yield from find_unknown_hooks(found.configuration, list_sources(found.home, found.configuration))
         yield from find_unknown_prices(found.configuration)
-        if found.facts is None:  # else the gateway that runs says it, of hooks too
+        if found.facts is None:  # else the running gateway reports it, with the hooks'
             yield from find_missing_secrets(found.configuration)
             yield from find_bad_secrets(found.configuration)
             for said in list_missing_libraries(found.configuration.settings):
@@ -154,7 +154,7 @@ def check_configuration(found: DoctorTarget) -> Iterator[Finding]:
 
 
 def check_process(found: DoctorTarget) -> Iterator[Finding]:
-    """Whether the gateway that holds the home answers, and what it wants somebody to look at."""
+    """Check that the gateway which holds the home answers, and report what needs attention."""
     if found.facts is None:
         if read_waiting(found.home.lock):
             return
@@ -169,14 +169,14 @@ def check_process(found: DoctorTarget) -> Iterator[Finding]:
 
 
 def check_version(found: DoctorTarget) -> Iterator[Finding]:
-    """Whether the gateway that runs is the one that is installed."""
+    """Check that the running gateway has the installed version."""
     if found.facts and found.facts["version"] != __version__:
         what = f"it runs version {found.facts['version']}, installed is {__version__}"
         yield Finding(GATEWAY_PLACE, what, "start it again", "warning")
 
 
 def check_journal(found: DoctorTarget) -> Iterator[Finding]:
-    """The file from end to end, and what was set aside beside it; or the servers that keep it."""
+    """Check the whole journal file, and files that were set aside beside it; or the servers that keep the journal."""
     path = found.home.journal
     if found.configuration and (servers := find_servers(found.configuration)):
         yield from check_servers(found, found.configuration, servers)
@@ -189,7 +189,7 @@ def check_journal(found: DoctorTarget) -> Iterator[Finding]:
         except GatewayError as error:
             what, _, own_remedy = str(error).partition("\n")
             yield make_finding(path, what, own_remedy or remedy)
-    if not found.facts and (loss := read_fault(path)):  # a gateway that runs has said so
+    if not found.facts and (loss := read_fault(path)):  # a running gateway has reported it
         what, _, remedy = loss.rpartition("; ")
         yield make_finding(path, what, remedy)
     for kept in sorted(path.parent.glob(f"{path.name}.damaged-*")):
@@ -199,7 +199,7 @@ def check_journal(found: DoctorTarget) -> Iterator[Finding]:
 
 
 def check_servers(found: DoctorTarget, configuration: Configuration, servers: JournalServers) -> Iterator[Finding]:
-    """Whether the NATS servers answer, and keep a journal as we need it."""
+    """Check that the NATS servers answer, and keep a journal as we need it."""
     place = found.place_of("engine")
     if found.home.journal.exists():
         what = f"{found.home.journal} is not taken along: the servers keep the journal"
@@ -217,7 +217,7 @@ def check_servers(found: DoctorTarget, configuration: Configuration, servers: Jo
 
 
 def check_disk_space(found: DoctorTarget) -> Iterator[Finding]:
-    """On the disk, and within the journal's own bound."""
+    """Check the free space on the disk, and within the journal's own limit."""
     there = next(path for path in (found.home.own_folder, *found.home.own_folder.parents) if path.exists())
     free = shutil.disk_usage(there).free
     if free < MIN_FREE_BYTES:
@@ -232,16 +232,16 @@ def check_disk_space(found: DoctorTarget) -> Iterator[Finding]:
 
 
 def describe_contents(journal: Path) -> str:
-    """The three kinds of records that fill a journal, with their shares."""
+    """Return the three kinds of records that fill a journal, with their shares."""
     sizes = Counter[str]()
-    with suppress(GatewayError):  # a check of its own says what is wrong with it
+    with suppress(GatewayError):  # another check reports its faults
         for segment, size in count_bytes(journal).items():
             sizes[KINDS.get(segment, "others")] += size
     return ", ".join(f"{kind} {size / sizes.total():.0%}" for kind, size in sizes.most_common(3))
 
 
 def check_models(found: DoctorTarget) -> Iterator[Finding]:
-    """Report each model that does not answer; the same one is asked once, and all at the same time."""
+    """Report each model that does not answer; equal ones are called once, and all at the same time."""
     if found.configuration is None:
         return
     settings = found.configuration.settings
@@ -270,7 +270,7 @@ def _check_script(place: SourceLocation, name: str, script: Path) -> Iterator[Fi
 
 
 def check_platforms(found: DoctorTarget) -> Iterator[Finding]:
-    """Networks that are wanted and cannot be served, and those that are served and not well."""
+    """Report networks that are enabled and cannot be served, and served ones with problems."""
     if found.configuration is not None:
         for one in list_accounts(found.configuration.settings.platforms):
             reason = why_not_served(one.settings)
@@ -288,7 +288,7 @@ def check_platforms(found: DoctorTarget) -> Iterator[Finding]:
 
 
 def check_sandbox(found: DoctorTarget) -> Iterator[Finding]:
-    """Whether this kernel holds restricted hooks and tools in all that they are promised to be held in."""
+    """Check that this kernel can enforce all limits of restricted hooks and tools."""
     for what in found.support.missing:
         remedy = "run it on a newer kernel; until then restricted hooks and tools reach more than they say"
         yield Finding(SourceLocation("this kernel"), what, remedy, "warning")
@@ -310,7 +310,7 @@ def check_roots(found: DoctorTarget) -> Iterator[Finding]:
 
 
 def check_kernel(found: DoctorTarget) -> Iterator[Finding]:
-    """Whether the gateway was ever run on such a system, and what that lacks."""
+    """Report an untested system, and what it lacks."""
     place = SourceLocation("this system")
     if not found.kernel.was_tried:
         what = f"the gateway is expected to work on {found.kernel.system}, and was not yet run there"
@@ -329,7 +329,7 @@ def check_byte_code(_found: DoctorTarget) -> Iterator[Finding]:
 
 
 def check_hooks(found: DoctorTarget) -> Iterator[Finding]:
-    """Those that do not run, and why; without a gateway, those that could not."""
+    """Report the hooks that do not run, with the reason; without a gateway, the ones that could not run."""
     if found.facts is not None:
         for said in found.facts["attention"]:
             if said.startswith("hook "):
@@ -340,7 +340,7 @@ def check_hooks(found: DoctorTarget) -> Iterator[Finding]:
     for folder in list_all(list_places(found.home)):
         one, lacks = check_folder(folder, found.home, found.configuration)
         if one.source.prefix and why_not_enabled(one, settings, switches):
-            continue  # plugins lie there that nobody wants
+            continue  # unwanted plugins are common there
         yield from one.findings
         for lack in lacks:
             remedy = f"install it, or switch the hook off: hermes-gateway hooks disable {one.name}"
@@ -413,7 +413,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 
 def list_unknown(target: DoctorTarget, *, is_offline: bool) -> dict[str, str]:
-    """Return why some checks say nothing: a journal may be kept by servers that only a right configuration names."""
+    """Return the reasons why some checks report nothing: only a right configuration names the journal's servers."""
     unasked = {"models": "not asked (--offline)"} if is_offline else {}
     if target.configuration:
         return unasked
@@ -433,7 +433,7 @@ def show_findings(found: dict[str, list[Finding]], unknown: Mapping[str, str], *
 
 
 def list_origins(target: DoctorTarget) -> Iterator[tuple[PlatformAccount, str]]:
-    """The bots that are switched on and served by others' code, and where that was found."""
+    """List the enabled bots that run code of other authors, and the origin of that code."""
     if known := target.configuration:
         for one in list_accounts(known.settings.platforms):
             if one.settings.enabled and (origin := known.schema.places[one.platform].origin):
@@ -441,12 +441,12 @@ def list_origins(target: DoctorTarget) -> Iterator[tuple[PlatformAccount, str]]:
 
 
 def _list_unattended(target: DoctorTarget) -> list[str]:
-    """The tools for which work that nobody waits for asks first; none where no gateway says it."""
+    """List the tools that ask first in unattended work; empty if no gateway reports them."""
     return list((target.facts or {}).get("unattended", ()))
 
 
 def _show_unattended(target: DoctorTarget) -> None:
-    """What such work cannot do by itself: no fault, but good to know before BOOT.md or a schedule stands still."""
+    """Print what unattended work cannot do alone: no fault, but good to know before BOOT.md or a schedule stops."""
     if target.configuration and (found := _list_unattended(target)):
         limit = format_duration(target.configuration.settings.tools.unattended)
         tools = to_one_line(", ".join(found))
@@ -455,7 +455,7 @@ def _show_unattended(target: DoctorTarget) -> None:
 
 
 def show_compatibility(home: Home, rows: list[CompatibilityRow], loads: Mapping[str, LoadResult] | None) -> None:
-    """A line for each thing with its verdict, and below it each reason."""
+    """Print a line for each thing with its verdict, and each reason below it."""
     widths = [max(map(len, column)) for column in zip(*((row.what, row.name) for row in rows), strict=True)]
     for row in rows:
         named = "  ".join(to_one_line(text).ljust(width) for text, width in zip(row[:2], widths, strict=True))

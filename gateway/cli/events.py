@@ -1,4 +1,4 @@
-"""`hermes-gateway events`: which events there are, those that happen now, and those that were kept."""
+"""`hermes-gateway events`: the events that exist, those that happen now, and those that were kept."""
 
 import argparse
 import json
@@ -65,7 +65,7 @@ def show_list(*, as_json: bool) -> int:
 
 
 def tail_events(home: Home, names: list[str], number: int, *, as_json: bool) -> int:
-    """Until Ctrl-C, the gateway's end, or so many events."""
+    """Show events until Ctrl-C, until the gateway ends, or until the wanted number."""
     for name in names:
         if meant := suggest_event(name):
             print_note(f"nobody emits {name}; did you mean {meant}?")
@@ -89,7 +89,7 @@ def show_event(event: dict[str, Any]) -> None:
 
 
 def replay_events(args: argparse.Namespace, home: Home) -> int:
-    """Each event as it is told again; 1 when the hook failed at one."""
+    """Print each event as it is replayed; return 1 if the hook failed at one."""
     trials: list[dict[str, Any]] = []
 
     def heard(_method: str, trial: dict[str, Any]) -> None:

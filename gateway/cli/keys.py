@@ -1,4 +1,4 @@
-"""`hermes-gateway keys`: keys by which programs are let in at the port; each is shown once, when it is made."""
+"""`hermes-gateway keys`: the API keys of programs for the port; each is shown once, when it is made."""
 
 import argparse
 from typing import Any, get_args

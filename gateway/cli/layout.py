@@ -1,7 +1,7 @@
-"""How wide a text for people is: as wide as the terminal that shows it, and of one width where none does.
+"""The width of texts for people: the width of the terminal, and a fixed one for any other output.
 
-It knows nothing else of the gateway, and imports little: `--help` must be there at once. What is cut into lines here is
-text of ours; that of others is made harmless first (`gateway.logs.text`).
+This module knows nothing else of the gateway, and imports little: `--help` must be fast. It folds texts of ours; texts
+of others are made harmless first (`gateway.logs.text`).
 """
 
 import argparse
@@ -12,19 +12,19 @@ import textwrap
 from collections.abc import Sequence
 from typing import TextIO
 
-WIDTH = 100  # columns of help that no terminal shows
+WIDTH = 100  # columns of help outside a terminal
 BOX_WIDTH = 80
 
 
 def get_columns(stream: TextIO) -> int | None:
-    """How many columns there are; None where the reader is no terminal, and gets it all."""
+    """Return the number of columns; None if the reader is no terminal, and gets whole lines."""
     if not stream.isatty():
         return None
     return os.get_terminal_size(stream.fileno()).columns or 80
 
 
 def fold_lines(text: str, stream: TextIO) -> str:
-    """A text of two columns; on a terminal a long line goes on below where its second one begins."""
+    """Fold a text of two columns; on a terminal a long line continues below the start of its second one."""
     if (width := get_columns(stream)) is None:
         return text
     folded: list[str] = []
@@ -36,12 +36,12 @@ def fold_lines(text: str, stream: TextIO) -> str:
 
 
 def fold_words(text: str, width: int, indent: str = "") -> list[str]:
-    """Broken at spaces alone: an option that is cut in two is none."""
+    """Fold a text at spaces only: an option that is cut in two is none."""
     return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False) or [""]
 
 
 class HelpLayout(argparse.HelpFormatter):
-    """Help of one width, so that the documentation can show it as it is; on a terminal no wider than that."""
+    """The layout of help: one width, so that the documentation can show it; on a terminal no wider than that."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=min(WIDTH, get_columns(sys.stdout) or WIDTH))
@@ -54,7 +54,7 @@ class HelpLayout(argparse.HelpFormatter):
 
 
 def render_box(title: str, fields: Sequence[tuple[str, str]]) -> str:
-    """Names and values behind a line; a long value goes on below itself."""
+    """Render names and values behind a line; a long value continues below itself."""
     width = min(BOX_WIDTH, get_columns(sys.stdout) or BOX_WIDTH)
     names = max(len(name) for name, _ in fields)
     lines: list[str] = []

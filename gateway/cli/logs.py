@@ -1,4 +1,4 @@
-"""`hermes-gateway logs`: what the gateway wrote to its log, across the files that it was divided into."""
+"""`hermes-gateway logs`: the gateway's log, across its files."""
 
 import argparse
 import sys
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     wanted = LineFilter(LEVELS.index(args.level or LEVELS[0]), hook, args.session, args.since or 0.0, args.text)
     if not home.log.exists() and not args.follow:
         raise GatewayError(f"there is no log yet: {home.log}\nit is made when the gateway first runs")
-    with LogFollower(home.log) as follower:  # where it begins the last lines end: none is missed or shown twice
+    with LogFollower(home.log) as follower:  # the last lines end where it begins: none is missed or shown twice
         for raw in read_last_lines(home.log, wanted, max(args.lines, 0), follower.begin):
             show_line(raw, as_json=args.json)
         while args.follow:
@@ -47,13 +47,13 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 
 def find_hook_name(name: str, home: Home) -> str:
-    """As the log has it: the hook of this name, or where there is none the plugin."""
+    """Return the name in the log: of the hook, or if no such hook exists of the plugin."""
     is_plugin = (home.plugins / name).is_dir() or (home.hook_logs / f"{PLUGIN_PREFIX}{name}.log").exists()
     return PLUGIN_PREFIX + name if is_plugin and not (home.hooks / name).is_dir() else name
 
 
 def parse_moment(text: str) -> float:
-    """A time, or how long ago it was.
+    """Parse a time, or how long ago it was.
 
     Raises:
         argparse.ArgumentTypeError: it is neither.

@@ -1,7 +1,7 @@
-"""Ask a model for a few tokens, and its endpoint for the names of its models, to see what is wrong and what helps.
+"""The probe of a model: a call for a few tokens, and the endpoint's list of names, to find a fault and its remedy.
 
-"It answers" is said of a model that has answered: the call goes by the client of the gateway's own calls, with the
-configured address, key and name. The list of models helps to choose one, and to explain a call that failed.
+A model "answers" if it has answered: the call uses the client of the gateway's own calls, with the configured address,
+key and name. The list of models helps to choose one, and to explain a failed call.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -22,15 +22,15 @@ from gateway.logs.text import to_one_line
 from gateway.messages.transcript import Entry
 
 PROBE_TIMEOUT = 8.0
-CALL_TIMEOUT = 60.0  # a server on this machine may first have to load the model
+CALL_TIMEOUT = 60.0  # a server on this machine may have to load the model first
 LOADING_SECONDS = 5.0
 MOST_TOKENS = 16
 MOST_CALLS = 16  # at a time
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"  # some models refuse the first, many servers the second
 MAX_NAMES_SHOWN = 5
-MAX_WORDS = 200  # of an error
+MAX_WORDS = 200  # characters of an error
 QUESTION = (Entry("user", "Say: ok"),)
-ENDPOINT = "the model's endpoint"  # as errors call it
+ENDPOINT = "the model's endpoint"  # the name in errors
 LATER = ("does not answer now", "try again later, and look at your limits there")
 REFUSALS = {
     "auth": (
@@ -54,22 +54,22 @@ class ModelFault(NamedTuple):
 
 
 def show_loading() -> AbstractContextManager[None]:
-    """Say what lasts, while models are asked."""
+    """Show progress while models are called."""
     return show_progress("the model is being loaded", after=LOADING_SECONDS)
 
 
 def probe_models(models: Collection[ModelSettings], environ: Mapping[str, str]) -> list[ModelFault | None]:
-    """Return what is wrong with each of these models, asked side by side; None: it has answered."""
+    """Return the fault of each model, called at the same time; None: it has answered."""
     return anyio.run(_probe_all, models, environ)
 
 
 def ask_model(model: ModelSettings) -> ModelFault | None:
-    """Make one small call, and return why there is no answer to it."""
+    """Make one small call; return the fault if it gets no answer."""
     return anyio.run(_ask, model, get_process_environment())
 
 
 def fetch_model_names(model: ModelSettings, patience: float = PROBE_TIMEOUT) -> tuple[list[str], ModelFault | None]:
-    """The models that are offered where this one is, or why they cannot be asked for; an endpoint may have no list."""
+    """Return the models that the endpoint offers, or why they cannot be listed; an endpoint may have no list."""
     return anyio.run(_fetch_names, model, get_process_environment(), patience)
 
 
@@ -129,7 +129,7 @@ async def _fetch_names(
 
 @asynccontextmanager
 async def _open_model(model: ModelSettings, environ: Mapping[str, str], patience: float) -> AsyncIterator[HttpModel]:
-    """The model as the gateway makes it, but for its options: they may want more tokens. Raises ModelError."""
+    """Open the model as the gateway does, but without its options: they may want more tokens. Raises ModelError."""
     spec = model_spec_of("", model, environ)
     made = make_model(spec, spec.model, {**spec.kwargs, "extra": {}})
     assert isinstance(made, HttpModel)
@@ -143,7 +143,7 @@ async def _open_model(model: ModelSettings, environ: Mapping[str, str], patience
 
 
 def _describe(error: ModelError, model: ModelSettings) -> ModelFault:
-    """A refusal with the endpoint's own words; what the connection met, with the address."""
+    """Describe a refusal with the endpoint's own words, and a failed connection with the address."""
     address, said = address_of(model), to_one_line(error.what)[:MAX_WORDS]
     if error.remedy or not said.startswith("HTTP "):
         where = said.replace(ENDPOINT, address, 1)

@@ -1,4 +1,4 @@
-"""`hermes-gateway open`: a link to the operator's page, good once and for a minute; `--end` logs everybody out."""
+"""`hermes-gateway open`: a link to the operator's page, which works once within a minute; `--end` ends all logins."""
 
 import argparse
 import webbrowser
@@ -26,5 +26,5 @@ def run(args: argparse.Namespace, home: Home) -> None:
     if args.json:
         return
     print_note(f"good once, for {found['seconds']:.0f} seconds; whoever opens it is let in as the owner")
-    if any(get_process_environment().get(name) for name in SCREENS):  # a browser in this terminal would take it over
+    if any(get_process_environment().get(name) for name in SCREENS):  # a browser in this terminal would occupy it
         webbrowser.open(found["url"])

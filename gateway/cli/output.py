@@ -1,4 +1,4 @@
-"""What commands print: tables for people, one JSON object for programs; colour where somebody can see it."""
+"""The output of commands: tables for people, one JSON object for programs, and colour on terminals that show it."""
 
 import argparse
 import json
@@ -18,15 +18,15 @@ from gateway.logs.text import to_json_text, to_one_line, to_text_block
 
 LONGEST_CELL = 2000
 JUST_NOW = 5.0
-QUIET_SECONDS = 1.0  # before anything is said of what lasts
+QUIET_SECONDS = 1.0  # before a long action is announced
 STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 
 Measure: TypeAlias = Callable[[], tuple[int, int]]
-"""How much is done, of how much."""
+"""The finished amount, and the total."""
 
 
 class MissingAnswer(GatewayError):
-    """A question has to be answered by a person, and none is there."""
+    """A question needs a person's answer, and no terminal is there."""
 
 
 def add_json_option(*parsers: argparse.ArgumentParser) -> None:
@@ -36,12 +36,12 @@ def add_json_option(*parsers: argparse.ArgumentParser) -> None:
 
 
 def show_json(data: Mapping[str, Any], version: int = 1) -> None:
-    """The one object on stdout; `version` grows when a field changes its meaning or goes."""
+    """Print the one object on stdout; `version` grows when a field changes its meaning or disappears."""
     print(to_json_text(json.dumps({"schema_version": version, **data}, ensure_ascii=False, default=str)), flush=True)
 
 
 def show_result(data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
-    """What a command did: the one object for a program, or the text for a person."""
+    """Print a command's result: the one object for a program, or the text for a person."""
     if as_json:
         show_json(data)
     else:
@@ -49,7 +49,7 @@ def show_result(data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
 
 
 def show_answer(data: dict[str, Any], show_text: Callable[[dict[str, Any]], None], *, as_json: bool) -> None:
-    """Show what the gateway answered: the one object to a program, or what `show_text` makes of it to a person."""
+    """Print the gateway's answer: the one object for a program, or `show_text` for a person."""
     if as_json:
         show_json(data)
     else:
@@ -57,7 +57,7 @@ def show_answer(data: dict[str, Any], show_text: Callable[[dict[str, Any]], None
 
 
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing to show") -> None:
-    """Columns as wide as they need to be. On a terminal without room for that nothing is cut: long cells are folded."""
+    """Print a table with columns as wide as needed. On a narrow terminal nothing is cut: long cells are folded."""
     cells = [[to_one_line("" if cell is None else str(cell), LONGEST_CELL) for cell in row] for row in rows]
     if not cells:
         print(apply_style(apply_program_name(empty), "dim"))
@@ -70,9 +70,9 @@ def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: 
 
 
 def show_fields(fields: Iterable[tuple[str, object]], *, is_whole: bool = False) -> None:
-    """Name and value, a line each; on a terminal a long value goes on below itself.
+    """Print names and values, a line each; on a terminal a long value continues below itself.
 
-    `is_whole`: however long it is, and with words of others.
+    `is_whole`: the value may have any length, and text of others.
     """
     from gateway.cli.table import GAP, expand_text, fold_data, fold_text  # noqa: PLC0415 - as above
 
@@ -88,34 +88,35 @@ def show_fields(fields: Iterable[tuple[str, object]], *, is_whole: bool = False)
 
 
 def print_text(text: str) -> None:
-    """Lines of ours."""
+    """Print lines of our own."""
     print(fold_for(sys.stdout, apply_program_name(text)))
 
 
 def print_note(text: str) -> None:
-    """Something beside the result, for the person: on stderr, so that a pipe gets the result alone."""
-    sys.stdout.flush()  # on a terminal the two come in the order in which they were said
+    """Print a note for the person on stderr, so that a pipe gets the result alone."""
+    sys.stdout.flush()  # on a terminal both come in the right order
     print(fold_for(sys.stderr, apply_program_name(escape_text(text))), file=sys.stderr)
 
 
 def fold_for(stream: TextIO, text: str, indent: str = "") -> str:
-    """The text as its reader wants it: on a terminal a line goes on in the next one, between two words and by `indent`
-    further in; elsewhere a line is a line.
+    """Fold a text for its reader: on a terminal a long line continues between two words, and by `indent` further in.
+
+    For any other reader a line stays a line.
     """
     if (width := get_columns(stream)) is None or all(len(line) <= width // 2 for line in text.split("\n")):
-        return text  # also where each sign takes two columns
+        return text  # short enough even if each character takes two columns
     from gateway.cli.table import fold_block  # noqa: PLC0415 - as above
 
     return fold_block(text, width, indent)
 
 
 def fold_log(stream: TextIO, line: str) -> str:
-    """A line of a log, set in where it goes on, so that no part of it can pass for another."""
+    """Fold a line of a log with an indent, so that no part of it can pass for another line."""
     return fold_for(stream, line, " " * 4)
 
 
 def ask_person(question: str, is_sure: bool) -> bool:
-    """Whether they say yes, or have said so before. MissingAnswer: no terminal is there to ask at."""
+    """Return True if the person agrees, or has agreed before. Raises MissingAnswer without a terminal."""
     if is_sure:
         return True
     if not sys.stdin.isatty():
@@ -124,7 +125,7 @@ def ask_person(question: str, is_sure: bool) -> bool:
 
 
 def wait_for_yes(question: str) -> bool:
-    """At a terminal. What was typed or pasted before the question stood there is no answer to it."""
+    """Ask at a terminal. Text that was typed or pasted before the question does not answer it."""
     sys.stdout.flush()
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
     sys.stderr.write(f"{question} [y/N] ")
@@ -133,7 +134,7 @@ def wait_for_yes(question: str) -> bool:
 
 
 def print_lines(text: str, indent: str, *styles: str) -> None:
-    """Words of ours: all of it, on a terminal in as many lines as it takes."""
+    """Print words of ours; on a terminal in as many lines as needed."""
     from gateway.cli.table import fold_text  # noqa: PLC0415 - as above
 
     width, text = get_columns(sys.stdout), apply_program_name(text)
@@ -142,7 +143,7 @@ def print_lines(text: str, indent: str, *styles: str) -> None:
 
 
 def print_data(text: str, indent: str, *styles: str) -> None:
-    """The same for words of others, which stay as they are; where they go on they are set in, to begin no line."""
+    """Print words of others unchanged; their further lines are indented, so that none looks like ours."""
     from gateway.cli.table import GAP, fold_data  # noqa: PLC0415 - as above
 
     width = get_columns(sys.stdout)
@@ -153,7 +154,7 @@ def print_data(text: str, indent: str, *styles: str) -> None:
 
 
 def print_code(line: str) -> None:
-    """A line of somebody's file, whole."""
+    """Print a whole line of a person's file."""
     from gateway.cli.table import fold_code  # noqa: PLC0415 - as above
 
     width, text = get_columns(sys.stdout), escape_text(line)
@@ -161,20 +162,20 @@ def print_code(line: str) -> None:
 
 
 def escape_text(text: str) -> str:
-    """All of it, in its lines, and nothing in it acts on the terminal."""
+    """Return the whole text with its lines, such that nothing in it acts on the terminal."""
     expanded = text.expandtabs(4)
     return to_text_block(expanded, len(expanded))
 
 
 def apply_style(text: str, *styles: str, stream: TextIO | None = None) -> str:
-    """The text in these styles, where the stream shows them."""
+    """Apply these styles to the text, if the stream shows them."""
     if not styles or not has_colours(stream or sys.stdout):
         return text
     return f"\x1b[{';'.join(str(STYLES[style]) for style in styles)}m{text}\x1b[0m"
 
 
 def has_colours(stream: TextIO) -> bool:
-    """NO_COLOR says no, FORCE_COLOR says yes, else whether a person looks at it."""
+    """Return True if colours are wanted: by NO_COLOR, by FORCE_COLOR, or else on a terminal."""
     environ = get_process_environment()
     if environ.get("NO_COLOR"):
         return False
@@ -184,7 +185,7 @@ def has_colours(stream: TextIO) -> bool:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration as people say it: `350 ms`, `12 s`, `3 min 20 s`, `2 d 4 h`."""
+    """Format a duration as people say it: `350 ms`, `12 s`, `3 min 20 s`, `2 d 4 h`."""
     if seconds < 1:
         return f"{max(seconds, 0) * 1000:.0f} ms"
     whole = round(seconds)
@@ -198,7 +199,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_ago(moment: float) -> str:
-    """How long ago that was; `never` for no moment at all."""
+    """Format how long ago a moment was; `never` for no moment at all."""
     if not moment:
         return "never"
     passed = time.time() - moment
@@ -206,7 +207,7 @@ def format_ago(moment: float) -> str:
 
 
 def join_choices(names: Iterable[str]) -> str:
-    """`a, b or c`."""
+    """Join names to `a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -215,7 +216,10 @@ def join_choices(names: Iterable[str]) -> str:
 def show_progress(
     what: str, measure: Measure | None = None, after: float = QUIET_SECONDS
 ) -> Generator[None, None, None]:
-    """Say what lasts longer than a moment: on a terminal by a bar on stderr, which goes; elsewhere in one line."""
+    """Announce an action that lasts longer than a moment.
+
+    A terminal shows a temporary bar on stderr; any other output gets one line.
+    """
     over = threading.Event()
     thread = threading.Thread(target=_print_progress, args=(to_one_line(what), measure, over, after), daemon=True)
     thread.start()

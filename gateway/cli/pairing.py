@@ -1,4 +1,4 @@
-"""`hermes-gateway pairing`: people who ask to be let in, and those who were."""
+"""`hermes-gateway pairing`: pairing requests, invitations, and paired users."""
 
 import argparse
 from typing import Any
@@ -64,14 +64,14 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 
 def check_duration(text: str) -> float:
-    """Raises argparse.ArgumentTypeError: it is no duration."""
+    """Parse a duration; raises argparse.ArgumentTypeError for anything else."""
     if (seconds := parse_duration(text)) is None:
         raise argparse.ArgumentTypeError("write how long it is good, as `30m`, `2h` or `7d`")
     return seconds
 
 
 def parse_invitation(written: str) -> int:
-    """Raises argparse.ArgumentTypeError: it is no number."""
+    """Parse the number of an invitation; raises argparse.ArgumentTypeError for anything else."""
     if not (numbered := NUMBER.fullmatch(f"#{written.removeprefix('#')}")):
         raise argparse.ArgumentTypeError("write its number, as `pairing list` shows it: '#3'")
     return int(numbered[1])

@@ -1,4 +1,4 @@
-"""`hermes-gateway people`: who speaks here, and what is held of one: shown, as an archive, or forgotten."""
+"""`hermes-gateway people`: the people of this gateway, and one person's data: shown, exported, or forgotten."""
 
 import argparse
 import os
@@ -82,7 +82,7 @@ def show_people(found: list[dict[str, Any]], *, as_json: bool) -> None:
 
 
 def _describe_unclear(one: dict[str, Any]) -> list[tuple[str, str]]:
-    """What an older version wrote says not who spoke."""
+    """Describe turns of an older version, which do not record their author."""
     says = "{} turns of before do not say whose they are: hermes-gateway sessions delete {}"
     return [("not known", says.format(count, key)) for key, count in one["unclear"].items()]
 
@@ -96,7 +96,7 @@ def export_people(args: argparse.Namespace, home: Home) -> None:
 
 
 def write_archive(home: Home, person: str, path: Path) -> int:
-    """A new file that nobody else may read. What was begun and failed is not left behind."""
+    """Write a new file that only this user can read. An unfinished one is removed."""
     texts: dict[str, list[str]] = {}
     files: dict[str, str] = {}
 
@@ -123,7 +123,7 @@ def write_archive(home: Home, person: str, path: Path) -> int:
 
 
 def add_file(archive: zipfile.ZipFile, name: str, path: Path) -> bool:
-    """False: it has gone since it was listed, or a link or something else has taken its place."""
+    """Add a file; return False if it has gone since it was listed, or was replaced by a link or something else."""
     try:
         source = open_plain_file(path)
     except OSError:

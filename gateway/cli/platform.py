@@ -1,4 +1,4 @@
-"""`hermes-gateway platform`: the chat networks, how they fare, and one of them stopped or connected anew."""
+"""`hermes-gateway platform`: the chat networks and their state; pause, restart or probe one of them."""
 
 import argparse
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from gateway.config.home import Home
 from gateway.control.client import PATIENCE, call_gateway
 from gateway.logs.text import to_one_line
 
-RESTING = ("paused", "standby")  # it is not up, and that is no fault
+RESTING = ("paused", "standby")  # it is down, which is no fault
 STEERING_VERBS = {
     "pause": "read and send nothing there until it is resumed, or the gateway starts again",
     "resume": "go on after a pause, with what came meanwhile",
@@ -57,7 +57,7 @@ def show_platforms(found: dict[str, Any]) -> None:
 
 
 def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """How each has proved itself; `never` since the start."""
+    """Return a table of the networks' proofs of life; `never` since the start."""
     rows = [
         (
             one["name"],
@@ -71,9 +71,9 @@ def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tup
 
 
 def describe_state(one: dict[str, Any]) -> Iterator[str]:
-    """Describe what else there is to know of a network."""
+    """Describe the other facts about a network."""
     yield from map(apply_program_name, (one["detail"], *one["complaints"]))
     if one["unreadable"]:
         yield f"{one['unreadable']} could not be read, see hermes-gateway/unreadable"
-    if one.get("origin"):  # the code is somebody else's
+    if one.get("origin"):  # the code is another author's
         yield f"runs inside the gateway, from {one['origin']}"

@@ -1,7 +1,7 @@
-"""This program: what it is called, what the person before it calls it, and its commands.
+"""This program: its name, the name that the present person calls it, and its commands.
 
-Texts name it `hermes-gateway`, wherever they are made: the daemon does not know who will read them. What a person is
-shown on a terminal names it as they have called it, which is `./x` in a checkout.
+All texts use the name `hermes-gateway`: the daemon does not know their reader. On a terminal the name is replaced by
+the one that the person typed, which is `./x` in a checkout.
 """
 
 import gc
@@ -55,14 +55,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "config": ("gateway.cli.config", "check, show and explain the configuration"),
     "completions": ("gateway.cli.completions", "have a shell complete commands and options"),
 }
-"""Each command with its module and what it does, in the order in which `--help` lists them."""
+"""The module and description of each command, in the order of `--help`."""
 
 HINT = re.compile(rf"\b{PROGRAM}(?= (?:--|(?:{'|'.join(COMMANDS)})\b))")
 
 
 @cache
 def get_program_name() -> str:
-    """What a person types to call us: as they just did; the whole path where nothing shorter leads to it."""
+    """Return what a person types to call us: as they just did; the whole path if nothing shorter leads to it."""
     environ = get_process_environment()
     if called := environ.get(CALLED):
         return called
@@ -72,14 +72,14 @@ def get_program_name() -> str:
 
 
 def apply_program_name(text: str) -> str:
-    """The text, in which each command is one that this person can type."""
+    """Replace the program's name in commands by the one that this person can type."""
     return HINT.sub(lambda _: get_program_name(), text)
 
 
 def load_command(name: str) -> Any:
-    """The module of a command, or of a verb of one.
+    """Load the module of a command, or of a verb of one.
 
-    What is imported stays: to look for garbage in it, now and again at the end, would take a third of the time.
+    Imported modules stay: a search for garbage in them, now and again at the end, would take a third of the time.
     """
     if name in sys.modules:
         return sys.modules[name]

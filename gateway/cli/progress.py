@@ -1,4 +1,4 @@
-"""A bar on the terminal while something lasts: of what is done where that is known, else of the time that passed."""
+"""A bar on the terminal during a long action: it shows the finished part if that is known, or else the time."""
 
 import threading
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def render_progress(
     *,
     has_colours: bool,
 ) -> None:
-    """Until it is over; then nothing is left of it. `measure`: how much is done, of how much."""
+    """Show the bar until the action is over, then remove it. `measure` returns the finished amount, and the total."""
     console = Console(
         file=stream, color_system="standard" if has_colours else None, force_terminal=True, width=width, highlight=False
     )

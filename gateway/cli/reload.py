@@ -1,4 +1,4 @@
-"""`hermes-gateway reload`: have the configuration read again, as SIGHUP does."""
+"""`hermes-gateway reload`: have the gateway read the configuration again, as SIGHUP does."""
 
 import argparse
 

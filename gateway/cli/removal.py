@@ -1,4 +1,4 @@
-"""`hermes-gateway uninstall`: the service and the program go, the home stays; it goes too when its name is typed."""
+"""`hermes-gateway uninstall`: remove the service and the program; the home stays, unless its path is typed too."""
 
 import argparse
 import shlex
@@ -64,7 +64,10 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 def remove_service(
     home: Home, gateway: RunningGateway, service: LaunchdService | SystemdService | None, *, purge: bool
 ) -> list[str]:
-    """What was done. UpgradeError: an upgrade is under way, which would start it again."""
+    """Remove the service, and return what was done.
+
+    Raises UpgradeError during an upgrade, which would start it again.
+    """
     with steer_upgrade(home) if home.own_folder.is_dir() else nullcontext():
         if not home.own_folder.is_dir():
             return list(service.uninstall()) if service else []
@@ -76,7 +79,7 @@ def remove_service(
 
 
 def can_purge(home: Home) -> bool:
-    """Whether somebody typed the path of the home; a yes to all questions is none to this one."""
+    """Return True if the person typed the path of the home; a general agreement does not include this."""
     print_note(f"this removes all that was said, and cannot be undone; to go on type: {home.root}")
     said = sys.stdin.readline().strip()
     if not said:
@@ -87,7 +90,7 @@ def can_purge(home: Home) -> bool:
 
 
 def describe_leftovers(home: Home) -> str:
-    """Where the home lies, or what of it is left."""
+    """Describe where the home is, or what remains of it."""
     if home.own_folder.is_dir():
         return f"its home stays: {home.root}"
     left = sorted(path.name for path in home.root.iterdir()) if home.root.is_dir() else []
@@ -97,7 +100,7 @@ def describe_leftovers(home: Home) -> str:
 
 
 def find_tool_folder(installation: Installation) -> dict[str, str]:
-    """Where the tool that made the environment keeps it: who removes it need not have the variables of that time."""
+    """Return the variables for the tool that made the environment: the user may not have those of that time."""
     match installation.way:
         case "uv tool":
             return {"UV_TOOL_DIR": str(installation.prefix.parent)}
@@ -107,7 +110,7 @@ def find_tool_folder(installation: Installation) -> dict[str, str]:
 
 
 def make_removal_command(installation: Installation) -> list[str]:
-    """What removes the program, by the way it came; nothing where that is a clone."""
+    """Return the command that removes the program, by the way of its installation; none for a clone."""
     match installation.way:
         case "uv tool":
             return ["uv", "tool", "uninstall", installation.prefix.name]

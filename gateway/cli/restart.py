@@ -10,12 +10,12 @@ from gateway.config.home import Home
 from gateway.control.client import call_gateway
 from gateway.errors import GatewayError, NotRunning
 
-PATIENCE = 120.0  # seconds: a start may take 90, and a supervisor pauses before it
+PATIENCE = 120.0  # seconds: a start may take 90, after a supervisor's pause
 GLANCE = 0.1
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
-    """None: it restarts as it was started."""
+    """Add nothing: the gateway restarts as it was started."""
 
 
 def run(_args: argparse.Namespace, home: Home) -> None:
@@ -25,7 +25,10 @@ def run(_args: argparse.Namespace, home: Home) -> None:
 
 
 def restart_gateway(home: Home) -> None:
-    """It is ready when this returns. NotRunning: none serves the home, or it has not come back."""
+    """Restart the gateway; it is ready when this returns.
+
+    Raises NotRunning if none serves the home, or none came back.
+    """
     wait_for_end(home, "restart")
     limit = time.monotonic() + PATIENCE
     while time.monotonic() < limit:

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     notifier, loaded = Notifier(supervisor), LoadedProgram(Path(sys.prefix))
     with try_upgrade(home, Path(sys.prefix), restart_program, notifier) as note:
         code = run_gateway(args, home, note, notifier, loaded)
-    if code == ExitCode.RESTART and not supervisor:  # which would take it for one that ends
+    if code == ExitCode.RESTART and not supervisor:  # the supervisor would take this for an end
         restart_program()
     return code
 
@@ -64,7 +64,7 @@ def run_gateway(args: argparse.Namespace, home: Home, note: str, notifier: Notif
             log.warning("%s", note)
 
         def adopt(fresh: Configuration) -> Configuration:
-            fresh = replace(fresh, redactor=kept.redactor)  # one for the process, which forgets nothing
+            fresh = replace(fresh, redactor=kept.redactor)  # one redactor for the process, which forgets nothing
             kept.redactor.learn(fresh.secrets)
             kept.set_level(fresh.settings.logs.level)
             for finding in fresh.warnings:
@@ -80,7 +80,7 @@ def run_gateway(args: argparse.Namespace, home: Home, note: str, notifier: Notif
 
 
 def open_logs(home: Home, configuration: Configuration, environ: Mapping[str, str]) -> LogPipeline:
-    """To the standard error, and to the file that `open_logs` reads."""
+    """Open the logs: the standard error, and the file that `hermes-gateway logs` reads."""
     wanted = configuration.settings.logs
     look = choose_formatter(sys.stderr, wanted.format, environ, colours=has_colours(sys.stderr))
     if sys.stderr.isatty() and wanted.format != "json":
@@ -92,12 +92,12 @@ def open_logs(home: Home, configuration: Configuration, environ: Mapping[str, st
 
 
 def restart_program() -> None:
-    """Be the program that is in place now: that of this one's environment is another than when it was started."""
+    """Replace this process by the program that is in place now: its environment may have changed since the start."""
     os.execv(sys.executable, [sys.executable, "-P", "-m", "gateway.cli", *sys.argv[1:]])  # noqa: S606 - ourselves
 
 
 async def print_banner(home: Home, known: Mapping[str, Any]) -> None:
-    """The box: what a person wants to know who has just typed `run`, from the gateway's status."""
+    """Print the box with the facts that a person wants after `run`, from the gateway's status."""
     settle_upgrade(home, Path(sys.prefix))
     on = [f"{name} on" for name in known["platforms"]]
     off = [f"{name} off ({reason})" for name, reason in known["platforms_off"].items()]

@@ -1,4 +1,4 @@
-"""`hermes-gateway send`: a text, and files, into a chat; for scripts and cron."""
+"""`hermes-gateway send`: send a text, and files, to a chat; for scripts and cron."""
 
 import argparse
 import sys
@@ -25,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    """Have the text owed to the chat, and wait for its arrival; whether it has arrived, the exit code says.
+    """Queue the text for the chat, and wait for its arrival, which the exit code reports.
 
-    The gateway is waited for longer than it waits itself, so that its answer decides.
+    The command waits longer for the gateway than the gateway itself waits, so that the gateway's answer decides.
     """
     text = " ".join(args.text)
     if text == "-" or (not text and not args.file):

@@ -1,4 +1,4 @@
-"""`hermes-gateway sessions`: the conversations there are, what was said in them, and what becomes of them."""
+"""`hermes-gateway sessions`: the sessions and their content; search, export, stop or delete one."""
 
 import argparse
 import shlex
@@ -86,7 +86,7 @@ def show_list(args: argparse.Namespace, home: Home) -> None:
 
 
 def show_next(found: dict[str, Any]) -> None:
-    """Where it goes on, if it does."""
+    """Print how to get the next page, if one exists."""
     if found["next"]:
         print_note(f"there may be more: the same with --after {shlex.quote(found['next'])}")
 
@@ -110,7 +110,7 @@ def show_one(args: argparse.Namespace, home: Home) -> None:
 
 
 def show_decisions(session: dict[str, Any], at: int) -> None:
-    """What hooks decided there."""
+    """Print the hooks' decisions at this entry."""
     for one in session["decisions"]:
         if one["entry"] == at:
             says = f"hook {one['hook']}: {one['decision']} at {one['event']}: {one['reason']}"

@@ -1,6 +1,6 @@
-"""`hermes-gateway completions`: what makes a shell complete our commands and options when one presses Tab.
+"""`hermes-gateway completions`: the scripts by which a shell completes our commands and options on Tab.
 
-The files beside this are made from the commands (`./x reference` writes them), so that nothing is looked up here.
+The files beside this module are generated from the commands (by `./x reference`), so that nothing is computed here.
 """
 
 import argparse
@@ -21,7 +21,7 @@ PLACES: Mapping[str, str] = {
     "zsh": "${fpath[1]}/_hermes-gateway",
     "fish": "~/.config/fish/completions/hermes-gateway.fish",
 }
-"""Where each shell looks for them."""
+"""The place where each shell looks for its script."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
