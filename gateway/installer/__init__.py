@@ -1,4 +1,4 @@
-"""Hooks that others wrote: fetched from where they are offered, shown, and installed when their owner says yes.
+"""Hooks of other authors: fetched from their sources, shown, and installed once their owner agrees.
 
-Nothing of them runs before that, here least of all: what is fetched is files, which are read.
+No code of them runs before that, and never here: only files are fetched and read.
 """

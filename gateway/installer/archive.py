@@ -1,6 +1,6 @@
-"""An archive that a stranger made, laid out as plain files: nothing leads out of the folder, nothing is without end.
+"""An archive of a stranger, extracted as plain files: no path leads out of the folder, and all sizes are limited.
 
-What is in it is counted as it comes, never believed: a small file may hold a large one, and many of them.
+Its content is counted as it comes: a small file may contain a large one, or many of them.
 """
 
 import bz2
@@ -24,7 +24,7 @@ from gateway.logs.text import to_one_line
 MAX_BYTES = 64 << 20
 MAX_FILES = 5_000
 MAX_NAME, MAX_DEPTH = 200, 20
-MAX_HEADER, MAX_HEADERS = 1 << 13, 2 << 20  # bytes between the files: long names, times; of one, and of all
+MAX_HEADER, MAX_HEADERS = 1 << 13, 2 << 20  # bytes between the files (long names, times): of one, and of all
 CHUNK = 1 << 16
 ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
@@ -34,7 +34,7 @@ class Readable(Protocol):
 
 
 class Member(msgspec.Struct, frozen=True):
-    """One file of an archive. `kind`: what it is, where that is neither a file nor a folder."""
+    """One file of an archive. `kind`: what it is, if it is neither a file nor a folder."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class CappedReader(BufferedIOBase):
-    """What is unpacked of a stream, up to a limit. HookError past it."""
+    """A reader of an unpacked stream, up to a limit. It raises HookError beyond it."""
 
     def __init__(self, source: Readable, limit: int) -> None:
         self._source, self._left = source, limit
@@ -61,8 +61,9 @@ class CappedReader(BufferedIOBase):
 
 
 def make_header_type() -> type[tarfile.TarInfo]:
-    """What stands before the files of one archive, up to a limit: Python before 3.11.10 looks through a long one for
-    days.
+    """Make the type of tar headers for one archive, with a limit on their total size.
+
+    Python before 3.11.10 looks through a long header for days.
     """
     left = MAX_HEADERS
 
@@ -85,10 +86,10 @@ def is_archive(name: str) -> bool:
 
 
 def extract_archive(archive: Path, into: Path) -> None:
-    """All of its files, in a folder that is empty.
+    """Extract all files of an archive into an empty folder.
 
     Raises:
-        HookError: it is no archive, holds what no hook needs, or more than one may have.
+        HookError: it is no archive, has content that no hook needs, or is too large.
     """
     try:
         if archive.stat().st_size > MAX_BYTES:
@@ -115,7 +116,7 @@ def extract_archive(archive: Path, into: Path) -> None:
 
 
 def make_archive(files: Mapping[str, tuple[int, bytes]], folder: str) -> bytes:
-    """These files with their modes, in one folder: the same archive whenever and wherever it is made."""
+    """Make an archive of these files with their modes, in one folder: always the same for the same content."""
     made = io.BytesIO()
     with (
         gzip.GzipFile(filename="", fileobj=made, mode="wb", mtime=0) as packed,
@@ -129,19 +130,19 @@ def make_archive(files: Mapping[str, tuple[int, bytes]], folder: str) -> bytes:
 
 
 def extract_stream(stream: Readable, into: Path) -> None:
-    """The same of a tar that comes as a stream; its names and headers count too."""
+    """Extract a tar from a stream; its names and headers count for the limit too."""
     try:
         bounded: Any = CappedReader(stream, MAX_BYTES + MAX_FILES * 4096)
         with tarfile.open(fileobj=bounded, mode="r|", tarinfo=make_header_type()) as packed:
             _write(_list_tar(packed), into)
-        while bounded.read(CHUNK):  # behind the last file comes what shows that all of it is as it was packed
+        while bounded.read(CHUNK):  # the checksums follow the last file
             pass
     except tarfile.TarError as error:
         raise HookError(f"this is no archive: {to_one_line(str(error), 200)}") from None
 
 
 def _unpack(file: IO[bytes]) -> Readable:
-    """A tar may be packed in one of three ways."""
+    """Return the content of a tar, which may be packed in one of three ways."""
     begins = file.read(6)
     file.seek(0)
     if begins.startswith(b"\x1f\x8b"):
@@ -186,10 +187,10 @@ def _write(members: Iterator[Member], into: Path) -> None:
 
 
 def _check_name(member: Member, seen: set[str]) -> PurePosixPath | None:
-    """Where it goes to, below the folder; None for the folder itself.
+    """Return the member's path below the folder; None for the folder itself.
 
     Raises:
-        HookError: it goes elsewhere, is there already, or is neither a file nor a folder.
+        HookError: the path leads elsewhere, exists already, or is neither a file nor a folder.
     """
     name, shown = PurePosixPath(member.name), to_one_line(repr(member.name), MAX_NAME)
     if member.kind:

@@ -1,4 +1,4 @@
-"""A file from the web, bounded, over a line that nobody changes."""
+"""The download of a file from the web, with a size limit, over a connection that others cannot change."""
 
 import time
 import urllib.error
@@ -12,16 +12,16 @@ from gateway.errors import HookError
 from gateway.hooks.folders.installed import remove_login
 from gateway.logs.text import to_one_line
 
-PATIENCE = 30.0  # seconds that nothing may come
-WHOLE_PATIENCE = 300.0  # seconds that all of it may take
+PATIENCE = 30.0  # seconds without any byte
+WHOLE_PATIENCE = 300.0  # seconds for the whole file
 CHUNK = 1 << 16
 
 
 def download(address: str, limit: int, patience: float = WHOLE_PATIENCE) -> bytes:
-    """What lies there.
+    """Download the file at an address.
 
     Raises:
-        HookError: it is not to be had in that time, larger than that, or comes over a line that others can change.
+        HookError: it is not available in time, is too large, or the connection can be changed by others.
     """
     end = time.monotonic() + patience
     try:
@@ -41,7 +41,7 @@ def download(address: str, limit: int, patience: float = WHOLE_PATIENCE) -> byte
 
 
 def _describe(error: Exception) -> str:
-    """Of a line that could not be opened, what the system said."""
+    """Describe an error; for a failed connection, the system's words."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else None
     return reason.strerror if isinstance(reason, OSError) and reason.strerror else str(error)
 
@@ -54,7 +54,7 @@ def _check_address(address: str) -> None:
 
 
 def is_own_host(host: str) -> bool:
-    """This machine itself."""
+    """Return True for this machine itself."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -62,7 +62,7 @@ def is_own_host(host: str) -> bool:
 
 
 class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
-    """Leads from https to https alone: not to this machine either, where others than the host answer."""
+    """Follows redirects from https to https only, and not to this machine, where others than the host answer."""
 
     def redirect_request(
         self,

@@ -1,4 +1,4 @@
-"""A hook as it would be installed: its files, read and not run, what it asks for, and what that means in words."""
+"""A hook before its installation: its files, read and not run, its requests, and their meaning in words."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,9 +27,10 @@ SHORT = 12  # characters of a digest in the name of a folder
 
 @dataclass(frozen=True, slots=True)
 class FetchedHook:
-    """`folder`: its files; `packages`: what it needs, which lies in `packages_folder`; `index`: which named it.
+    """A fetched hook, with its files in `folder`.
 
-    `stored_as`: under which name lies what it is to have that another hook has kept.
+    `packages`: its requirements, in `packages_folder`; `index`: the one that named it; `stored_as`: the name of the
+    data that it takes over from another hook.
     """
 
     name: str
@@ -51,17 +52,17 @@ class FetchedHook:
 
     @property
     def own_version(self) -> str:
-        """As it says itself."""
+        """The version that its manifest has."""
         return self.manifest.version
 
     @property
     def folder_name(self) -> str:
-        """Where it is installed, beside other versions of it."""
+        """The name of its folder beside other versions of it."""
         return f"{self.name}@{cut_digest(self.digest)}"
 
     @property
     def grants(self) -> HookGrants:
-        """What whoever says yes agrees to: just what it says."""
+        """The grants that approval of the hook means: exactly its requests."""
         manifest = self.manifest
         return HookGrants(
             events=manifest.events,
@@ -79,17 +80,17 @@ class FetchedHook:
 
 
 def cut_digest(digest: str) -> str:
-    """As it stands in the name of a folder."""
+    """Cut a digest for the name of a folder."""
     return digest.removeprefix(PREFIX)[:SHORT]
 
 
 def fetch_hook(
     source: HookSource, work: Path, environ: Mapping[str, str], said: str = "", locked: tuple[str, ...] = ()
 ) -> FetchedHook:
-    """Fetch and read it. `said`: how the source was written; `locked`: packages, where just these are wanted.
+    """Fetch a hook and read it. `said`: the source as it was written; `locked`: the exact packages to install.
 
     Raises:
-        HookError: it is not to be had, cannot be read as a hook, or has a fault that would keep it from running.
+        HookError: it is not available, is no hook, or has a fault that would keep it from running.
     """
     files = fetch(source, work, environ, locked)
     if any((files.folder / one).exists() for one in PLUGIN_FILES) and not (files.folder / MANIFEST_FILE).exists():
@@ -110,7 +111,10 @@ def fetch_hook(
 
 
 def read_hook(folder: Path) -> FetchedHook:
-    """What lies in this folder. HookError: no hook, or one with a fault or a name that would keep it from running."""
+    """Read the hook in this folder.
+
+    Raises HookError for none, or for one with a fault or a name that prevents its use.
+    """
     if (BUILT_IN_FOLDER / folder.name).is_dir():
         what = f"{folder.name} is the name of a hook that comes with the gateway, and no other is installed under it"
         raise HookError(f"{what}\nwhoever wrote it can give it another `name:` in its {MANIFEST_FILE}")
@@ -129,7 +133,7 @@ def read_hook(folder: Path) -> FetchedHook:
 
 
 def _name_folder(folder: Path, offered: str, work: Path) -> Path:
-    """In a folder that is called as the hook is: as its manifest says, else as where it came from.
+    """Rename the folder to the hook's name: the one in its manifest, or else that of its source.
 
     Raises:
         HookError: neither is a name for a hook.
@@ -146,7 +150,7 @@ def _name_folder(folder: Path, offered: str, work: Path) -> Path:
 
 
 def _inspect(folder: Path) -> HookVersion:
-    """HookError with all that is wrong with it."""
+    """Inspect the hook; raise HookError with all its faults."""
     version = FolderSource(folder.parent, "", dialects=(OURS, HERMES)).find(folder.name)
     if version is None:
         remedy = "\nit is a skill: hermes-gateway skills install" if (folder / SKILL_FILE).is_file() else ""
@@ -161,13 +165,13 @@ def _inspect(folder: Path) -> HookVersion:
 
 
 def list_variables(manifest: Manifest) -> tuple[str, ...]:
-    """What of the environment it is given."""
+    """List the variables of the environment that the hook gets."""
     secret = (manifest.secret_env,) if manifest.secret_env else ()
     return tuple(dict.fromkeys((*manifest.env, *secret)))
 
 
 def describe_request(name: str, manifest: Manifest, packages: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What it does and asks for, in the words of whoever is asked."""
+    """Describe what the hook does and requests, in words for the person who decides."""
     fails = "; while it cannot answer, they are denied" if manifest.on_error == "deny" or manifest.guards else ""
     fails = "; where it fails, so do they" if manifest.on_error == "raise" else fails
     called, env = (f"schedule:{name}", f"webhook:{name}"), ", ".join(list_variables(manifest))
@@ -187,7 +191,7 @@ def describe_request(name: str, manifest: Manifest, packages: Sequence[str]) -> 
 
 
 def describe_changes(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """What it no longer asks for, and what it asks for instead, a line each."""
+    """Yield the requests that the new version dropped, and those that it has instead, a line each."""
     told = dict(before)
     for label, now in after:
         if (then := told.get(label, "")) != now:

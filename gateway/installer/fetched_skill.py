@@ -1,4 +1,4 @@
-"""A skill as it would be installed: its files, read and not run, and the hooks that it brings."""
+"""A skill before its installation: its files, read and not run, and the hooks that it brings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ BROUGHT_FOLDER = "hooks"
 
 @dataclass(frozen=True, slots=True)
 class FetchedSkill:
-    """`index`: which named it."""
+    """A fetched skill. `index`: the one that named it."""
 
     skill: Skill
     source: str
@@ -42,20 +42,20 @@ class FetchedSkill:
 
     @property
     def own_version(self) -> str:
-        """As it says itself."""
+        """The version that the skill has in its own file."""
         return self.skill.version
 
     @property
     def folder_name(self) -> str:
-        """Where it is installed, beside other versions of it; the last part is called as it is, as skills are."""
+        """The path of its folder beside other versions of it; the last part is its name, as for every skill."""
         return f"{self.name}@{cut_digest(self.digest)}/{self.name}"
 
 
 def fetch_skill(source: HookSource, work: Path, environ: Mapping[str, str], said: str = "") -> FetchedSkill:
-    """Fetch and read it. `said`: how the source was written.
+    """Fetch a skill and read it. `said`: the source as it was written.
 
     Raises:
-        HookError: it is not to be had, is no skill, or brings a hook that would not run.
+        HookError: it is not available, is no skill, or brings a hook that would not run.
     """
     files = fetch(source, work, environ)
     if not (files.folder / FILE).is_file():
@@ -75,7 +75,7 @@ def fetch_skill(source: HookSource, work: Path, environ: Mapping[str, str], said
 
 
 def _read(folder: Path, offered: str, work: Path) -> Skill:
-    """In a folder that is called as the skill is, which its own text says; else as where it came from."""
+    """Move the skill to a folder of its own name: the one in its text, or else that of its source."""
     name = read_skill_name(folder) or offered.lower()
     if not NAME.match(name):
         raise HookError(f"{to_one_line(name)!r} is no name for a skill\nwrite `name:` at the beginning of its {FILE}")

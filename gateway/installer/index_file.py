@@ -1,4 +1,4 @@
-"""The file of an index: which hooks and skills it names, where each lies, its digest, and what it asks for."""
+"""The file of an index: the hooks and skills that it names, with their sources, digests and requests."""
 
 import datetime
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ class ListedSkill(ListedSource, frozen=True, kw_only=True):
 class HookIndex(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 1
     number: int = 0
-    expires: Line = ""  # the last day on which it counts
+    expires: Line = ""  # the last day of its validity
     hooks: dict[Line, ListedHook] = {}
     skills: dict[Line, ListedSkill] = {}
 
@@ -55,7 +55,7 @@ class HookIndex(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_index(data: bytes, name: str) -> HookIndex:
-    """HookError: it cannot be understood."""
+    """Read an index. Raises HookError if it cannot be understood."""
     try:
         index = msgspec.json.decode(data, type=HookIndex)
     except (ValueError, RecursionError) as error:
@@ -70,9 +70,9 @@ def encode_index(index: HookIndex) -> bytes:
 
 
 def add_listed(file: Path, found: FetchedHook | FetchedSkill, source: str, mode: int) -> HookIndex:
-    """The index with it: one number more, an end as far away as it may be, and not signed yet.
+    """Add an entry to the index: the next number, the latest possible end, and not signed yet.
 
-    `mode`: of the file, where it is new.
+    `mode`: the mode of the file, if it is new.
     """
     is_new = not file.exists()
     before = HookIndex() if is_new else read_index(file.read_bytes(), str(file))
