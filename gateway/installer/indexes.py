@@ -1,7 +1,7 @@
-"""The indexes in which hooks and skills are looked for by name: each a file, signed, with a number and an end.
+"""The indexes of hooks and skills: each is a signed file with a number and an expiry date.
 
-It lies in a git repository, on a web host or on this machine; no server is needed. By a number and a date in it, an old
-one cannot be passed off as new: each index is known with the last number that was seen.
+An index is in a git repository, on a web host or on this machine; no server is needed. Its number and date prevent that
+an old one passes for new: the last number that was seen is stored for each index.
 """
 
 import datetime
@@ -42,7 +42,7 @@ OWN_INDEX = Path(hooks_builtin.__file__).parent.parent / "sample_hooks" / "index
 
 
 class IndexRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`number` and `digest`: of the last one that was seen; `base`: the commit at which that lay."""
+    """A known index. `number` and `digest`: of the last one that was seen; `base`: its commit."""
 
     address: str
     key: str
@@ -61,7 +61,7 @@ OWN = IndexRecord(address=str(OWN_INDEX), key="")
 
 
 def list_indexes(home: Home) -> tuple[IndexRecord, ...]:
-    """Those that were added, and the one that comes with the gateway."""
+    """List the indexes that were added, and the built-in one."""
     own = (OWN,) if OWN_INDEX.is_file() else ()
     try:
         known = msgspec.json.decode(home.hook_indexes.read_bytes(), type=IndexFile).indexes
@@ -75,26 +75,26 @@ def list_indexes(home: Home) -> tuple[IndexRecord, ...]:
 
 
 def set_indexes(home: Home, indexes: Iterable[IndexRecord]) -> None:
-    """These are known from now on, besides the one that comes with the gateway."""
+    """Store these indexes; the built-in one needs no record."""
     kept = IndexFile(indexes=tuple(one for one in indexes if one.key))
     write_atomically(home.hook_indexes, msgspec.json.format(msgspec.json.encode(kept), indent=2) + b"\n")
 
 
 class IndexReader:
-    """The indexes in one command: each is read once, and one that does not answer is waited for once."""
+    """The indexes during one command: each is read once, so one that does not answer delays the command only once."""
 
     def __init__(self, home: Home, environ: Mapping[str, str]) -> None:
         self.home, self._environ = home, environ
         self._found: dict[str, tuple[IndexRecord, HookIndex | HookError]] = {}
 
     def list(self, work: Path, address: str = "") -> Iterator[tuple[IndexRecord, HookIndex | HookError]]:
-        """All of them, or the one of this address; in place of one that does not count, why."""
+        """Yield all indexes, or the one of this address; for an invalid one, the error."""
         for known in list_indexes(self.home):
             if address in ("", known.address):
                 yield self._read(known, work)
 
     def read(self, known: IndexRecord, work: Path) -> tuple[IndexRecord, HookIndex]:
-        """HookError: it does not count."""
+        """Read an index. Raises HookError if it is not valid."""
         seen, index = self._read(known, work)
         if isinstance(index, HookError):
             raise index
@@ -112,10 +112,10 @@ class IndexReader:
 
 
 def load_index(home: Home, known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[IndexRecord, HookIndex]:
-    """What it says now; `known` with what was seen, which is kept.
+    """Load the present index; return it with its record, which is stored.
 
     Raises:
-        HookError: it is not to be had, not signed by its key, older than one that was seen, or past its end.
+        HookError: it is not available, not signed by its key, older than one that was seen, or expired.
     """
     try:
         return _load(home, known, work, environ)
@@ -134,7 +134,7 @@ def _load(home: Home, known: IndexRecord, work: Path, environ: Mapping[str, str]
         _check_age(known, index, digest)
     seen = msgspec.structs.replace(known, number=index.number, digest=digest, base=base, at=time.time())
     if known.key and seen.digest != known.digest:
-        records = {one.address: one for one in list_indexes(home)}  # in the order in which they were added
+        records = {one.address: one for one in list_indexes(home)}  # in the order of their addition
         set_indexes(home, {**records, known.address: seen}.values())
     return seen, index
 
@@ -152,7 +152,7 @@ def _check_age(known: IndexRecord, index: HookIndex, digest: str) -> None:
 
 
 def _fetch(known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[bytes, str, str]:
-    """The index, its signature, and the commit at which both lay."""
+    """Fetch an index, its signature, and the commit of both."""
     address, commit = known.address, ""
     if address.startswith(("https://", "http://")):
         return download(address, MAX_INDEX), _download_signature(address) if known.key else "", ""
@@ -174,7 +174,7 @@ def _fetch(known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[
 
 
 def _download_signature(address: str) -> str:
-    """HookError: there is none beside it."""
+    """Download the signature beside an index. Raises HookError if it was not found."""
     try:
         return download(f"{address}{SIGNATURE_ENDING}", MAX_INDEX).decode("utf-8", "replace")
     except HookError as error:
@@ -182,7 +182,7 @@ def _download_signature(address: str) -> str:
 
 
 def _read_signature(address: str, index: Path) -> str:
-    """Likewise."""
+    """Read the signature beside an index. Raises HookError if it was not found."""
     file = index.with_name(f"{index.name}{SIGNATURE_ENDING}")
     try:
         return file.read_text("utf-8", "replace")
@@ -192,14 +192,16 @@ def _read_signature(address: str, index: Path) -> str:
 
 
 def is_listed_name(text: str) -> bool:
-    """Whether a name is meant under which an index has something. What lies here is written `./NAME`: who stands beside
-    the folder that they have published would else install that, and no signature would be looked at.
+    """Return True for a name to look up in the indexes; a folder here is written `./NAME`.
+
+    Otherwise a person beside the folder that they have published would install that folder, without a check of any
+    signature.
     """
     return bool(NAME.match(text))
 
 
 class ListedEntry(NamedTuple):
-    """What an index has under a name. `unread`: why others could not be looked at."""
+    """The entry of an index with a name. `unread`: why other indexes could not be read."""
 
     known: IndexRecord
     entry: ListedHook | ListedSkill
@@ -207,10 +209,10 @@ class ListedEntry(NamedTuple):
 
 
 def find_listed(indexes: IndexReader, kind: Kind, name: str, work: Path, address: str = "") -> ListedEntry:
-    """What has this name, and the index that has it. `address`: of the only index that is asked.
+    """Find the entry of this name, and its index. `address`: search only this index.
 
     Raises:
-        HookError: none has it, or several have different ones; or that index was not added, or does not count.
+        HookError: no index has it, or several have different ones; or that index was not added, or is not valid.
     """
     if address:
         address = find_index(indexes.home, name, address).address
@@ -235,12 +237,12 @@ def find_listed(indexes: IndexReader, kind: Kind, name: str, work: Path, address
     if len({entry.digest for _, entry in found}) > 1:
         places = "\n".join(f"hermes-gateway {kind}s install {make_listed_source(*one)}" for one in found)
         raise HookError(f"several indexes have different {kind}s {name}; choose one:\n{places}")
-    # Updates come by the one that is chosen: ours, or that which was added first, whoever lists the same, too.
+    # Updates come by the chosen index: the built-in one, or the first added one, even if others list the same.
     return ListedEntry(*min(found, key=lambda one: bool(one[0].key)), unread)
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
-    """What may have been meant; empty: nothing is like it."""
+    """Suggest what may have been meant; "" if nothing is similar."""
     if Path(name).exists():
         return f"; what lies here is ./{name}"
     near = get_close_matches(name, sorted(names), 1)
@@ -248,7 +250,7 @@ def suggest_name(name: str, names: Iterable[str]) -> str:
 
 
 def find_index(home: Home, name: str, address: str) -> IndexRecord:
-    """The one by which something of this name came.
+    """Find the index by which an entry of this name came.
 
     Raises:
         HookError: it was not added here.
@@ -263,14 +265,14 @@ def find_index(home: Home, name: str, address: str) -> IndexRecord:
 
 
 def is_own_index(home: Home, address: str) -> bool:
-    """Whether it comes with the gateway: in another installation of that it lies elsewhere."""
+    """Return True for the built-in index, whose path differs between installations."""
     is_added = any(one.key and one.address == address for one in list_indexes(home))
     is_called_so = address.startswith("/") and Path(address).parts[-2:] == OWN_INDEX.parts[-2:]
     return is_called_so and OWN_INDEX.is_file() and not is_added
 
 
 def make_listed_source(known: IndexRecord, entry: ListedHook | ListedSkill) -> HookSource:
-    """Where it lies. HookError: that is no place from which hooks and skills come."""
+    """Return the source of an entry. Raises HookError if hooks and skills cannot come from there."""
     address, said = known.address, entry.source
     if said.startswith("./"):
         inner = said.removeprefix("./").rstrip("/")
@@ -290,7 +292,7 @@ def make_listed_source(known: IndexRecord, entry: ListedHook | ListedSkill) -> H
 
 
 def _find_archive(address: str, inner: str) -> str:
-    """HookError: a folder is named, of which a web host gives single files alone."""
+    """Return the URL of an archive. Raises HookError for a folder, since a web host serves single files only."""
     if is_archive(inner):
         return urljoin(address, inner)
     what = f"{address} names the folder ./{to_one_line(inner)}, and a web host gives no folders"

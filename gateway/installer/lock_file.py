@@ -1,7 +1,7 @@
-"""What is installed: the folders, and `hooks.lock`, which names them. Its one writer.
+"""The installed hooks and skills: their folders, and `hooks.lock`, which names them. Only this module writes both.
 
-A hook or a skill is installed when the lock names its folder: that is written last, in one go. So whatever is cut off
-leaves what was there before, and at most a folder that nobody names, which goes at the next time.
+An entry is installed once the lock names its folder: the lock is written last, in one step. So an interruption leaves
+the earlier state, and at most an unnamed folder, which is removed the next time.
 """
 
 import errno
@@ -39,10 +39,10 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def open_workspace(home: Home) -> Iterator[Path]:
-    """A folder for what is fetched; it goes afterwards.
+    """Open a temporary folder for fetched files.
 
     Raises:
-        HookError: somebody else installs at this moment, or the disk is full.
+        HookError: another process installs at this moment, or the disk is full.
     """
     home.installed_hooks.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -51,7 +51,7 @@ def open_workspace(home: Home) -> Iterator[Path]:
                 remove_tree(left)
             for file in (home.hooks_lock, home.hook_indexes):
                 remove_leftovers(file)
-            remove_unused(home)  # an older version's process may still read its packages for a moment; not until now
+            remove_unused(home)  # not earlier: an older version's process may have read its packages until now
             work = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=home.installed_hooks))
             try:
                 yield work
@@ -67,17 +67,17 @@ def open_workspace(home: Home) -> Iterator[Path]:
 
 
 def read_installed(home: Home) -> Mapping[str, InstalledHook]:
-    """By name. HookError: the lock cannot be read."""
+    """Return the installed hooks by name. Raises HookError if the lock cannot be read."""
     return dict(_read_lock(home).list())
 
 
 def read_installed_skills(home: Home) -> Mapping[str, InstalledSkill]:
-    """Likewise."""
+    """Return the installed skills by name. Raises HookError if the lock cannot be read."""
     return dict(_read_lock(home).list_skills())
 
 
 def list_unreadable(home: Home, kind: Kind) -> Collection[str]:
-    """The names of those whose entries cannot be read."""
+    """List the names of entries that cannot be read."""
     lock = _read_lock(home)
     return [name for name, _ in (lock.list_unreadable() if kind == "hook" else lock.list_unreadable_skills())]
 
@@ -90,7 +90,7 @@ def _read_lock(home: Home) -> HooksLock:
 
 
 class InstalledChange(msgspec.Struct, frozen=True):
-    """What is installed, in place of what went by these names, and what is installed no more."""
+    """A change: the entries to install, in place of earlier ones of their names, and the names to remove."""
 
     hooks: Sequence[FetchedHook] = ()
     skills: Sequence[FetchedSkill] = ()
@@ -99,13 +99,14 @@ class InstalledChange(msgspec.Struct, frozen=True):
 
 
 def change_installed(home: Home, change: InstalledChange, work: Path) -> None:
-    """All of it or nothing: everything is laid out first, and counts with the lock, which is written once.
+    """Make the whole change or none of it.
 
-    Folders that are named no more go with `remove_unused`.
+    Everything is laid out first, and counts with the lock, which is written once. Folders that are no longer named are
+    removed by `remove_unused`.
 
     Raises:
-        HookError: something of it changed meanwhile, or two skills bring hooks of one name; all is as it was.
-        OSError: the disk is full; likewise.
+        HookError: a part of it changed meanwhile, or two skills bring hooks of one name; all is as it was.
+        OSError: the disk is full; all is as it was.
     """
     _check_brought_names(home, change)
     stores = dict(read_stores(home, _read_lock(home)))
@@ -127,7 +128,10 @@ def change_installed(home: Home, change: InstalledChange, work: Path) -> None:
 
 
 def _check_brought_names(home: Home, change: InstalledChange) -> None:
-    """One alone of two would run, and the conversations that have the other one's skill would lack a guard."""
+    """Raise HookError if two skills bring hooks of one name.
+
+    Only one of the hooks would run, and sessions with the other skill would lack a guard.
+    """
     replaced = {*change.gone_skills, *(skill.name for skill in change.skills)}
     others = {name: skill for name, skill in read_installed_skills(home).items() if name not in replaced}
     owners = {hook: name for name, skill in others.items() for hook in skill.hooks}
@@ -141,7 +145,7 @@ def _check_brought_names(home: Home, change: InstalledChange) -> None:
 def _lay_out(
     home: Home, change: InstalledChange, entries: Mapping[str, InstalledHook], place: Path
 ) -> Iterator[tuple[Path, Path]]:
-    """Each folder as it will lie there, and where. What does already is left alone."""
+    """Yield each folder as it will be installed, and its place; one that is there already is left alone."""
     for hook in change.hooks:
         target, entry = home.installed_hooks / hook.folder_name, entries[hook.name]
         if hook.packages_folder and not has_all_packages(home, entry):
@@ -202,18 +206,18 @@ def _make_skill_entry(home: Home, skill: FetchedSkill, stores: Mapping[str, str]
 
 
 def has_all_packages(home: Home, entry: InstalledHook) -> bool:
-    """Whether the packages that came with it lie there as they were installed, and how they were is known."""
+    """Return True if the entry's packages are unchanged, and the digest of their installation is known."""
     return has_installed_packages(home, entry) and bool(entry.packages_digest or not entry.packages)
 
 
 def has_installed_packages(home: Home, entry: InstalledHook) -> bool:
-    """The same, as far as is known how they were: an earlier version did not write it down."""
+    """Return True if the entry's packages are unchanged, as far as known: an earlier version recorded no digest."""
     folder = find_packages(home.installed_hooks, entry)
     return has_packages(folder, entry.packages_digest) and bool(folder or not entry.packages)
 
 
 def remove_unused(home: Home) -> None:
-    """The folders that the lock does not name, or no longer; not those of an entry that cannot be read."""
+    """Remove the folders that the lock does not name; those of unreadable entries stay."""
     lock = _read_lock(home)
     hooks, unreadable = [one for _, one in lock.list()], dict(lock.list_unreadable())
     named = {home.own_folder / one.path for one in hooks} | {find_packages(home.installed_hooks, one) for one in hooks}
@@ -221,7 +225,7 @@ def remove_unused(home: Home) -> None:
         for folder in place.glob("*@*"):
             if folder not in named and folder.name.rpartition("@")[0] not in unreadable:
                 remove_tree(folder)
-    # An earlier version laid a skill out as NAME, and not in NAME@DIGEST.
+    # An earlier version used the folder NAME for a skill, and not NAME@DIGEST.
     skills = [home.own_folder / one.path for _, one in lock.list_skills()]
     unreadable = dict(lock.list_unreadable_skills())
     for folder in home.installed_skills.glob("*"):
@@ -231,7 +235,7 @@ def remove_unused(home: Home) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Though its files are nobody's to write."""
+    """Remove a folder, even if its files are read-only."""
     for place, _, _ in os.walk(folder):
         Path(place).chmod(0o700)
     shutil.rmtree(folder, ignore_errors=True)
@@ -244,7 +248,7 @@ def _write(
     change: InstalledChange,
     stores: Mapping[str, str],
 ) -> None:
-    """What cannot be read stays as it is, unless it was installed again or removed."""
+    """Write the lock. Unreadable entries stay, unless they were installed again or removed."""
     lock = _read_lock(home)
     all_skills = {**dict(lock.list_unreadable_skills()), **dict(lock.list_skills()), **skills}
     installed: dict[str, InstalledHook | msgspec.Raw] = {**dict(lock.list_unreadable()), **dict(lock.list()), **hooks}

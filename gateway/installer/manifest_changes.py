@@ -1,8 +1,7 @@
-"""What a newer version of a hook asks for beyond the installed one, in those keys of HOOK.yaml that no grant holds; and
-what it guards less.
+"""The additional requests of a hook's newer version, in keys of HOOK.yaml that grants do not hold; and its lost guards.
 
-What was agreed to stands in `hooks.lock`, and is compared with that. All else is compared with the manifest that is
-installed; a key of which nothing stands here counts, so that one that is new is never taken unseen.
+The granted requests are in `hooks.lock`, and are compared with that. All other keys are compared with the installed
+manifest; a key that is not listed here counts as a request, so that a new one is never installed unseen.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,16 +17,16 @@ from gateway.hooks.patterns import EventSelector, is_exact
 GRANTED = frozenset(
     {"events", "intercepts", "uses", "env", "secret_env", "schedule", "webhook", "reads", "writes", "net", "url"}
 )
-"""`list_missing_grants` compares these, and that it denies; `requires` has further variables, and packages."""
+"""The keys that `list_missing_grants` compares, with the denials; `requires` has further variables, and packages."""
 HARMLESS = frozenset({"name", "description", "version", "mode", "max", "keep", "requires", "options", "protocol"})
-"""Words for people, and how it does what it may do: nobody but its own code reads `options`."""
+"""Texts for people, and the way in which it uses its rights: only its own code reads `options`."""
 
 
 UNKNOWN = "what it asked for so far is not known, since its folder is not what was installed"
 
 
 def list_manifest_changes(before: Path, now: Path, name: str) -> Iterator[str]:
-    """What asks for more, in words, by the folders of both versions."""
+    """Describe the permissions that the new version requests and the old one did not, by both folders."""
     installed, newer = (read_manifest(folder, name).manifest for folder in (before, now))
     if installed and newer:
         yield from _compare(installed, newer)
@@ -45,9 +44,9 @@ def _compare(before: Manifest, now: Manifest) -> Iterator[str]:
 
 
 def list_missing_guards(before: Path, now: Manifest, decided: tuple[str, ...]) -> Iterator[str]:
-    """What it decided on and decides on no more, or less surely, in words. `before`: the folder that is installed.
+    """Describe the events on which it no longer decides, or less surely. `before`: the folder of the installed version.
 
-    `decided`: all that it decided on; of a folder written for Hermes the code says so, and no key.
+    `decided`: all events on which that one decided; for a folder written for Hermes the code says so, and no key.
     """
     installed = read_manifest(before, now.folder).manifest
     if installed and decided and installed.enabled:
@@ -72,7 +71,7 @@ def _compare_guards(before: Manifest, now: Manifest) -> Iterator[str]:
 
 
 def _compare_chances(before: Manifest, now: Manifest) -> Iterator[str]:
-    """Why one that denies nothing while it cannot answer may decide less often."""
+    """Describe why a hook that denies nothing while it cannot answer may decide less often."""
     if now.decide_timeout < before.decide_timeout:
         yield f"is passed over after {now.decide_timeout:g} s: timeout"
     then, there = before.requires, now.requires
@@ -83,12 +82,12 @@ def _compare_chances(before: Manifest, now: Manifest) -> Iterator[str]:
 
 
 def describe_filter(when: Mapping[str, Any]) -> str:
-    """Which events it is told of, or decides on, of those that it names."""
+    """Describe which of the subscribed events reach the hook."""
     return "; ".join(f"{field} is {' or '.join(map(str, _list_values(wanted)))}" for field, wanted in when.items())
 
 
 def _is_within(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Each condition still holds, for no more values."""
+    """Return True if each condition still holds, for no more values."""
     return all(
         field in now and all(value in _list_values(wanted) for value in _list_values(now[field]))
         for field, wanted in then.items()
@@ -103,7 +102,7 @@ def _describe(value: Any) -> str:
     return " ".join(value) if isinstance(value, tuple) else "by default" if value is None else str(value)
 
 
-# By key: whether the change from one value to the other leaves it with no more than it had.
+# By key: True if the change of the value gives it no more than it had.
 _ASKS_NO_MORE: Mapping[str, Callable[[Any, Any], bool]] = {
     "when": _is_within,
     "timeout": lambda then, now: bool(then and now and now <= then),

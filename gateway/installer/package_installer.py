@@ -1,7 +1,7 @@
-"""pip as it is, in a process that starts no other program: so nothing of a package runs, wherever it comes from.
+"""pip in a process that cannot start other programs: so no code of a package runs, wherever it comes from.
 
-pip refuses to build what a registry offers when it is told so, and builds what a package names by an address all the
-same. This is run as a file, by the Python that has pip.
+pip can refuse to build packages of a registry, but builds a package that another one names by a URL all the same. This
+file is run by the Python that has pip.
 """
 
 import os
@@ -9,12 +9,12 @@ import runpy
 import sys
 
 STARTS = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.forkpty")
-# A keyring has the password of a registry; musl's loader says which version of it this system has.
+# A keyring has the password of a registry; musl's loader reports its version on this system.
 ASKED_BY_PIP = ("keyring", "ld-musl-")
 
 
 def refuse_programs(event: str, about: tuple[object, ...]) -> None:
-    """An audit hook, which nothing takes away again."""
+    """Refuse to start programs; this audit hook cannot be removed again."""
     if event not in STARTS:
         return
     program = os.path.basename(str(about[0])) if about else ""  # noqa: PTH119  # as quick to start as pip itself

@@ -1,8 +1,8 @@
-"""Python packages for a hook: chosen with all that they need, pinned by hash, and unpacked from wheels alone.
+"""The Python packages of a hook: chosen with all their requirements, pinned by hash, and unpacked from wheels only.
 
-A wheel is unpacked, never run; what only comes as source would have to be, and is refused. pip does it, that of this
-environment or of the Python which it was made from; else uv. Each comes from where pip looks for packages: no address
-counts that a hook or a package names.
+A wheel is unpacked, never run; a package with only source code would have to be run, and is refused. The installer is
+pip of this environment, or of the Python that it was made from; else uv. Each package comes from the registry that pip
+uses: URLs in hooks or packages do not count.
 """
 
 import configparser
@@ -28,7 +28,7 @@ ENTRY_POINTS = "hermes_gateway.hooks"
 WHEELS_ALONE = "--only-binary=:all:"
 REMEDY = "packages of hooks are wheels, from where pip looks for them"
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-# A version as PEP 440 writes it. What follows its + is anybody's word: one that ends as a file does, pip would open.
+# A version by PEP 440. The part behind its + is free text: if it ended like a file name, pip would open that file.
 _VERSION = (
     r"v?([0-9]+!)?[0-9]+(\.[0-9]+)*([-_.]?(a|b|c|rc|alpha|beta|pre|preview)[-_.]?[0-9]*)?"
     r"(-[0-9]+|[-_.]?(post|rev|r)[-_.]?[0-9]*)?([-_.]?dev[-_.]?[0-9]*)?"
@@ -38,21 +38,22 @@ _LOCKED = re.compile(
     rf"[a-z0-9]([a-z0-9._-]*[a-z0-9])?=={_VERSION}( --hash=sha256:[0-9a-f]{{64}})+", re.ASCII | re.IGNORECASE
 )
 _OWN_FILE = re.compile(r" @ file:\S*/[^/\s-]+-([^/\s-]+)-[^/\s]+\.whl(?= )")
-_MODULE_WORDS = ("-P", "-m", "pip")  # -P: of what lies in the folder where one stands, nothing is imported
+_MODULE_WORDS = ("-P", "-m", "pip")  # -P: nothing is imported from the current folder
 _PACKAGE_INSTALLER = Path(__file__).with_name("package_installer.py")
 
 
 class PackageTool(NamedTuple):
-    """The words that begin a command which installs packages for this interpreter."""
+    """The beginning of a command that installs packages for this interpreter."""
 
     words: tuple[str, ...]
     is_uv: bool = False
 
     @property
     def bounded_words(self) -> tuple[str, ...]:
-        """Likewise, where nothing of a package may run. uv builds nothing when it is told so.
+        """The same beginning, such that no code of a package can run. uv builds nothing if it is not allowed to.
 
-        Its cache has wheels unpacked, whose hashes it does not look at again: whoever writes there chooses what runs.
+        Its cache has unpacked wheels, whose hashes it does not check again: a process that can write there chooses what
+        runs.
         """
         if self.is_uv:
             return (*self.words, "--no-cache")
@@ -60,11 +61,11 @@ class PackageTool(NamedTuple):
 
 
 def find_package_tool() -> PackageTool:
-    """pip or uv. HookError: neither is there."""
+    """Find pip or uv. Raises HookError if both are missing."""
     if importlib.util.find_spec("pip"):
         return PackageTool((sys.executable, *_MODULE_WORDS, "install", "--disable-pip-version-check"))
     if uv := shutil.which("uv"):
-        own_files = ("--link-mode", "copy")  # and not those of its cache, which others may change
+        own_files = ("--link-mode", "copy")  # not those of its cache, which others may change
         return PackageTool((uv, "pip", "install", "--no-config", *own_files, "--python", sys.executable), is_uv=True)
     python = str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
     asked = subprocess.run([python, *_MODULE_WORDS, "--version"], capture_output=True, check=False)
@@ -75,10 +76,10 @@ def find_package_tool() -> PackageTool:
 
 
 def lock_packages(wanted: Sequence[str]) -> tuple[str, ...]:
-    """These packages and all that they need, each with one version and the hashes of its wheels.
+    """Pin these packages and their requirements, each with one version and the hashes of its wheels.
 
     Raises:
-        HookError: one is no name with versions, is not to be had, or only as source.
+        HookError: one is no name with versions, is not available, or only as source code.
     """
     for text in wanted:
         try:
@@ -89,7 +90,10 @@ def lock_packages(wanted: Sequence[str]) -> tuple[str, ...]:
 
 
 def lock_package(wheel: Path) -> tuple[str, ...]:
-    """The same of this file and what it needs, whatever a registry has under its name. HookError: likewise."""
+    """Pin this wheel and its requirements, whatever a registry has under its name.
+
+    Raises HookError as `lock_packages`.
+    """
     return _lock([f"{wheel.name.partition('-')[0]} @ {wheel.as_uri()}"])
 
 
@@ -131,15 +135,15 @@ def _lock_with_uv(tool: PackageTool, wanted: Sequence[str]) -> list[str]:
 
 
 def is_lock_line(line: str) -> bool:
-    """Whether a line names one package by its version and hashes, and nothing else: no address, file or option."""
+    """Return True for a line with one package, its version and hashes, and nothing else: no URL, file or option."""
     return bool(_LOCKED.fullmatch(line))
 
 
 def install_packages(locked: Sequence[str], place: Path, wheel: Path | None = None) -> None:
-    """Just these, in a new folder; one may be the wheel that lies here.
+    """Install exactly these packages into a new folder; one may be this wheel.
 
     Raises:
-        HookError: one is no such line, has another hash, or is not to be had any more.
+        HookError: a line is invalid, a hash differs, or a package is no longer available.
     """
     for line in locked:
         if not is_lock_line(line):
@@ -152,12 +156,12 @@ def install_packages(locked: Sequence[str], place: Path, wheel: Path | None = No
         options = ("-q", WHEELS_ALONE, "--no-deps", "--require-hashes", *(() if tool.is_uv else ("--no-compile",)))
         names = [line.partition(" ")[0] for line in locked]
         _run((*tool.bounded_words, *options, *beside, "--target", str(place), "-r", file.name), names)
-    for made in [*place.rglob("__pycache__")]:  # no backup keeps what Python makes anew
+    for made in [*place.rglob("__pycache__")]:  # Python makes them again, and backups leave them out
         shutil.rmtree(made, ignore_errors=True)
 
 
 def _write_page(wheel: Path) -> Path:
-    """A list with just this file. By a hash in there pip leaves aside what a registry has under its name."""
+    """Write a page with only this file. Its hash makes pip ignore a registry's package of the same name."""
     page, digest = wheel.with_name("index.html"), hashlib.sha256(wheel.read_bytes()).hexdigest()
     page.write_text(f'<a href="{quote(wheel.name)}#sha256={digest}">{quote(wheel.name)}</a>')
     return page
@@ -174,7 +178,7 @@ def _run(words: Sequence[str], wanted: Iterable[str], given: str = "") -> str:
 
 
 def find_package_hooks(place: Path) -> dict[str, Path]:
-    """The folders of the hooks that the packages in this place offer, by name; nothing is imported."""
+    """Find the folders of hooks that the packages in this place offer, by name; nothing is imported."""
     found: dict[str, Path] = {}
     for points in sorted(place.glob("*.dist-info/entry_points.txt")):
         table = configparser.ConfigParser(delimiters=("=",), interpolation=None)

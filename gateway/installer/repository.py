@@ -1,7 +1,7 @@
-"""A folder of a git repository at one commit: its files as git packs them, none of its programs and settings run.
+"""A folder of a git repository at one commit: its files as git packs them, without its programs and settings.
 
-git is asked for a tar, which goes the way of every archive: links, submodules' contents and whatever leads elsewhere
-are none of a hook's files.
+git makes a tar, which is extracted like every archive: links, the contents of submodules and paths that lead elsewhere
+are not part of a hook.
 """
 
 import os
@@ -19,35 +19,35 @@ from gateway.installer.archive import extract_stream
 from gateway.logs.text import to_one_line
 
 SCHEMES = ("https", "ssh", "file", "http")
-PATIENCE = 300.0  # seconds that one call of git may take
+PATIENCE = 300.0  # seconds for one call of git
 MAX_FETCHED = 512 << 20  # bytes of a file that git writes: a server may send without end
-TOO_LARGE = "File too large"  # as git says it
-NO_FOLDER = "not a valid object name"  # likewise
-NO_FILE = "did not match any files"  # likewise
-MAX_ENTRIES = 50_000  # of a tree: git has all of it in memory before it gives the first file
+TOO_LARGE = "File too large"  # git's words
+NO_FOLDER = "not a valid object name"  # git's words
+NO_FILE = "did not match any files"  # git's words
+MAX_ENTRIES = 50_000  # of a tree: git holds all of it in memory before it sends the first file
 CHUNK = 1 << 16
-BLOCK = 512  # bytes, in which the shell counts them
+BLOCK = 512  # bytes: the shell's unit
 WANTED = "refs/hermes/wanted"
 PUBLIC_REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
-# Nothing that a repository, or a setting for the whole machine, brings along is started.
+# No program or setting of a repository, or of the whole machine, is started.
 QUIET = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never"),
     *("-c", "http.followRedirects=initial"),
 )
 PRIVATE = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-# ssh would ask on the terminal, below a bar that moves. Who has a program that asks in a window is asked there.
+# ssh would ask on the terminal, below a moving bar. A person who has a program with a window is asked there.
 NO_QUESTIONS = {"SSH_ASKPASS": "false", "SSH_ASKPASS_REQUIRE": "force"}
-# git sets these for its own hooks, from which we may be called: ours is another repository.
+# git sets these for its own hooks, which may call us: our repository is another one.
 OF_OTHER_REPOSITORY = frozenset(
     {
         *("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_SHALLOW_FILE"),
         *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH"),
     }
 )
-REDIRECTED = re.compile(r"^warning: redirecting to (\S+)$", re.MULTILINE)  # as git says it, unless told to be quiet
-NO_ACCESS = "fatal: Could not read from remote repository."  # likewise, below the reason that ssh or the host gave
+REDIRECTED = re.compile(r"^warning: redirecting to (\S+)$", re.MULTILINE)  # git's words, unless it is quiet
+NO_ACCESS = "fatal: Could not read from remote repository."  # git's words, below the reason of ssh or the host
 CREDENTIALS = "git finds a name and a token in its credential helper or in ~/.netrc; or give a key for git+ssh://"
-REMEDIES = {  # by what git or ssh says
+REMEDIES = {  # by the words of git or ssh
     "could not read Username": CREDENTIALS,
     "could not read Password": CREDENTIALS,
     "Authentication failed": CREDENTIALS,
@@ -58,10 +58,10 @@ REMEDIES = {  # by what git or ssh says
 
 
 def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED) -> str:
-    """Have the commit that a branch, a tag, a commit's name, or by default the main branch means; its whole name.
+    """Fetch the commit of a branch, a tag, or a commit's name, by default of the main branch; return its full name.
 
     Raises:
-        HookError: git is not there, does not reach the repository, or does not find that in it; or that is too large.
+        HookError: git is missing, cannot reach the repository, or does not find the commit in it; or it is too large.
     """
     if shutil.which("git", path=environ.get("PATH")) is None:
         raise HookError("git is not there\ninstall it, or give a folder or an archive")
@@ -74,7 +74,7 @@ def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str],
     except HookError:
         if not ref:
             raise
-    # A server need not give a commit by its name: then all that it shows is looked through.
+    # A server may refuse a commit by its name: then all public branches and tags are searched.
     _fetch(address, [], PUBLIC_REFS, work, environ, limit)
     try:
         return _find_commit(ref, work, environ)
@@ -85,10 +85,10 @@ def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str],
 def _fetch(
     address: str, options: Sequence[str], refs: Sequence[str], work: Path, environ: Mapping[str, str], limit: int
 ) -> None:
-    """HookError: also where the host leads to another one: that one nobody has named.
+    """Fetch refs of a repository. Raises HookError also for a redirect to another host, which the user did not name.
 
-    On one host it is followed, from the first request alone: so hosts lead to a repository that was renamed, or whose
-    address ends with .git there.
+    A redirect on the same host is followed, on the first request only: hosts use it for a repository that was renamed,
+    or whose address ends with .git there.
     """
     parts = urlsplit(address)
     schemes = [scheme for scheme in SCHEMES if scheme != "http" or parts.scheme == "http"]
@@ -102,21 +102,23 @@ def _fetch(
 
 
 def is_public_commit(address: str, commit: str, work: Path, environ: Mapping[str, str]) -> bool:
-    """Whether a branch or a tag leads to it. By its name a host gives one of anybody's copy of the repository, too.
+    """Return True if a branch or a tag leads to the commit.
+
+    By its name a host also serves commits of other people's copies of the repository.
 
     Raises:
-        HookError: nobody can tell.
+        HookError: the repository cannot be searched.
     """
     _run(["init", "-q", "--bare", "--template=", str(work)], work, environ)
     _fetch(address, ["--filter=tree:0"], PUBLIC_REFS, work, environ, MAX_FETCHED)
     try:
         return bool(_run(["for-each-ref", "--count=1", f"--contains={commit}"], work, environ).stdout)
     except HookError:
-        return False  # it did not come with them
+        return False  # the fetch did not bring it
 
 
 def list_ignored_files(folder: Path, environ: Mapping[str, str]) -> frozenset[str]:
-    """What git keeps out of the repository in which a folder lies, by its name from there; nothing without git."""
+    """List the files of a folder that git ignores, by their paths from there; empty without git."""
     words = ["git", *QUIET, "ls-files", "-z", "--others", "--ignored", "--exclude-standard"]
     try:
         done = subprocess.run(words, cwd=folder, env={**environ, **PRIVATE}, capture_output=True, check=False)
@@ -132,10 +134,10 @@ def _find_commit(ref: str, work: Path, environ: Mapping[str, str]) -> str:
 def extract_commit(
     work: Path, commit: str, subfolder: str, into: Path, environ: Mapping[str, str], names: str = ""
 ) -> None:
-    """The files of a folder of it; `names`: those there whose names begin so.
+    """Extract the files of a folder of the commit; `names`: only files whose names begin so.
 
     Raises:
-        HookError: it has no such folder or file, or holds what no hook needs.
+        HookError: it has no such folder or file, or has content that no hook needs.
     """
     tree = f"{commit}:{subfolder}" if subfolder else commit
     _check_size(tree, work, environ)
@@ -161,7 +163,7 @@ def extract_commit(
 
 
 def _check_size(tree: str, work: Path, environ: Mapping[str, str]) -> None:
-    """HookError: it has more than git can hold; a few folders that hold each other have without end."""
+    """Raise HookError for a tree with too many entries; a few folders that contain each other can have no end."""
     left = MAX_ENTRIES
     with _start_reader(["ls-tree", "-r", "-z", "--name-only", tree], work, environ) as git:
         assert git.stdout
@@ -173,8 +175,8 @@ def _check_size(tree: str, work: Path, environ: Mapping[str, str]) -> None:
 
 
 def _start_reader(words: Sequence[str], work: Path, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """git, which reads what is here already."""
-    # The commit says which files go through which filter, and whoever is here may have filters that know secrets.
+    """Start git to read the local repository."""
+    # The commit chooses the filters of its files, and this user's filters may know secrets.
     around = {"PATH": environ.get("PATH", os.defpath), "HOME": str(work), "GIT_DIR": str(work), **PRIVATE}
     around |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
     return subprocess.Popen(
@@ -185,7 +187,7 @@ def _start_reader(words: Sequence[str], work: Path, environ: Mapping[str, str]) 
 def _run(
     words: Sequence[str], work: Path, environ: Mapping[str, str], limit: int = MAX_FETCHED
 ) -> subprocess.CompletedProcess[bytes]:
-    # What git starts is bounded too, and says that a file became too large.
+    # Programs that git starts are limited too, and report that a file became too large.
     bounded = ("sh", "-c", f"trap '' XFSZ; ulimit -f {limit // BLOCK}; exec git \"$@\"", "git")
     around = {name: value for name, value in environ.items() if name not in OF_OTHER_REPOSITORY}
     try:
@@ -206,7 +208,7 @@ def _run(
 
 
 def _raise_failure(verb: str, printed: str, limit: int) -> NoReturn:
-    """HookError: what git says, and what helps."""
+    """Raise HookError with git's words, and the remedy."""
     if TOO_LARGE in printed:
         raise HookError(f"the repository is larger than {limit >> 20} MB")
     lines = printed.strip().splitlines() or ["failed"]

@@ -1,7 +1,7 @@
-"""Signatures as `ssh-keygen -Y sign` writes them, by ed25519 keys: people have both.
+"""The signatures of `ssh-keygen -Y sign`, by ed25519 keys: most people have both.
 
-The format is OpenSSH's PROTOCOL.sshsig: what is signed is a namespace and a hash of the text, so that a signature made
-for something else is none here.
+The format is OpenSSH's PROTOCOL.sshsig: the signed data are a namespace and a hash of the text, so that a signature for
+another purpose is not valid here.
 """
 
 import base64
@@ -22,7 +22,7 @@ BEGIN, END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
 
 
 def read_key(text: str) -> str:
-    """A public key as one line, without its comment. HookError: it is none, or of another kind."""
+    """Return a public key as one line, without its comment. Raises HookError for any other text or kind of key."""
     words = text.split()
     if len(words) < 2 or words[0].encode() != KEY_TYPE:
         raise HookError("the key is no line `ssh-ed25519 AAAA...`\nmake one with: ssh-keygen -t ed25519")
@@ -31,7 +31,7 @@ def read_key(text: str) -> str:
 
 
 def verify_signature(data: bytes, signature: str, key: str) -> None:
-    """HookError: whoever has this key did not sign just this."""
+    """Verify a signature; raise HookError if this key did not sign this text."""
     body = signature.strip()
     if not body.startswith(BEGIN) or not body.endswith(END):
         raise HookError("its signature cannot be read: it is no SSH SIGNATURE")
@@ -63,7 +63,7 @@ def _decode(text: str) -> bytes:
 
 
 def _split_key(packed: bytes) -> bytes:
-    """The 32 bytes of it."""
+    """Return the 32 bytes of a key."""
     kind, raw, *rest = (*_split(packed), b"", b"")
     if kind != KEY_TYPE or len(raw) != 32 or any(rest):
         raise HookError("only keys of the kind ssh-ed25519 are taken")
@@ -71,7 +71,7 @@ def _split_key(packed: bytes) -> bytes:
 
 
 def _split(packed: bytes) -> tuple[bytes, ...]:
-    """Texts one behind the other, each after its length."""
+    """Split a sequence of texts, each after its length."""
     parts, at = [], 0
     while at < len(packed):
         length = int.from_bytes(packed[at : at + 4], "big")

@@ -1,6 +1,6 @@
-"""Where a hook is offered: a folder, an archive, a git repository, a Python package; and its files, fetched from there.
+"""The source of a hook: a folder, an archive, a git repository or a Python package; and the fetching of its files.
 
-A source is written as one text, which `hooks.lock` keeps and which says the same in another home.
+A source is written as one text, which `hooks.lock` keeps and which means the same in another home.
 """
 
 import re
@@ -29,7 +29,10 @@ _VERSION_WANTED = re.compile(r"[\s=<>!~;\[(]")
 
 @dataclass(frozen=True, slots=True)
 class HookSource:
-    """`place`: a path, an address, or a package with its versions; `inner`: the folder in it, or the entry point."""
+    """A source.
+
+    `place`: a path, a URL, or a package with its versions; `inner`: the folder in it, or the entry point.
+    """
 
     kind: SourceKind
     place: str
@@ -38,7 +41,7 @@ class HookSource:
 
     def __str__(self) -> str:
         inner = self.inner and f"#{self.inner}"
-        if self.kind == "git":  # what asks for something stands behind the ref, as it was written
+        if self.kind == "git":  # a query is behind the ref, as it was written
             parts = urlsplit(self.place)
             place = parts._replace(path=f"{parts.path}@{self.ref}").geturl() if self.ref else self.place
             return f"{GIT_PREFIX}{place}{inner}"
@@ -47,13 +50,13 @@ class HookSource:
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies on this machine."""
+        """True if the source is on this machine."""
         return self.kind != "git" and self.place.startswith("/")
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedFiles:
-    """A folder with a hook, as it came. `packages`: what else came, laid out in `packages_folder`."""
+    """A folder with a hook, as it was fetched. `packages`: the other packages, in `packages_folder`."""
 
     folder: Path
     name: str
@@ -63,17 +66,17 @@ class FetchedFiles:
 
 
 def parse_source(text: str) -> HookSource:
-    """What is meant.
+    """Parse the text of a source.
 
     Raises:
-        HookError: it is none of what there is.
+        HookError: it is not a source.
     """
     check_login(text)
     try:
         if "\0" in text:
             raise ValueError("it has a NUL byte")
         return _parse(text)
-    except (ValueError, OSError, RuntimeError) as error:  # an address, a path or a name of a user that none can be
+    except (ValueError, OSError, RuntimeError) as error:  # an impossible URL, path or user name
         what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise HookError(f"{to_one_line(text, 200)} is no source: {to_one_line(what, 200)}\nname {FORMS}") from None
 
@@ -103,10 +106,10 @@ def _parse(text: str) -> HookSource:
 
 
 def parse_installed_source(text: str) -> HookSource:
-    """The source of something that is installed.
+    """Parse the source of an installed entry.
 
     Raises:
-        HookError: it lay on this machine, and is there no more.
+        HookError: the source was on this machine, and has gone.
     """
     try:
         return parse_source(text)
@@ -118,7 +121,7 @@ def parse_installed_source(text: str) -> HookSource:
 
 
 def check_login(address: str) -> None:
-    """HookError: it has a name and a password or token in it, which would be kept, printed and passed on."""
+    """Raise HookError for a URL with a password or token, which would be stored, printed and passed on."""
     if (bare := remove_login(address)) != address:
         what = f"{to_one_line(bare)} was written with a password or a token, which would be kept and shown"
         remedy = CREDENTIALS if address.startswith(GIT_PREFIX) else "fetch it yourself, and give the file"
@@ -126,7 +129,7 @@ def check_login(address: str) -> None:
 
 
 def _find_inside(folder: Path, inner: str) -> Path:
-    """HookError: a link leads elsewhere."""
+    """Return the folder at this path. Raises HookError if a link leads elsewhere."""
     if not (found := (folder / inner).resolve()).is_relative_to(folder):
         raise HookError(f"#{to_one_line(inner)} is a link that leads out of {folder}\nname the folder itself: {found}")
     return folder / inner
@@ -155,10 +158,10 @@ def _check_inner(inner: str) -> None:
 
 
 def fetch(source: HookSource, work: Path, environ: Mapping[str, str], locked: tuple[str, ...] = ()) -> FetchedFiles:
-    """Its files, below `work`. `locked`: packages, where just these are wanted.
+    """Fetch the files of a source, below `work`. `locked`: the exact packages to install.
 
     Raises:
-        HookError: it is not to be had, or is not as hooks are.
+        HookError: it is not available, or has no valid form.
     """
     files = work / "files"
     files.mkdir(mode=0o700)
@@ -170,7 +173,7 @@ def fetch(source: HookSource, work: Path, environ: Mapping[str, str], locked: tu
             return _fetch_archive(source, work, files)
         case "git":
             commit = fetch_commit(source.place, source.ref, work / "repository", environ)
-            if is_archive(source.inner):  # so an index can lie in a repository and on a web host
+            if is_archive(source.inner):  # so an index can be in a repository and on a web host
                 folder, _, name = source.inner.rpartition("/")
                 extract_commit(work / "repository", commit, folder, work, environ, name)
                 return replace(_unpack(work / name, "", files), commit=commit)
@@ -182,7 +185,7 @@ def fetch(source: HookSource, work: Path, environ: Mapping[str, str], locked: tu
 
 
 def _copy_folder(folder: Path, files: Path) -> None:
-    """HookError: it cannot be read, is too large, or has names that nobody can be shown."""
+    """Copy a folder. Raises HookError if it cannot be read, is too large, or has names that cannot be shown."""
     whole = read_whole_folder(folder)
     if odd := next((name for name in (*whole.files, *whole.links) if not name.isprintable()), ""):
         raise HookError(f"{folder.name} holds {to_one_line(repr(odd))}, which cannot be shown; rename it")
@@ -201,10 +204,10 @@ def _unpack(archive: Path, inner: str, files: Path) -> FetchedFiles:
     extract_archive(archive, files)
     folder, name = files, archive.name
     entries = list(files.iterdir())
-    if len(entries) == 1 and entries[0].is_dir():  # most archives have one folder, with all in it
+    if len(entries) == 1 and entries[0].is_dir():  # most archives have one folder with all files
         folder, name = entries[0], entries[0].name
     if inner:
-        inside = (folder / inner, files / inner)  # it may be written with that one folder, too
+        inside = (folder / inner, files / inner)  # the path may include that one folder
         folder, name = next(filter(Path.is_dir, inside), inside[0]), inner.rpartition("/")[2]
         if not folder.is_dir():
             raise HookError(f"{archive.name} has no folder {to_one_line(inner)}")
@@ -213,7 +216,7 @@ def _unpack(archive: Path, inner: str, files: Path) -> FetchedFiles:
 
 def _fetch_package(source: HookSource, work: Path, files: Path, locked: tuple[str, ...]) -> FetchedFiles:
     place, wanted, wheel = work / "packages", source.place, None
-    if source.is_local:  # what it needs comes from where pip looks
+    if source.is_local:  # its requirements come from pip's registry
         (work / "wheels").mkdir()
         wheel = Path(shutil.copy2(source.place, work / "wheels"))
         wanted = "==".join(wheel.name.split("-")[:2])
@@ -229,9 +232,9 @@ def _fetch_package(source: HookSource, work: Path, files: Path, locked: tuple[st
 
 
 def remove_version(source: str) -> str:
-    """The same for each version of what lies there.
+    """Return a source without its version.
 
-    Of a file of this machine the whole name counts: archives of many people lie in one folder of downloads.
+    For a file of this machine the whole name counts: one folder of downloads has archives of many authors.
     """
     place, _, inner = source.partition("#")
     if place.startswith(GIT_PREFIX):
@@ -240,12 +243,12 @@ def remove_version(source: str) -> str:
     elif place.startswith(PACKAGE_PREFIX):
         place = _VERSION_WANTED.split(place, maxsplit=1)[0]
     elif not place.startswith("/") and is_archive(urlsplit(place).path):
-        path, mark, query = place.partition("?")  # that may say whose it is
+        path, mark, query = place.partition("?")  # the query may name the owner
         folder, _, name = path.rpartition("/")
         place = f"{folder}/{_VERSION_BEGINS.split(name, maxsplit=1)[0]}{mark}{query}"
     return f"{place}#{inner}"
 
 
 def limit_to_commit(source: HookSource, commit: str | None) -> HookSource:
-    """The same, at just this commit."""
+    """Return the source at exactly this commit."""
     return replace(source, ref=commit) if source.kind == "git" and commit else source
