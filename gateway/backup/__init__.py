@@ -1,6 +1,6 @@
-"""Copies of all that is the user's in a home: one archive, made while the gateway serves, verified, and put back.
+"""The copies of a home's own data: one archive, made while the gateway serves, verified, and restored.
 
-`contents` says what belongs in, `archive` writes one, `archive_reader` reads what somebody says is one, `restore`
-puts one in place, and `kept` looks after those that lie in the home's own folder. `python -m gateway.backup` is the
-process in which the gateway makes its own.
+`contents` decides what is copied, `archive` writes a copy, `archive_reader` reads one without trust, `restore` puts it
+in place, and `backup_folder` manages those in the home's own folder. `python -m gateway.backup` is the process in which
+the gateway makes its own.
 """

@@ -1,7 +1,7 @@
-"""The process in which the gateway makes a copy by itself: beside it, so that its memory and its loop stay as they are.
+"""The process in which the gateway makes its own copies: so its memory and its loop stay as they are.
 
-One argument, JSON: the home, how many copies stay, and the servers that keep the journal, if any do (who asks them
-is in the environment). It prints what it made, or ends with 1 and says why not.
+It takes one argument, JSON: the home, how many copies stay, and the servers that keep the journal, if any do (their
+user is in the environment). It prints what it made, or ends with 1 and the reason.
 """
 
 import json
@@ -16,7 +16,7 @@ from gateway.backup.shared_journal import PASSWORD, USER, JournalServers
 from gateway.config.home import Home, get_process_environment
 from gateway.errors import GatewayError
 
-NICENESS = 10  # whoever talks to the agent comes first
+NICENESS = 10  # people who talk to the agent come first
 
 
 def main(settings: str) -> int:

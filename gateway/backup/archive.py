@@ -1,8 +1,7 @@
-"""A copy of a home is written: a `.tar.gz` with the files by their paths, and a list of their digests at its end.
+"""The writer of a copy: a `.tar.gz` with the files by their paths, and a list of their digests at its end.
 
-It gets its name when it is whole, was read again from end to end, and is on the disk for good; whatever is cut off
-leaves a folder `.work-...` beside it. The journal in it is a copy as of one instant, and so are databases that hooks
-keep.
+The copy gets its name when it is complete, was read again from end to end, and is safe on the disk; an interruption
+leaves a folder `.work-...` beside it. The journal in it is a copy as of one instant, and so are databases of hooks.
 """
 
 import errno
@@ -35,21 +34,21 @@ from gateway.engine.sqlite.journal_file import sync
 from gateway.files.folders import open_plain_file
 
 FORMAT = 1
-COMPRESSION = 4  # most of what can be won, in a third of the time
+COMPRESSION = 4  # most of the possible gain, in a third of the time
 LINKED = (errno.ELOOP, errno.ENOTDIR)
 SQLITE_HEADER = b"SQLite format 3\0"
 SQLITE_COMPANIONS = ("-wal", "-shm", "-journal")
 
 CountBytes: TypeAlias = Callable[[int], None]
-"""Is told how many bytes more have been read."""
+"""A callback with the number of bytes that were read since its last call."""
 
 
 def ignore_bytes(_read: int) -> None:
-    """Nobody looks on."""
+    """Ignore the progress."""
 
 
 class WrittenArchive(msgspec.Struct, frozen=True):
-    """What is in an archive that was made; `left_out`: what is not, by its path, with the reason."""
+    """A finished archive; `left_out`: the files that it does not have, by path, with the reason."""
 
     path: Path
     size: int
@@ -59,14 +58,14 @@ class WrittenArchive(msgspec.Struct, frozen=True):
 
 
 class ArchiveWriter(msgspec.Struct):
-    """The open archive, and what has been written into it so far."""
+    """The open archive, and the digests of the files in it so far."""
 
     packed: tarfile.TarFile
     count: CountBytes = ignore_bytes
     digests: dict[str, str] = msgspec.field(default_factory=dict)
 
     def add(self, name: str, file: BinaryIO) -> None:
-        """BackupError: the file became shorter meanwhile."""
+        """Add a file. Raises BackupError if it became shorter meanwhile."""
         found = os.fstat(file.fileno())
         header = tarfile.TarInfo(name)
         header.size, header.mtime = found.st_size, int(max(found.st_mtime, 0))
@@ -88,7 +87,7 @@ class ArchiveWriter(msgspec.Struct):
 
 
 class DigestReader(io.RawIOBase):
-    """A file, and the digest of what was read of it."""
+    """A file, and the digest of the bytes that were read."""
 
     def __init__(self, file: BinaryIO, count: CountBytes) -> None:
         super().__init__()
@@ -111,12 +110,12 @@ def write_archive(
     servers: JournalServers | None = None,
     count: CountBytes = ignore_bytes,
 ) -> WrittenArchive:
-    """Copy a home as it is now, whether a gateway serves it or not; the copy is read again before it gets its name.
+    """Copy a home as it is now, even while a gateway serves it; the copy is read again before it gets its name.
 
-    `servers` keep the journal; without them it lies in the home.
+    `servers` keep the journal; without them it is in the home.
 
     Raises:
-        BackupError: there is nothing to copy, or the target exists already.
+        BackupError: nothing was found to copy, or the target exists already.
         EngineError: the journal is damaged, or the servers that keep it do not answer.
     """
     if os.path.lexists(target):
@@ -177,7 +176,7 @@ def _open_archive(part: Path, count: CountBytes) -> Iterator[ArchiveWriter]:
 
 
 def _add_file(writer: ArchiveWriter, root: Path, name: str, work: Path) -> str:
-    """Why it is left out after all; empty: it is in."""
+    """Add a file; return why it is left out after all, or ""."""
     path = root / name
     try:
         with open_plain_file(path) as file:
@@ -189,7 +188,7 @@ def _add_file(writer: ArchiveWriter, root: Path, name: str, work: Path) -> str:
             if not _belongs_to_database(path):
                 writer.add(name, file)
     except FileNotFoundError:
-        return ""  # it went meanwhile
+        return ""  # it has gone meanwhile
     except PermissionError as error:
         return error.strerror or "no permission"
     except OSError as error:
@@ -200,7 +199,7 @@ def _add_file(writer: ArchiveWriter, root: Path, name: str, work: Path) -> str:
 
 
 def _copy_database(path: Path, work: Path) -> Path | None:
-    """A database that somebody may be writing now, as of one instant; None: SQLite cannot read it."""
+    """Copy a database as of one instant, even while it is written; None: SQLite cannot read it."""
     copy = work / "database"
     copy.unlink(missing_ok=True)
     words = [sys.executable, "-P", "-m", "gateway.backup.sqlite_copy", str(path), str(copy.resolve())]
@@ -208,7 +207,7 @@ def _copy_database(path: Path, work: Path) -> Path | None:
 
 
 def _belongs_to_database(path: Path) -> bool:
-    """Whether what it holds is in the copy of a database beside it."""
+    """Return True for a companion file of a database: the copy of the database has its content."""
     for ending in SQLITE_COMPANIONS:
         main = path.with_name(path.name.removesuffix(ending))
         if path.name.endswith(ending) and main.is_file():

@@ -1,8 +1,8 @@
-"""An archive that is said to be a copy of a home, read without believing it: nothing of it leads out of the folder.
+"""The reader of an archive that may be no copy of a home: it trusts nothing, and no path leads out of the folder.
 
-It holds plain files alone, each with a path that a copy of a home may have, and is whole only when all of them are
-what the list at its end says. The archives of hooks are held to limits of their own (`gateway/installer/archive.py`):
-one of a home may be as large as the disk has room for.
+A copy has only plain files, each with an allowed path, and is complete only if all of them match the list at its end.
+The archives of hooks have other limits (`gateway/installer/archive.py`): one of a home may be as large as the disk has
+room for.
 """
 
 import gzip
@@ -22,15 +22,15 @@ from gateway.logs.text import to_one_line
 
 CHUNK = 1 << 20
 MAX_FILES = 500_000
-MAX_HEADER = 1 << 14  # of what stands between the files: long names, times. Python before 3.11.10 takes long over them
+MAX_HEADER = 1 << 14  # of the part between files: long names, times. Python before 3.11.10 is slow with a long one
 MAX_MANIFEST = 512 << 20
-SPARE_ROOM = 64 << 20  # bytes of the disk that are left to others
+SPARE_ROOM = 64 << 20  # bytes of the disk that are left for others
 KNOWN_FORMAT = 1
 GZIP_HEADER = b"\x1f\x8b"
 
 
 class ReadArchive(msgspec.Struct, frozen=True):
-    """What an archive holds: its files with their digests, and what it says of itself."""
+    """The content of an archive: its files with their digests, and its own facts."""
 
     digests: dict[str, str]
     version: str
@@ -41,7 +41,7 @@ class ReadArchive(msgspec.Struct, frozen=True):
 
 
 class CappedHeader(tarfile.TarInfo):
-    """What stands before a file: all of it is read into memory, so it is short."""
+    """The header before a file: all of it is read into memory, so its length is limited."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -52,16 +52,16 @@ class CappedHeader(tarfile.TarInfo):
 
 
 def is_archive(path: Path) -> bool:
-    """Whether it begins as one."""
+    """Return True if the file begins like an archive."""
     with path.open("rb") as file:
         return file.read(len(GZIP_HEADER)) == GZIP_HEADER
 
 
 def read_archive(archive: Path, into: Path | None = None) -> ReadArchive:
-    """Read it from end to end, and lay its files out in a folder that is empty, where one is given.
+    """Read an archive from end to end, and extract its files to an empty folder, if one is named.
 
     Raises:
-        BackupError: it is no such archive, was cut off or changed, or there is no room for what it holds.
+        BackupError: it is no such archive, was cut off or changed, or the disk has no room for its files.
     """
     try:
         with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=CappedHeader) as packed:
@@ -93,7 +93,7 @@ def _read(packed: tarfile.TarFile, into: Path | None) -> ReadArchive:
 
 
 def is_allowed(name: str) -> bool:
-    """Whether a file of a copy may have this path."""
+    """Return True if a file of a copy may have this path."""
     parts = name.split("/")
     return is_piece(name) and not ({"", ".", ".."} & {*parts} or "\0" in name)
 
@@ -103,7 +103,7 @@ def show(name: str) -> str:
 
 
 def _take(source: IO[bytes], path: Path | None, member: tarfile.TarInfo) -> str:
-    """The digest of one file, which is written where a path is given."""
+    """Return the digest of one file, and write the file if a path is passed."""
     digest = hashlib.sha256()
     if path is None:
         while data := source.read(CHUNK):
@@ -131,7 +131,7 @@ def _take(source: IO[bytes], path: Path | None, member: tarfile.TarInfo) -> str:
 
 
 def _parse_manifest(text: bytes | None) -> ReadArchive:
-    """BackupError: it is none that we could have written."""
+    """Parse the list at the end. Raises BackupError if we cannot have written it."""
     if text is None:
         raise BackupError("the archive was cut off, or is no copy of a home: it has no list of its files at its end")
     try:

@@ -1,6 +1,6 @@
-"""The home's own folder of copies: one is made at a time, and of those that the gateway makes itself the last stay.
+"""The home's own folder of copies: one is made at a time, and of the gateway's own ones the last stay.
 
-When the last of them was made stands in their names, which a copy to another disk does not change.
+Their names have the time of their creation, which a copy to another disk does not change.
 """
 
 import calendar
@@ -20,10 +20,10 @@ SELF_MADE = re.compile(r"auto-(\d{8}-\d{6})\.tar\.gz")
 
 @contextmanager
 def open_backup_folder(folder: Path) -> Iterator[Path]:
-    """The folder, for whoever makes a copy in it now; what those left that were killed is gone.
+    """Open the folder for one new copy, and remove what killed processes left.
 
     Raises:
-        BackupError: somebody else makes one at this moment.
+        BackupError: another process makes one at this moment.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -36,24 +36,24 @@ def open_backup_folder(folder: Path) -> Iterator[Path]:
 
 
 def make_own_name(moment: float) -> str:
-    """The name of a copy that the gateway makes itself."""
+    """Return the name for a copy that the gateway makes itself."""
     return time.strftime(f"auto-{STAMP}.tar.gz", time.gmtime(moment))
 
 
 def list_own(folder: Path) -> list[tuple[float, Path]]:
-    """The copies that the gateway made itself, with the moment of each, the newest last."""
+    """List the gateway's own copies with their times, the newest last."""
     found = ((SELF_MADE.fullmatch(path.name), path) for path in folder.glob("auto-*"))
     return sorted((_read_moment(match[1]), path) for match, path in found if match)
 
 
 def expire_own(folder: Path, keep: int) -> None:
-    """Remove all but so many of the newest."""
+    """Remove all but this many of the newest own copies."""
     for _, path in list_own(folder)[:-keep]:
         path.unlink(missing_ok=True)
 
 
 def _read_moment(stamp: str) -> float:
-    """Zero for what is no date: such a copy is older than all others."""
+    """Return a time; 0 for an invalid date, so that such a copy counts as the oldest."""
     try:
         return float(calendar.timegm(time.strptime(stamp, STAMP)))
     except ValueError:

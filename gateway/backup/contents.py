@@ -1,7 +1,7 @@
-"""What of a home belongs into a copy of it: all that cannot be made anew. Its secrets only when somebody wants them.
+"""The files of a home that belong in a copy: all that cannot be made again. Its secrets only on request.
 
-What lies in the home itself is ours and Hermes's together: hooks, plugins, skills. Of our own folder all is taken but
-what is listed here, so that nothing which a later version keeps there is forgotten.
+The home itself has files of ours and Hermes's: hooks, plugins, skills. Of our own folder everything is taken except the
+names listed here, so that files of a later version are not forgotten.
 """
 
 import os
@@ -19,7 +19,7 @@ WORK_PREFIX = ".work-"  # of folders in which an archive is made
 JOURNAL = f"{OWN_FOLDER}/journal.db"
 ENV = ".env"
 SHARED = ("hooks", "plugins", "skills", "BOOT.md")
-# Of our own folder: what is running now, what is made from the rest, and copies.
+# In our own folder: the state of the running gateway, files that are made from others, and copies.
 TRANSIENT = (
     *("logs", "voice", "folders", "backups", "restore", "replaced", "upgrade"),
     *("gateway.lock", "control.sock", "turn-marks"),
@@ -29,7 +29,7 @@ MADE_ANEW = "__pycache__"
 
 
 class BackupError(GatewayError):
-    """A copy of a home cannot be made, is not what it should be, or cannot be put back here."""
+    """A copy of a home cannot be made, is damaged, or cannot be restored here."""
 
 
 class HomeFile(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class HomeFile(msgspec.Struct, frozen=True):
 
 
 def is_piece(name: str) -> bool:
-    """Whether something of this path, below a home, belongs into a copy of it."""
+    """Return True if this path, below a home, belongs in a copy."""
     first, _, below = name.partition("/")
     if first != OWN_FOLDER:
         return first in SHARED or name == ENV
@@ -50,21 +50,21 @@ def is_piece(name: str) -> bool:
 
 
 def list_pieces(home: Home, *, with_env: bool = False) -> list[str]:
-    """The files and folders that belong in and are there, by the shortest path that says so."""
+    """List the existing files and folders that belong in a copy, by the shortest sufficient path."""
     own = [f"{OWN_FOLDER}/{one.name}" for one in _list(home.own_folder)]
     known = [*SHARED, *([ENV] if with_env else []), *own]
     return sorted(name for name in known if is_piece(name) and os.path.lexists(home.root / name))
 
 
 def list_files(home: Home, *, with_env: bool) -> Iterator[HomeFile]:
-    """All files of the pieces, the journal aside, with those that are left out since they are no plain files."""
+    """List all files of a copy except the journal, with those that are left out because they are no plain files."""
     for piece in list_pieces(home, with_env=with_env):
         if piece != JOURNAL:
             yield from _find_files(piece, home.root / piece)
 
 
 def _find_files(name: str, path: Path) -> Iterator[HomeFile]:
-    """Folders may lie in each other as deep as the disk lets them."""
+    """Yield the files below a path without recursion: folders may be as deep as the disk allows."""
     pending = [(name, path)]
     while pending:
         name, path = pending.pop()
@@ -77,7 +77,7 @@ def _find_files(name: str, path: Path) -> Iterator[HomeFile]:
             elif stat.S_ISREG(mode):
                 yield HomeFile(name, path)
         except FileNotFoundError:
-            continue  # it went meanwhile
+            continue  # it has gone meanwhile
         except OSError as error:
             yield HomeFile(name, path, error.strerror or "it cannot be read")
 

@@ -1,6 +1,6 @@
-"""Whether what a restore moves can be moved: nothing is, out of one mount into another, and no mount point ever.
+"""The check of mounts before a restore: nothing can be moved from one mount to another, and no mount point at all.
 
-Two mounts may show the same disk (as `-v ./hooks:/data/hooks` does), so the number of the device tells too little.
+Two mounts may show the same disk (as `-v ./hooks:/data/hooks` does), so the number of the device is not enough.
 """
 
 import os
@@ -17,13 +17,13 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 def check_mounts(home: Home, names: Iterable[str]) -> None:
-    """What goes by these paths below the home is replaced.
+    """Check that the files at these paths below the home can be replaced.
 
     Raises:
-        BackupError: something of it cannot be.
+        BackupError: one of them cannot.
     """
     mounts = _list_mounts()
-    through = [home.own_folder, home.replaced]  # what is new comes from there, what is old goes there
+    through = [home.own_folder, home.replaced]  # new files come from the first, old ones go to the second
     for name in names:
         place = home.root / name
         folder = place.parent.resolve()
@@ -43,7 +43,7 @@ def _describe(what: str) -> str:
 
 
 def _list_mounts() -> frozenset[Path]:
-    """None where the system does not show them."""
+    """List the mount points; empty if the system does not show them."""
     with suppress(OSError):
         fields = (line.split(b" ")[4] for line in MOUNTS.read_bytes().splitlines())
         return frozenset(
@@ -53,5 +53,5 @@ def _list_mounts() -> frozenset[Path]:
 
 
 def _find_mount(path: Path, mounts: frozenset[Path]) -> Path:
-    """The mount that it lies in; a part of a disk that has a number of its own, as of btrfs, is as one."""
+    """Return the mount of a path; a part of a disk with its own device number, as of btrfs, counts as one."""
     return next(one for one in (path, *path.parents) if one in mounts or one.is_mount())

@@ -1,8 +1,8 @@
-"""A copy of a home is put back: all of it or nothing, whenever it is cut off.
+"""The restore of a home's copy: all of it or nothing, whenever it is interrupted.
 
-It is laid out and verified beside everything; until then nothing of the home has changed. Then its folder is given the
-name `restore`, which is the step that counts: from there on each piece is only moved, what stood in its place goes to
-`replaced`, and whoever comes next, the start of the gateway too, finishes what was cut off.
+The copy is extracted and verified beside the home; until then nothing of the home has changed. Then its folder is
+renamed to `restore`, which is the decisive step: from there on each piece is only moved, an earlier one goes to
+`replaced`, and the next process, even a start of the gateway, finishes an interrupted restore.
 """
 
 import shutil
@@ -24,7 +24,7 @@ MOST_NAMED = 8
 
 
 class RestoreOutcome(msgspec.Struct, frozen=True):
-    """What was put back, and where that is now which stood there; None: nothing did."""
+    """The restored pieces, and the present place of those that they replaced; None: nothing was replaced."""
 
     archive: ReadArchive
     pieces: tuple[str, ...]
@@ -32,13 +32,13 @@ class RestoreOutcome(msgspec.Struct, frozen=True):
 
 
 def restore_archive(archive: Path, home: Home, *, replace: bool, own_only: bool = False) -> RestoreOutcome:
-    """Put a copy in the place of what is in a home; no gateway may serve it.
+    """Replace the content of a home by a copy; no gateway may serve the home.
 
-    `own_only`: what lies below our own folder; all else stays.
+    `own_only`: only the pieces below our own folder; all others stay.
 
     Raises:
         HomeBusy: a gateway serves it.
-        BackupError: the copy is not whole, or something is there and is not to be replaced, or is mounted so that it
+        BackupError: the copy is not complete, or a piece exists and must not be replaced, or is mounted so that it
             cannot be; nothing has changed.
         EngineError: the journal in it is damaged; nothing has changed.
     """

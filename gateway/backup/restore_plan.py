@@ -1,7 +1,7 @@
-"""The second half of putting a copy back: what is laid out and verified takes its place, piece by piece.
+"""The second half of a restore: the verified pieces are moved into place, one by one.
 
-What is to be done stands in a plan beside it, and each step may be the last one before a crash: done again, all of it
-comes to the same. Light on purpose: each start of the gateway looks whether anything is left to be done.
+A plan beside them has the steps, and a crash may follow each one: a repetition has the same result. This module is
+light on purpose: each start of the gateway checks if a restore is unfinished.
 """
 
 import errno
@@ -23,7 +23,7 @@ NEW, PLAN = "new", "plan.json"
 
 
 def write_plan(folder: Path, home: Home, pieces: Sequence[str], there: Sequence[str]) -> None:
-    """In the folder that holds the new pieces: which these are, and what of the home goes aside for them."""
+    """Write the plan into the folder of the new pieces: these pieces, and those of the home that they replace."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     plan = {"pieces": pieces, "aside": there, "replaced": str(home.replaced / stamp)}
     write_file(folder / PLAN, json.dumps(plan).encode())
@@ -31,11 +31,11 @@ def write_plan(folder: Path, home: Home, pieces: Sequence[str], there: Sequence[
 
 
 def resume_restore(home: Home) -> Path | None:
-    """Finish what was cut off, if anything was; where that is now which it replaced.
+    """Finish an interrupted restore, if one exists; return the place of the replaced pieces.
 
     Raises:
-        HomeBusy: somebody is at it.
-        BackupError: it cannot be finished. An earlier version began it without looking at mounts, or something has been
+        HomeBusy: another process is at it.
+        BackupError: it cannot be finished. An earlier version began it without a check of mounts, or something has been
             mounted since.
     """
     if not home.restore.is_dir():
@@ -57,10 +57,10 @@ def _describe_halt(home: Home, error: OSError) -> str:
 
 
 def apply_plan(home: Home) -> Path | None:
-    """The lock of the journal is held. Where that is now which was replaced; None: nothing was."""
+    """Move the pieces, with the lock of the journal held; return the place of the replaced ones, or None."""
     try:
         plan = json.loads(read_plain_file(home.restore / PLAN))
-    except FileNotFoundError:  # the last step was cut off
+    except FileNotFoundError:  # the last step was interrupted
         shutil.rmtree(home.restore)
         return None
     new, kept = home.restore / NEW, Path(plan["replaced"])
@@ -75,7 +75,7 @@ def apply_plan(home: Home) -> Path | None:
         if name in plan["pieces"]:
             (new / name).rename(place)
     for suffix in ("", *COMPANION_SUFFIXES):
-        Path(f"{home.search}{suffix}").unlink(missing_ok=True)  # it is made from the journal, anew
+        Path(f"{home.search}{suffix}").unlink(missing_ok=True)  # a new one is made from the journal
     sync(home.own_folder)
     sync(home.root)
     (home.restore / PLAN).unlink()
@@ -84,7 +84,7 @@ def apply_plan(home: Home) -> Path | None:
 
 
 def _set_journal_aside(journal: Path, kept: Path) -> None:
-    """What stands in its write-ahead log goes into it, where it can be read, and else with it."""
+    """Move a replaced journal's companions aside, after its write-ahead log is merged into it, if that can be read."""
     if journal.exists():
         with suppress(sqlite3.Error), closing(connect(journal)) as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -95,7 +95,7 @@ def _set_journal_aside(journal: Path, kept: Path) -> None:
 
 
 def _set_aside(place: Path, kept: Path) -> None:
-    """It is kept if it holds anything, and if a crash has kept another of that name, beside that."""
+    """Move a piece aside, unless it is empty; if a crash has left one of its name there, beside that one."""
     if not has_content(place):
         shutil.rmtree(place)
         return
@@ -106,7 +106,7 @@ def _set_aside(place: Path, kept: Path) -> None:
 
 
 def has_content(place: Path) -> bool:
-    """Whether it is more than empty folders."""
+    """Return True for anything but empty folders."""
     if place.is_symlink() or not place.is_dir():
         return os.path.lexists(place)
     return any(files or any(Path(at, name).is_symlink() for name in folders) for at, folders, files in os.walk(place))

@@ -1,7 +1,7 @@
-"""A copy of the journal that NATS servers keep, made while a gateway works on it.
+"""The copy of a journal on NATS servers, made while a gateway works on it.
 
-What is appended meanwhile is in it too: whatever is removed for its sake may have gone before it was read. What a
-consumer had in its hands it is given once more by whoever goes on with the copy.
+Records that are appended meanwhile are in it too: a record that they replace may have been removed before it was read.
+A gateway that goes on with the copy delivers again what a consumer had in progress.
 """
 
 from pathlib import Path
@@ -20,12 +20,12 @@ from gateway.errors import EngineError
 if TYPE_CHECKING:
     from gateway.cluster.nats.engine import NatsEngine
 
-MOST_TIMES = 100  # that it is looked whether more has come
+MOST_TIMES = 100  # attempts to reach the end
 USER, PASSWORD = "NATS_USER", "NATS_PASSWORD"
 
 
 class JournalServers(NamedTuple):
-    """Where they are, and who asks them."""
+    """The address of the servers, and the user for them."""
 
     url: str
     user: str = ""
@@ -33,7 +33,7 @@ class JournalServers(NamedTuple):
 
 
 def find_servers(configuration: Configuration) -> JournalServers | None:
-    """Those that keep the journal; None: it lies in the home."""
+    """Return the servers that keep the journal; None: it is in the home."""
     environ, settings = configuration.environ, configuration.settings
     if not settings.engine:
         return None
@@ -41,7 +41,7 @@ def find_servers(configuration: Configuration) -> JournalServers | None:
 
 
 async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -> "NatsEngine":
-    """The journal that they keep, whoever works on it; `takes_marked`: also on its way to us or from us.
+    """Open the servers' journal, even while others use it; `takes_marked`: also during its migration.
 
     Raises:
         ConfigError: the client of NATS is not installed.
@@ -54,7 +54,7 @@ async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -
 
 
 def read_shared(servers: JournalServers, pattern: str, limit: int) -> list[Record]:
-    """What stands under subjects like these, at most so much.
+    """Read the records of matching subjects, up to a limit.
 
     Raises:
         ConfigError: the client of NATS is not installed.
@@ -69,7 +69,7 @@ def read_shared(servers: JournalServers, pattern: str, limit: int) -> list[Recor
 
 
 def fetch_shared_files(servers: JournalServers, home: Home) -> None:
-    """All files of conversations that they keep, and what agents wrote at any gateway, into the home.
+    """Fetch all files of conversations from the servers, and those that agents wrote at any gateway, into the home.
 
     Raises:
         ConfigError: the client of NATS is not installed.
@@ -85,7 +85,7 @@ def fetch_shared_files(servers: JournalServers, home: Home) -> None:
 
 
 def create_shared_backup(servers: JournalServers, target: Path) -> JournalContents:
-    """As a file that a gateway can go on with; it is verified before it gets its name.
+    """Copy the servers' journal to a file that a gateway can go on with; it is verified before it gets its name.
 
     Raises:
         ConfigError: the client of NATS is not installed.

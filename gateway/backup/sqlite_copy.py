@@ -1,9 +1,10 @@
-"""The process in which a database of a hook's or an agent's is copied, as of one instant, though it is being written.
+"""The process that copies a database of a hook or an agent, as of one instant, while it may be written.
 
-Its journal says which file SQLite removes once it has rolled back, wherever that lies; so whoever writes one would have
-it remove what they cannot reach. This process reaches the folder of the database and that of the copy, and no other.
+The database's journal names a file that SQLite removes after a rollback, wherever it is; so its author could have
+SQLite remove files that they cannot reach. This process can reach the folders of the database and of the copy, and no
+others.
 
-Two arguments: the database, and where the copy is to be. It ends with 1 where that cannot be made.
+It takes two arguments: the database, and the path of the copy. It ends with 1 if the copy cannot be made.
 """
 
 import os
