@@ -1,6 +1,6 @@
-"""Another version in the place of this one, or this one again: `hermes-gateway upgrade`, the command line aside.
+"""The replacement of this version by another, or the way back: `hermes-gateway upgrade` without the command line.
 
-`program` says what is installed, `room` whether the disks have room for it, `environment` makes the environment beside
-the old one and exchanges the two, `plan` is what a home knows of an upgrade that is under way, `program_users` who
-else runs the program, and `undo` is the way back. `start` is what a start makes of a plan that it finds.
+`program` knows what is installed, `room` checks the disks, `environment` makes the new environment beside the old one
+and exchanges the two, `plan` is the home's record of an upgrade in progress, `program_users` finds other users of the
+program, and `undo` is the way back. `start` continues from a plan that a start finds.
 """

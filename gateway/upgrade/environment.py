@@ -1,8 +1,7 @@
-"""An environment beside the one that the program lies in: a copy of it, with the new program in it.
+"""The environment beside the program's own: a copy of it, with the new program in it.
 
-Whatever else was installed there is there too. What is made beside is made for the place where it will be, and comes
-there in one step: the kernel exchanges the two folders, so at no moment there is none, and a program that runs from
-the old one never sees half of the new one.
+So it has all other packages too. It is made for its final place, and moves there in one step: the kernel exchanges the
+two folders, so that one always exists, and a program that runs from the old one never sees half of the new one.
 """
 
 import errno
@@ -22,19 +21,19 @@ from gateway.upgrade.plan import UpgradeError
 from gateway.worker.kernel import call_kernel
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
-RENAME_SWAP = 2  # macOS
+RENAME_SWAP = 2  # the value on macOS
 LONGEST_SCRIPT = 64 << 10
 LONGEST_INSTALLATION = 1800.0  # seconds
-READABLE = 0o022  # the umask: whoever could read the program before can do so after
+READABLE = 0o022  # the umask: users who could read the program before can read the new one
 UV_CHOICE = ("--upgrade-package", PACKAGE, "--reinstall-package", PACKAGE)
 IMPOSSIBLE = {errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.ENOTSUP}
 
 
 def check_place(installation: Installation) -> None:
-    """Whether a program can be put beside this one.
+    """Check that a program can be put beside this one.
 
     Raises:
-        UpgradeError: it cannot, and what to do instead.
+        UpgradeError: it cannot, with the alternative.
     """
     prefix = installation.prefix
     if installation.way == "container":
@@ -71,7 +70,7 @@ def check_place(installation: Installation) -> None:
 
 
 def describe_owner(path: Path) -> str:
-    """The user's name; the number of one that the machine does not know."""
+    """Return the owner's name, or the number of an unknown one."""
     try:
         return path.owner()
     except KeyError:
@@ -79,16 +78,16 @@ def describe_owner(path: Path) -> str:
 
 
 def make_environment(prefix: Path, beside: Path) -> None:
-    """A copy, in the place of whatever is there."""
+    """Copy the environment, and replace an earlier copy."""
     shutil.rmtree(beside, ignore_errors=True)
     shutil.copytree(prefix, beside, symlinks=True)
 
 
 def make_install_command(installation: Installation, python: Path, environ: Mapping[str, str]) -> list[str]:
-    """What installs into the environment of this interpreter; what is to be installed comes behind it.
+    """Return the command that installs into this interpreter's environment, without the package itself.
 
     Raises:
-        UpgradeError: neither pip nor uv is here.
+        UpgradeError: neither pip nor uv was found.
     """
     if installation.way != "uv tool" and find_spec("pip") is not None:
         return [str(python), "-m", "pip", "install", "--upgrade", "--disable-pip-version-check", "--quiet"]
@@ -99,7 +98,7 @@ def make_install_command(installation: Installation, python: Path, environ: Mapp
 
 
 def run_installer(command: Sequence[str], environ: Mapping[str, str], folder: Path) -> str:
-    """What it prints, on both channels. UpgradeError: it failed."""
+    """Run the installer, and return its output, from both channels. Raises UpgradeError if it failed."""
     try:
         done = subprocess.run(
             command,
@@ -122,7 +121,7 @@ def run_installer(command: Sequence[str], environ: Mapping[str, str], folder: Pa
 
 
 def move_scripts(beside: Path, prefix: Path) -> None:
-    """The programs in it name the interpreter of the place where they will be."""
+    """Change the interpreter that the scripts name to the one at their final place."""
     for script in (beside / "bin").iterdir():
         if script.is_symlink() or not script.is_file() or script.stat().st_size > LONGEST_SCRIPT:
             continue
@@ -132,7 +131,7 @@ def move_scripts(beside: Path, prefix: Path) -> None:
 
 
 def exchange_folders(first: Path, second: Path) -> None:
-    """Each has the name of the other, from one moment to the next.
+    """Exchange the names of two folders in one step.
 
     Raises:
         UpgradeError: this file system cannot do that.

@@ -1,7 +1,7 @@
-"""What a home knows of an upgrade that is under way: enough to end it, whoever comes next.
+"""A home's record of an upgrade in progress: enough for any later process to finish it.
 
-Which of the two programs is in place the folders say themselves: the new environment bears the plan's mark, and so
-there is no moment at which the plan and the disk disagree.
+The folders themselves show which program is in place: the new environment has the plan's mark, so the plan and the disk
+agree at every moment.
 """
 
 import json
@@ -22,19 +22,19 @@ from gateway.errors import GatewayError
 from gateway.files.folders import lock_path, read_plain_file, write_file
 
 PLAN, LOCK = "plan.json", "lock"
-MARK = "hermes-gateway-upgrade"  # in the new environment: whose plan it is of
+MARK = "hermes-gateway-upgrade"  # in the new environment: the plan that it belongs to
 
-# stopping: nothing has changed yet · trying: the new one is to show that it works · returning: the old one comes back
+# stopping: nothing has changed yet · trying: the new one must prove itself · returning: the old one is put back
 UpgradeState: TypeAlias = Literal["stopping", "trying", "returning"]
 
 
 class UpgradeError(GatewayError):
-    """An upgrade cannot be made here, or did not come about."""
+    """An upgrade is not possible here, or failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramMark:
-    """Whose plan a new environment is of; without a home it is not as we write it."""
+    """The plan to which a new environment belongs; without a home it was not written by us."""
 
     name: str
     home: Path | None
@@ -44,8 +44,9 @@ class ProgramMark:
 
 
 class UpgradePlan(msgspec.Struct, frozen=True):
-    """`prefix` is where the program lies, `beside` where the other one does: the new one, then the old one.
+    """An upgrade in progress.
 
+    `prefix` is the place of the program, `beside` that of the other one: first the new one, then the old one.
     `platforms` and `hooks` were up before, and `last_seq` is the journal's last record of that time.
     """
 
@@ -62,10 +63,10 @@ class UpgradePlan(msgspec.Struct, frozen=True):
     last_seq: int = 0
 
     def has_new(self) -> bool:
-        """Whether the new program is in place.
+        """Return True if the new program is in place.
 
         Raises:
-            UpgradeError: that cannot be told: neither of the two may go then.
+            UpgradeError: that is not known: then neither of the two may be removed.
         """
         mark, path = read_mark(Path(self.prefix)), Path(self.prefix) / MARK
         if mark and not mark.home:
@@ -77,25 +78,25 @@ class UpgradePlan(msgspec.Struct, frozen=True):
         return mark is not None and mark.name == self.name
 
     def enter(self, home: Home, state: UpgradeState, backup: str = "", last_seq: int = 0) -> Self:
-        """The same plan, a step further, which is on the disk for good."""
+        """Enter a further state, and store the plan safely on the disk."""
         entered = replace(self, state=state, backup=backup or self.backup, last_seq=last_seq or self.last_seq)
         write_plan(home, entered)
         return entered
 
 
 def find_other_place(prefix: Path) -> Path:
-    """Where the other program lies, and nowhere else."""
+    """Return the only possible place of the other program."""
     return prefix.with_name(f".{prefix.name}.upgrade")
 
 
 def write_mark(folder: Path, name: str, home: Home) -> None:
-    """All of it is on the disk for good then, before the other one may go."""
+    """Write the mark and store all on the disk safely, before the other program may be removed."""
     (folder / MARK).write_bytes(f"{name}\0{home.root}\0".encode("utf-8", "surrogateescape"))
     os.sync()
 
 
 def read_mark(folder: Path) -> ProgramMark | None:
-    """That of an environment; None: it has none. UpgradeError: it cannot be read."""
+    """Return the mark of an environment, or None. Raises UpgradeError if it cannot be read."""
     path = folder / MARK
     try:
         said = read_plain_file(path).decode("utf-8", "surrogateescape").split("\0")
@@ -112,7 +113,7 @@ def write_plan(home: Home, plan: UpgradePlan) -> None:
 
 
 def read_plan(home: Home) -> UpgradePlan | None:
-    """None: no upgrade is under way.
+    """Return the plan; None: no upgrade is in progress.
 
     Raises:
         UpgradeError: it cannot be read.
@@ -120,7 +121,7 @@ def read_plan(home: Home) -> UpgradePlan | None:
     path = home.upgrade / PLAN
     try:
         plan = msgspec.convert(json.loads(read_plain_file(path)), UpgradePlan)  # a later version may have written more
-        if Path(plan.beside) != find_other_place(Path(plan.prefix)):  # what lies there is removed in the end
+        if Path(plan.beside) != find_other_place(Path(plan.prefix)):  # that folder is removed in the end
             raise ValueError(plan.beside)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -132,7 +133,7 @@ def read_plan(home: Home) -> UpgradePlan | None:
 
 
 def describe_open_plan(home: Home) -> str:
-    """An upgrade of this home that has not ended; empty: there is none."""
+    """Describe an unfinished upgrade of this home; "" for none."""
     try:
         plan = read_plan(home)
     except UpgradeError as error:
@@ -144,9 +145,9 @@ def describe_open_plan(home: Home) -> str:
 
 
 def close_plan(home: Home, plan: UpgradePlan) -> None:
-    """It is over: the program that is in place stays, and the other one goes, unless it is of another home's upgrade.
+    """Finish the upgrade: the program in place stays, and the other one is removed.
 
-    The program is locked.
+    The other one stays if it belongs to another home's upgrade. The program is locked.
     """
     marks = [read_mark(Path(plan.prefix)), read_mark(Path(plan.beside))]
     (home.upgrade / PLAN).unlink(missing_ok=True)
@@ -159,7 +160,7 @@ def close_plan(home: Home, plan: UpgradePlan) -> None:
 
 @contextmanager
 def steer_upgrade(home: Home) -> Generator[None, None, None]:
-    """One steers an upgrade of a home at a time. UpgradeError: somebody does already."""
+    """Allow one process at a time to steer the home's upgrade. Raises UpgradeError if another one does."""
     home.upgrade.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with lock_path(home.upgrade / LOCK, os.O_RDWR | os.O_CREAT):
@@ -169,7 +170,7 @@ def steer_upgrade(home: Home) -> Generator[None, None, None]:
 
 
 def is_in_use(home: Home) -> bool:
-    """Whether somebody is at it, who decides how it ends."""
+    """Return True if another process steers the upgrade, and so decides how it ends."""
     try:
         with steer_upgrade(home):
             return False

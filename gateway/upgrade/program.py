@@ -1,4 +1,4 @@
-"""Which program is to be installed: from where this one came or somebody says, with what it has beside it."""
+"""The requirement to install: from the present source or a chosen one, with the extras that are in use."""
 
 import json
 import re
@@ -16,7 +16,7 @@ ADDED = re.compile(r"^ [+~] ([\w.-]+)(?:==(\S+)| @ \S+)", re.MULTILINE)
 
 
 def list_extras(found: Distribution) -> tuple[str, ...]:
-    """Those of its extras of which all is there: what one asked for at the installation says nothing of later."""
+    """List the extras whose packages are all installed: the choice at the installation is not recorded."""
     wanted = [Requirement(one) for one in found.requires or ()]
     extras = []
     for extra in found.metadata.get_all("Provides-Extra") or ():
@@ -40,10 +40,12 @@ def is_installed(name: str) -> bool:
 
 
 def find_requirement(chosen: str, found: Distribution, folder: Path) -> str:
-    """As pip and uv take it. `chosen`: a file, a folder (seen from `folder`), an address; empty: where it came from.
+    """Return the requirement for pip and uv.
+
+    `chosen`: a file, a folder (relative to `folder`), a URL; "": the present source.
 
     Raises:
-        UpgradeError: there is no such thing, or nobody knows where it came from.
+        UpgradeError: it was not found, or the present source is not known.
     """
     extras = list_extras(found)
     name = f"{PACKAGE}[{','.join(extras)}]" if extras else PACKAGE
@@ -66,7 +68,7 @@ def find_requirement(chosen: str, found: Distribution, folder: Path) -> str:
 
 
 def find_origin(found: Distribution) -> str:
-    """The folder or the repository that it was installed from; empty: an index of packages.
+    """Return the folder or repository of the installation; "": an index of packages.
 
     Raises:
         UpgradeError: it was a file, and the same one again would be no other version.
@@ -82,8 +84,10 @@ def find_origin(found: Distribution) -> str:
 
 
 def parse_changes(printed: str) -> dict[str, str]:
-    """Which packages an installer would bring, by its own account: pip's report, or uv's list, which has no version of
-    what comes from an address."""
+    """Return the packages that an installer would bring, by its own report.
+
+    This is pip's report, or uv's list, which has no version of a package from a URL.
+    """
     if printed.lstrip().startswith("{"):
         report = json.JSONDecoder().raw_decode(printed.lstrip())[0]
         return {str(one["metadata"]["name"]): str(one["metadata"]["version"]) for one in report["install"]}
@@ -91,7 +95,7 @@ def parse_changes(printed: str) -> dict[str, str]:
 
 
 def read_version(folder: Path) -> str:
-    """That of the program in a folder in which it was laid out. UpgradeError: it holds none."""
+    """Return the version of the program in a folder. Raises UpgradeError if it has none."""
     found = next((one for one in distributions(path=[str(folder)]) if one.metadata["Name"] == PACKAGE), None)
     if found is None:
         raise UpgradeError(f"what is there is no {PACKAGE}; nothing was changed")
@@ -99,5 +103,5 @@ def read_version(folder: Path) -> str:
 
 
 def list_trial_options(command: Sequence[str]) -> tuple[str, ...]:
-    """What has the installer tell what it would do."""
+    """Return the options with which an installer only reports what it would do."""
     return ("--dry-run", "--report", "-") if "-m" in command else ("--dry-run",)

@@ -1,4 +1,4 @@
-"""Whoever else has to do with a program that is to be exchanged: gateways of other homes, and other upgrades of it."""
+"""The other users of a program that is to be replaced: gateways of other homes, and other upgrades of it."""
 
 import os
 from collections.abc import Generator, Iterator
@@ -17,7 +17,7 @@ LOCK_ENDING = f"/{OWN_FOLDER}/gateway.lock"
 
 
 class OtherGateway(msgspec.Struct, frozen=True):
-    """It runs the same program on another home; `home` is empty where we may not see which."""
+    """A gateway that runs the same program on another home; `home` is "" if this user may not see it."""
 
     pid: int
     home: str
@@ -28,10 +28,10 @@ class OtherGateway(msgspec.Struct, frozen=True):
 
 @contextmanager
 def lock_program(prefix: Path) -> Generator[None, None, None]:
-    """One exchanges a program at a time, whatever home that is for; the folder is locked that both lie in.
+    """Allow one process at a time to exchange a program, for any home, by a lock on the folder of both programs.
 
     Raises:
-        UpgradeError: somebody does already.
+        UpgradeError: another process does already.
     """
     try:
         with lock_path(prefix.parent):
@@ -41,7 +41,7 @@ def lock_program(prefix: Path) -> Generator[None, None, None]:
 
 
 def check_other_upgrades(home: Home, prefix: Path) -> None:
-    """UpgradeError: one of another home was cut off here, and its way back would go with this one."""
+    """Raise UpgradeError if another home's upgrade was cut off here: this one would remove its way back."""
     mark = read_mark(prefix)
     if not mark or mark.is_of(home):
         return
@@ -61,7 +61,7 @@ def check_other_upgrades(home: Home, prefix: Path) -> None:
 
 
 def list_other_gateways(home: Home, prefix: Path) -> list[OtherGateway]:
-    """None where the system does not tell what processes have open."""
+    """List the other gateways of this program; empty if the system does not show open files."""
     found = {}
     for process in list_processes():
         with suppress(OSError):
@@ -74,7 +74,7 @@ def list_other_gateways(home: Home, prefix: Path) -> list[OtherGateway]:
 
 
 def _list_served(pid: int) -> Iterator[str]:
-    """The homes whose lock this process has open."""
+    """Yield the homes whose lock this process has open."""
     with suppress(OSError):
         for descriptor in (PROC / str(pid) / "fd").iterdir():
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Whether the disks have room for an upgrade: asked while the gateway still runs, so that it is not stopped in vain."""
+"""The check of disk space for an upgrade: made while the gateway still runs, so that it is not stopped in vain."""
 
 import os
 import shutil
@@ -12,11 +12,11 @@ from gateway.engine.sqlite.journal_file import COMPANION_SUFFIXES
 from gateway.upgrade.plan import UpgradeError
 
 SPARE_ROOM = 256 << 20  # bytes that stay free beside a program
-SPARE_IN_HOME = 64 << 20  # what putting a copy back leaves to others
+SPARE_IN_HOME = 64 << 20  # bytes that a restore leaves for others
 
 
 def check_room(home: Home, prefix: Path, *, with_program: bool) -> None:
-    """For the copy of the home and for putting it back, and for the new program where that is not there yet.
+    """Check the space for the home's copy and its restore, and for the new program if it is still missing.
 
     Raises:
         UpgradeError: how much is missing, and where.
@@ -40,14 +40,17 @@ def check_room(home: Home, prefix: Path, *, with_program: bool) -> None:
 
 
 def estimate_home(home: Home) -> int:
-    """The copy may be as large as what it holds; putting it back lays all of it out beside what is there."""
+    """Estimate the bytes for the copy and for a restore.
+
+    The copy may be as large as its content, and a restore lays all of it out beside the present files.
+    """
     files = [one.path for one in list_files(home, with_env=False) if not one.why_not]
     journal = [home.root / f"{JOURNAL}{suffix}" for suffix in ("", *COMPANION_SUFFIXES)]
     return 2 * count_files([*files, *journal]) + SPARE_IN_HOME
 
 
 def count_files(paths: Iterable[Path]) -> int:
-    """Those that are there."""
+    """Return the size of the existing files."""
     total = 0
     for path in paths:
         with suppress(OSError):

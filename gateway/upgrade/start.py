@@ -1,6 +1,6 @@
-"""What a start makes of an upgrade that it finds: it goes on with it, goes back, or says that it is over.
+"""The start of a gateway that finds an upgrade: it continues the upgrade, goes back, or reports its end.
 
-As long as somebody steers the upgrade they decide. Otherwise it was cut off, and the start itself is the trial.
+As long as another process steers the upgrade, that one decides. Otherwise it was cut off, and the start is the trial.
 """
 
 import logging
@@ -22,7 +22,7 @@ from gateway.upgrade.program_users import lock_program
 
 log = logging.getLogger(__name__)
 
-# What a start and a stop alone write: how far something was read, that they happened, how hooks fare, what is noted.
+# The records of a mere start and stop: read positions, the events themselves, the state of hooks, notices.
 OWN_NOTES = ("gateway/notices", "gateway/durable hooks", "mcp")
 IDLE_PATTERNS = (
     CURSOR_SUBJECTS,
@@ -33,7 +33,7 @@ IDLE_PATTERNS = (
 IDLE_SUBJECTS = tuple(pattern.rstrip("*>") for pattern in IDLE_PATTERNS)
 
 
-START_ROOM = 60.0  # seconds that a supervisor is asked for, again and again
+START_ROOM = 60.0  # seconds that a supervisor is asked for, repeatedly
 
 
 class OtherProgram(GatewayError):
@@ -41,7 +41,7 @@ class OtherProgram(GatewayError):
 
 
 def find_new_records(home: Home, plan: UpgradePlan) -> str:
-    """What was accepted, sent or run since the journal was copied; empty: nothing, so the copy holds all there is."""
+    """Describe the records since the journal was copied; "": none, so the copy has all data."""
     if not home.journal.exists():
         return ""
     try:
@@ -58,12 +58,12 @@ def find_new_records(home: Home, plan: UpgradePlan) -> str:
 def try_upgrade(
     home: Home, prefix: Path, restart_program: Callable[[], None], notifier: Notifier
 ) -> Generator[str, None, None]:
-    """A gateway starts and serves while inside; it is told what is to be said of an upgrade that was cut off.
+    """Let a gateway start and serve inside the block; yields a note about an upgrade that was cut off.
 
-    `restart_program` starts the program that is in place then. `notifier`: the supervisor, who waits for the start.
+    `restart_program` starts the program in place. `notifier`: the supervisor, which waits for the start.
 
     Raises:
-        Exception: why it did not start, where there is no way back, or none is needed.
+        Exception: the failure of the start, if no way back exists or is needed.
     """
     plan, note = find_open_plan(home, prefix), ""
     if plan and not plan.has_new():
@@ -84,7 +84,7 @@ def try_upgrade(
     except OtherProgram as error:
         log.warning("%s", error)
         restart_program()
-    except Exception as error:  # whatever a new program fails with
+    except Exception as error:  # any failure of a new program
         plan = find_open_plan(home, prefix)
         if isinstance(error, HomeBusy) or plan is None or not plan.has_new() or find_new_records(home, plan):
             raise
@@ -94,10 +94,10 @@ def try_upgrade(
 
 
 def call_undo(home: Home, plan: UpgradePlan, notifier: Notifier) -> None:
-    """In a process of its own: no start but this one needs what it loads. UpgradeError: it failed."""
+    """Go back in a separate process: no other start needs its modules. Raises UpgradeError if it failed."""
     with subprocess.Popen([sys.executable, "-P", "-m", "gateway.upgrade.undo", str(home.root)]) as undoing:
         while undoing.poll() is None:
-            notifier.starting(START_ROOM)  # a large home takes longer than a supervisor gives to a start
+            notifier.starting(START_ROOM)  # a large home takes longer than a supervisor's limit
             with suppress(subprocess.TimeoutExpired):
                 undoing.wait(START_ROOM / 3)
     if undoing.returncode:
@@ -106,13 +106,13 @@ def call_undo(home: Home, plan: UpgradePlan, notifier: Notifier) -> None:
 
 
 def find_open_plan(home: Home, prefix: Path) -> UpgradePlan | None:
-    """The upgrade of this program that nobody steers any more."""
+    """Return the upgrade of this program that no process steers any more."""
     plan = read_plan(home)
     return plan if plan and Path(plan.prefix) == prefix and not is_in_use(home) else None
 
 
 def settle_upgrade(home: Home, prefix: Path) -> None:
-    """The gateway is ready: what was cut off has worked after all."""
+    """End an upgrade that was cut off: the gateway is ready, so it has worked after all."""
     plan = find_open_plan(home, prefix)
     if plan and plan.has_new():
         log.warning("an upgrade from %s was cut off while this program was being tried; it works", plan.before)
@@ -120,18 +120,18 @@ def settle_upgrade(home: Home, prefix: Path) -> None:
 
 
 def settle_plan(home: Home, plan: UpgradePlan) -> None:
-    """Where somebody exchanges the program at this moment, the next start does it."""
+    """Close the plan; if another process exchanges the program at this moment, the next start does it."""
     with suppress(UpgradeError), lock_program(Path(plan.prefix)):
         close_plan(home, plan)
 
 
 class LoadedProgram:
-    """Where the program was that this process has loaded, so that another one in its place is noticed."""
+    """The place of the program that this process has loaded, to notice another one there."""
 
     def __init__(self, prefix: Path) -> None:
         self._prefix, self._folder = prefix, prefix.stat().st_ino
 
     def check(self) -> None:
-        """OtherProgram: what this process would load from now on is of another version."""
+        """Raise OtherProgram if this process would load modules of another version from now on."""
         if self._prefix.stat().st_ino != self._folder:
             raise OtherProgram("another program has taken the place of this one while it waited; that one starts")

@@ -1,6 +1,6 @@
-"""The way back: the journal and all else as it was when nothing was accepted any more, and the program of that time.
+"""The way back: the journal and all other files as they were at the copy, and the program of that time.
 
-Each step may be the last one before a crash: done again, all of it comes to the same.
+A crash may follow each step: a repetition has the same result.
 """
 
 import sys
@@ -15,10 +15,13 @@ from gateway.upgrade.program_users import lock_program
 
 
 def undo_upgrade(home: Home, plan: UpgradePlan) -> None:
-    """No gateway may serve the home, and nobody may have accepted, sent or run anything. The program is locked.
+    """Restore the home and the old program.
+
+    No gateway may serve the home, and nothing may have been accepted, sent or run since the copy. The program is
+    locked.
 
     Raises:
-        UpgradeError: the home cannot be put back; where nothing of it changed, the new program is on trial again.
+        UpgradeError: the home cannot be restored; if nothing of it changed, the new program is on trial again.
     """
     plan = plan.enter(home, "returning")
     if plan.has_new():
@@ -29,7 +32,7 @@ def undo_upgrade(home: Home, plan: UpgradePlan) -> None:
 
 
 def restore_home(home: Home, plan: UpgradePlan) -> None:
-    """Our own folder: a start changes nothing else. UpgradeError: it failed."""
+    """Restore our own folder, since a start changes nothing else. Raises UpgradeError if it failed."""
     try:
         restore_archive(Path(plan.backup), home, replace=True, own_only=True)
     except (GatewayError, OSError) as error:
@@ -39,7 +42,7 @@ def restore_home(home: Home, plan: UpgradePlan) -> None:
 
 
 def main() -> None:
-    """Alone: of two at once the second would exchange the programs back."""
+    """Go back under a lock: a second process at the same time would exchange the programs again."""
     home = Home(Path(sys.argv[1]))
     try:
         with steer_upgrade(home):
