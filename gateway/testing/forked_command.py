@@ -1,4 +1,4 @@
-"""A command of ours that a warm process forks: a real process that starts in milliseconds, used as a `Popen`."""
+"""A command of ours as a fork of a warm process: a real process that starts in milliseconds, used as a `Popen`."""
 
 import atexit
 import io
@@ -17,7 +17,7 @@ from gateway.config.home import get_process_environment
 from gateway.errors import GatewayError
 
 PROGRAM = (sys.executable, "-m", "gateway.cli")
-# What Python and the C library read as they start. The warm process has these of ours, and no others of the kind.
+# Python and the C library read these at their start. The warm process has our values of them, and no others.
 READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "COVERAGE_")
 HANDED_ON = ("LANG", "COVERAGE_PROCESS_CONFIG")
 
@@ -73,7 +73,7 @@ class ForkedCommand(subprocess.Popen[str]):
 
 
 def begin_command(args: Sequence[str], environ: Mapping[str, str]) -> ForkedCommand | None:
-    """The command, begun; None where it has to be a program of its own, since Python would start otherwise there."""
+    """Begin a command; None if it needs a new program, since Python would start differently there."""
     wanted = {name: value for name, value in environ.items() if name.startswith(READ_AT_START)}
     if wanted != find_shared() or not hasattr(os, "pidfd_open"):
         return None
@@ -95,7 +95,7 @@ def find_shared() -> dict[str, str]:
 
 @cache
 def open_warm_process() -> socket.socket:
-    """The way to the one of this process; it ends when we do."""
+    """Return the socket to this process's warm process, which ends with us."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         warm = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A real gateway as a process, in a home of its own, for tests of hooks and of the gateway itself."""
+"""A real gateway as a process, in its own home, for tests of hooks and of the gateway itself."""
 
 import json
 import re
@@ -20,17 +20,17 @@ from gateway.testing.forked_command import PROGRAM, begin_command
 from gateway.testing.patience import LONGEST, wait_for_end, wait_until
 from gateway.worker.kernel import die_with_parent
 
-CALL_SECONDS = 600.0  # of the wall, as a socket counts them: what has an answer has it long before
-ODD_SIGN = re.compile("[^ -~]")  # not all of them may stand in YAML
-FREE_PORT = {"GATEWAY_WEB_LISTEN": "127.0.0.1:0"}  # many gateways at a time, beside that of the person
+CALL_SECONDS = 600.0  # seconds of the wall, as a socket counts them: a real answer comes long before
+ODD_SIGN = re.compile("[^ -~]")  # YAML does not allow all of them
+FREE_PORT = {"GATEWAY_WEB_LISTEN": "127.0.0.1:0"}  # many gateways at a time, beside the person's own
 INHERITED_VARIABLES = ("PATH", "LANG", "TZ", "TMPDIR", "COVERAGE_PROCESS_CONFIG")
 
 
 class GatewayProcess:
-    """`hermes-gateway run` in the home `root`, and the commands beside it. Nothing of it outlives the `with` block.
+    """`hermes-gateway run` in the home `root`, and the commands beside it. No process of it outlives the `with` block.
 
-    With `ends_with_us` it ends, on Linux, also where this process is killed, or the thread that has started it ends.
-    Without `forks` the program itself is started each time, as its start and memory are measured.
+    With `ends_with_us` it ends, on Linux, even if this process is killed, or the thread that has started it ends.
+    Without `forks` the program itself is started each time, to measure its start and memory.
     """
 
     def __init__(self, root: Path, *, ends_with_us: bool = False, forks: bool = True) -> None:
@@ -55,7 +55,7 @@ class GatewayProcess:
         self.home.config.chmod(0o600)
 
     def script(self, *turns: Mapping[str, Any], settings: str = "") -> None:
-        """Let the model say these turns (as in a script file); `settings` is YAML that stands beside."""
+        """Let the model say these turns (as in a script file); `settings` is YAML for the same file."""
         path = self.home.own_folder / "script.yaml"
         self.configure(f"model:\n  script: {json.dumps(str(path))}\n{settings}")
         written = json.dumps({"turns": list(turns)}, ensure_ascii=False)
@@ -77,13 +77,13 @@ class GatewayProcess:
         """Start, and wait until it is ready.
 
         Raises:
-            GatewayError: it ended instead; the message has what it said.
+            GatewayError: it ended instead; the message has its output.
         """
         self.process = self.spawn("run", *args, environ=environ)
         self.until(self._is_ready)
 
     def spawn(self, *args: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
-        """A command, while it runs."""
+        """Start a command, and return it while it runs."""
         environ = {**self.environ, **(environ or {})}
         if self._forks and (forked := begin_command(args, environ)):
             return forked
@@ -98,17 +98,17 @@ class GatewayProcess:
         )
 
     def cli(self, *args: str, timeout: float = LONGEST) -> "subprocess.CompletedProcess[str]":
-        """A command, when it has ended."""
+        """Run a command to its end."""
         with self.spawn(*args) as process:
             printed, logged = wait_for_end(process, timeout)
         return subprocess.CompletedProcess(process.args, process.returncode, printed, logged)
 
     def say(self, text: str, session: str = "main") -> dict[str, Any]:
-        """Say something on the terminal: how it was answered (`reply`, `status`, `turn_id`, `error`)."""
+        """Send a message on the terminal; return the answer (`reply`, `status`, `turn_id`, `error`)."""
         return dict(self.call("chat.say", {"text": text, "session": session}))
 
     def call(self, verb: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Ask the control socket."""
+        """Call a verb of the control socket."""
         with ControlClient(self.home.socket, CALL_SECONDS) as client:
             return client.call(verb, dict(params or {}))
 
@@ -121,7 +121,7 @@ class GatewayProcess:
         wait_until(condition, patience)
 
     def stop(self, signal_number: int = signal.SIGTERM) -> tuple[int, str, str]:
-        """Ask it to end: the exit code, what it printed, what it logged."""
+        """Stop it by a signal; return its exit code, its output and its log."""
         assert self.process
         self.process.send_signal(signal_number)
         printed, logged = wait_for_end(self.process)

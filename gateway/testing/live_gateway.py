@@ -1,4 +1,4 @@
-"""A real gateway inside the test's own process, and a hook that keeps what happened in it."""
+"""A real gateway inside the test's own process, and a hook that records its events."""
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -36,7 +36,7 @@ GLANCE = 0.002
 
 
 class RecordingHook:
-    """An observer that keeps what happens: `events` in their order, each a name and its fields."""
+    """An observer that records events: `events` in their order, each a name and its fields."""
 
     def __init__(self, registry: HookRegistry, names: str | Iterable[str] = "*") -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
@@ -44,18 +44,18 @@ class RecordingHook:
 
     @property
     def names(self) -> list[str]:
-        """The names of what happened, in order."""
+        """The names of the events, in order."""
         return [name for name, _ in self.events]
 
     def of(self, name: str) -> list[dict[str, Any]]:
-        """The fields of each event of this name."""
+        """Return the fields of each event of this name."""
         return [fields for heard, fields in self.events if heard == name]
 
     async def until(self, name: str, patience: float = LONGEST) -> dict[str, Any]:
         """Wait for the first event of this name.
 
         Raises:
-            GatewayError: there was none in time; the message says what there was.
+            GatewayError: it did not come in time; the message lists the events that did.
         """
         limit = Patience(patience)
         while not self.of(name):
@@ -123,7 +123,7 @@ class LiveGateway:
         self.registry = gateway.base.registry
 
     async def say(self, text: str, session: str = "main") -> dict[str, Any]:
-        """Say something on the terminal: how it was answered (`reply`, `status`, `turn_id`, `error`)."""
+        """Send a message on the terminal; return the answer (`reply`, `status`, `turn_id`, `error`)."""
         result = await self.gateway.groups.turns.terminal.say(SayRequest(text, session), _ignore_notification)
         return dict(msgspec.to_builtins(result))
 
@@ -135,10 +135,10 @@ async def gateway_in(
     settings: str = "",
     hooks: Mapping[str, Mapping[str, str] | Path] | None = None,
 ) -> AsyncIterator[LiveGateway]:
-    """A gateway in the home `root`, inside this process, while inside the block.
+    """Run a gateway in the home `root`, inside this process, for the time of the block.
 
-    `turns` are the model's, as in a script file (without them it is the demo); `settings` is more YAML;
-    `hooks` are folders by name.
+    `turns` are the model's, as in a script file (without them it is the demo); `settings` is more YAML; `hooks` are
+    folders by name.
     """
     files = GatewayProcess(root)
     if turns:
@@ -156,7 +156,7 @@ async def gateway_in(
 
 
 async def until(is_so: Callable[[], Any], what: str = "it", limit: float = LONGEST) -> Any:
-    """Wait for a condition, which may be asked for with await, and return it; a test fails that waits in vain."""
+    """Wait for a condition, which may be a coroutine, and return its value; the test fails if that takes too long."""
     patience = Patience(limit)
     while True:
         answer = is_so()
@@ -169,4 +169,4 @@ async def until(is_so: Callable[[], Any], what: str = "it", limit: float = LONGE
 
 
 async def _ignore_notification(_kind: str, _fields: Any) -> None:
-    """The answer is what counts; how it grew does not."""
+    """Ignore the growing answer; only the result counts."""

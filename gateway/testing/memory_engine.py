@@ -1,4 +1,4 @@
-"""The journal in memory: the whole contract, nothing kept. For tests, and the plainest reading of what is promised."""
+"""The journal in memory: the whole contract, nothing stored. It is for tests, and the plainest form of the contract."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
@@ -76,7 +76,7 @@ class MemoryEngine(LiveMessages):
         heappush(self._expiring, (self._clock.wall() + ttl, seq))
 
     def expire(self) -> None:
-        """Before each operation: removes the records whose time is over."""
+        """Remove expired records; called before each operation."""
         self._check_open()
         self.clock.look()
         over: list[int] = []
@@ -97,7 +97,7 @@ class MemoryEngine(LiveMessages):
         return next((seq for seq, record in reversed(self._log.items()) if record.subject == subject), 0)
 
     def waiting(self, reached: int, matches: SubjectMatcher) -> Iterator[Record]:
-        """Returns what matches behind a sequence, in order."""
+        """Return the matching records after a sequence, in order."""
         self.expire()
         records = (self._log.get(seq) for seq in range(reached + 1, self._end + 1))
         return (record for record in records if record is not None and matches(record.subject))
@@ -181,7 +181,7 @@ class MemoryConsumer(WakeupConsumer):
         self._engine = engine
 
     def make_due(self) -> None:
-        """All that was handed out comes again, as after a restart."""
+        """Make all deliveries in progress due again, as after a restart."""
         for one in self._out.values():
             one.due = self._next_due = 0.0
 

@@ -1,4 +1,4 @@
-"""How long a test waits for something: seconds in which its processes could run, not those of the wall.
+"""The time limit of a test: seconds in which its processes could run, not those of the wall.
 
 A machine that sleeps or swaps uses up nothing of a limit, and one that works for many programs uses it up as slowly as
 it works for us: with ten that want to run on two cores, 60 s are five minutes.
@@ -16,14 +16,14 @@ from gateway.errors import GatewayError
 
 T = TypeVar("T")
 
-LONGEST = 60.0  # seconds for whatever is waited for
-STRIDE = 0.1  # seconds: of a longer pause between two looks the rest was not ours
+LONGEST = 60.0  # seconds for any wait
+STRIDE = 0.1  # seconds: of a longer pause between two checks, the rest was not ours
 POLL_PAUSE = 0.01
 LOAD = Path("/proc/loadavg")
 
 
 class Patience:
-    """A limit that is looked at in a loop: `while not done(): assert not patience.is_over()`, with a pause."""
+    """A limit for use in a loop: `while not done(): assert not patience.is_over()`, with a pause."""
 
     def __init__(self, seconds: float = LONGEST) -> None:
         self.seconds = seconds
@@ -31,7 +31,7 @@ class Patience:
         self._looked = time.monotonic()
 
     def is_over(self) -> bool:
-        """True once we had these seconds. Looks count: what passes between two of them is at most a stride."""
+        """Return True once we had these seconds. Calls count: at most a stride passes between two of them."""
         if time.monotonic() - self._looked >= STRIDE:
             self._looked = time.monotonic()
             self.spent += STRIDE * calculate_share()
@@ -39,7 +39,7 @@ class Patience:
 
 
 def calculate_share(load: Path = LOAD) -> float:
-    """Which part of its time a process that wants to run is let run just now: 1.0 while no process waits for a core."""
+    """Return the share of time that a process which wants to run gets now: 1.0 while no process waits for a core."""
     if not load.exists():
         return 1.0
     runnable = int(load.read_text().split()[3].partition("/")[0])
@@ -47,7 +47,7 @@ def calculate_share(load: Path = LOAD) -> float:
 
 
 def wait_until(condition: Callable[[], T], seconds: float = LONGEST, what: str = "") -> T:
-    """Wait for something to become true, and return it; `what` says it in words.
+    """Wait for something to become true, and return it; `what` describes it.
 
     Raises:
         GatewayError: it did not, in time.
@@ -69,7 +69,7 @@ def wait_for_end(process: "subprocess.Popen[str]", seconds: float = LONGEST) -> 
     patience = Patience(seconds)
     try:
         while not patience.is_over():
-            with suppress(subprocess.TimeoutExpired):  # what it has said meanwhile is kept
+            with suppress(subprocess.TimeoutExpired):  # its output so far is kept
                 return process.communicate(timeout=STRIDE)
         raise subprocess.TimeoutExpired(process.args, seconds)
     except BaseException:

@@ -1,8 +1,8 @@
-"""A hook called plainly, for tests of what its handler makes of an event: in this process, with no gateway.
+"""The plain call of a hook, to test its handler's answer to an event: in this process, without a gateway.
 
-Nothing around it is real: a handler runs in the test's own process, with its rights, modules and environment, as long
-as it likes; what it asks of the gateway is written down and not done. What it raises comes out of `call` as it is, so
-that a debugger stops where it should. Its answer is judged as the gateway judges it.
+The surroundings are not real: a handler runs in the test's own process, with its rights, modules and environment,
+without a time limit; its requests to the gateway are recorded and not done. An exception of the handler leaves `call`
+unchanged, so that a debugger stops at the right place. Its answer is judged as in the gateway.
 """
 
 import asyncio
@@ -46,14 +46,14 @@ def call(
     answers: Mapping[str, Any] | None = None,
     store: MutableMapping[str, Any] | None = None,
 ) -> HookTrial:
-    """What the hook in this folder makes of a sample of this event with these fields over it.
+    """Call the hook in this folder with a sample of this event, and return the outcome; `fields` override the sample.
 
-    `options` go over those of HOOK.yaml, `answers` are what the person said to questions, by their names; `store` is
-    what the hook finds in its store, and what it writes there is in it afterwards.
+    `options` override those of HOOK.yaml, `answers` are a person's answers to questions, by their names; `store` is the
+    hook's store, and has what the hook writes to it.
 
     Raises:
-        HookError: there is no such hook, or its answer means nothing.
-        Exception: whatever its handler raises.
+        HookError: the hook was not found, or its answer is invalid.
+        Exception: any exception of its handler.
     """
     version = _read_hook(Path(folder).resolve(), options or {})
     assert version.manifest
@@ -65,7 +65,7 @@ def call(
             trial = _run(partial(_call, version, told, requests, Path(place)))
         except BaseExceptionGroup as group:
             raise unwrap_error(group) from None
-        log = Path(place) / LOG_FILE  # a program's; what a handler prints is the test's own output
+        log = Path(place) / LOG_FILE  # a program's log; a handler prints to the test's own output
         output = log.read_text("utf-8", "replace") if log.exists() else ""
     if trial.error:
         raise HookError(f"{trial.error}\n{output}".rstrip())
@@ -73,7 +73,7 @@ def call(
 
 
 class PlainRequests:
-    """What the hook asks of the gateway: written down in `asked`; its store is a mapping."""
+    """The hook's requests to the gateway: recorded in `asked`; its store is a mapping."""
 
     def __init__(self, manifest: Manifest, store: MutableMapping[str, Any]) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -82,10 +82,10 @@ class PlainRequests:
         self._store = store
 
     def serve(self, verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG002 - the wire's
-        """The answer itself in a plain function, what is to be awaited in a coroutine.
+        """Answer a request: directly in a plain function, by an awaitable in a coroutine.
 
         Raises:
-            RuntimeError: the manifest does not allow it, as the handler would be told.
+            RuntimeError: the manifest does not allow it, with the words that the handler would get.
         """
         try:
             check_request(self._manifest, verb, params)
@@ -99,7 +99,7 @@ class PlainRequests:
         return reply
 
     async def serve_program(self, verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG002 - the wire's
-        """The same for a program."""
+        """Answer a request of a program."""
         check_request(self._manifest, verb, params)
         return self._answer(verb, params)
 
@@ -121,7 +121,7 @@ class PlainRequests:
 
 
 class PlainWire(InProcessWire):
-    """The wire to a handler in the test's process: without a limit, and `raised` is what the handler raised."""
+    """The wire to a handler in the test's process: without a time limit, and with its exception in `raised`."""
 
     requests: PlainRequests
     raised: BaseException | None = None
@@ -155,7 +155,7 @@ def _read_hook(folder: Path, options: Mapping[str, Any]) -> HookVersion:
 
 
 def _run(call: Callable[[], Coroutine[Any, Any, HookTrial]]) -> HookTrial:
-    """In a loop of its own; where the test is a coroutine, whose thread has one, in another thread."""
+    """Run the call in a new loop; if the test is a coroutine, whose thread has a loop, in another thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""A plugin for pytest, loaded wherever hermes-gateway is installed: what the tests of a hook take as fixtures."""
+"""The pytest plugin, loaded wherever hermes-gateway is installed: the fixtures for tests of a hook."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ MANIFEST_FILE = "HOOK.yaml"
 
 @pytest.fixture(name="hook_folder")
 def find_hook_folder(request: pytest.FixtureRequest) -> Path:
-    """The folder of the hook to which the file of tests belongs: it lies in it, or in a folder below."""
+    """Return the folder of the hook that the test file belongs to: its own folder, or one above."""
     for folder in Path(request.path).parents:
         if (folder / MANIFEST_FILE).exists():
             return folder
@@ -21,6 +21,6 @@ def find_hook_folder(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(name="hermes_gateway")
 def open_gateway(tmp_path: Path) -> "Iterator[testing.GatewayProcess]":
-    """A real gateway in a home of its own, to be started by the test; it ends with it."""
+    """Yield a real gateway in its own home, which the test starts; it ends with the test."""
     with testing.GatewayProcess(tmp_path / "home") as gateway:
         yield gateway

@@ -1,8 +1,8 @@
-"""A process that has imported the gateway already, and forks for each command.
+"""A process that has already imported the gateway, and forks for each command.
 
-`forked_command` starts it. A command is a process of its own as if it had been started, with its own arguments,
-environment, folder and streams. It is spared the start of Python and the imports, which are nearly all that a short
-command costs. There are no threads here, so nothing is missing in a fork.
+`forked_command` starts it. A command is a process of its own like a newly started one, with its own arguments,
+environment, folder and streams. It saves the start of Python and the imports, which are nearly the whole cost of a
+short command. This process has no threads, so a fork lacks nothing.
 """
 
 import atexit
@@ -27,12 +27,12 @@ import gateway.daemon
 from gateway.adapters.shared.folder import load_settings_schema
 
 LONGEST_REQUEST = 1 << 18
-MOST_DESCRIPTORS = 4  # standard input, output and errors, and where its number and how it ended are written
+MOST_DESCRIPTORS = 4  # standard input, output and errors, and the one for its number and exit code
 PROGRAM = "gateway.cli"  # run by its name, as Python's `-m` does: it imports us, we do not import it
 
 
 class WarmProcess:
-    """Forks for each request that comes over `control`, and says how each child ended; ends when `control` closes."""
+    """Forks for each request over `control`, and reports the end of each child; ends when `control` closes."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -40,10 +40,10 @@ class WarmProcess:
         self._selector.register(control, selectors.EVENT_READ)
         self._program = importlib.import_module(PROGRAM)
         self._commands: dict[str, str] = {name: module for name, (module, _) in self._program.COMMANDS.items()}
-        for package in (gateway.config, gateway.daemon):  # commands read the one, `run` wants the other
+        for package in (gateway.config, gateway.daemon):  # commands read the first, `run` needs the second
             load_whole(package)
         load_settings_schema()
-        self._interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and these end us
+        self._interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, which end us
 
     def serve(self) -> None:
         while True:
@@ -77,7 +77,7 @@ class WarmProcess:
         os.close(status)
 
     def _load(self, args: Sequence[str]) -> None:
-        """Import here, once, all that the command imports."""
+        """Import, once and in this process, all modules of the command."""
         command = next((word for word in args if word in self._commands), None)
         if command:
             load_whole(importlib.import_module(self._commands.pop(command)))
@@ -85,7 +85,7 @@ class WarmProcess:
             gc.freeze()  # else a collection in each child copies all pages
 
     def _become(self, request: dict[str, Any], descriptors: Sequence[int]) -> None:
-        """In the child: what a new Python would find, then the command; never returns."""
+        """Become the command in the child, with the surroundings of a new Python; never returns."""
         for standard, descriptor in enumerate(descriptors[:3]):
             os.dup2(descriptor, standard)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
@@ -106,7 +106,7 @@ def load_whole(module: ModuleType) -> None:
 
 
 def run_to_end(main: Callable[[], int]) -> int:
-    """A program, as Python ends one."""
+    """Run a program to its end as Python does, and return its exit code."""
     code: object = 1
     try:
         code = main()

@@ -28,7 +28,7 @@ SCRIPT = ({"user": "what is", "answers": [{"text": "It is 42."}]}, *({"text": "I
 
 @dataclass
 class House:
-    """What a test sees of a gateway: the wire before it, the events in it."""
+    """A test's view of a gateway: the wire in front of it, and the events in it."""
 
     wire: Wire
     gateway: GatewayParts
@@ -37,7 +37,7 @@ class House:
 
     @property
     def name(self) -> str:
-        """How the bot is called."""
+        """The name of the bot."""
         return name_of_account(self.wire.network, self.account)
 
     @property
@@ -50,16 +50,16 @@ class House:
 
     @property
     def native_parts(self) -> tuple[type[MessagePart], ...]:
-        """What the network shows as what it is, of all that is neither text nor file."""
+        """The parts, neither text nor file, that the network shows natively."""
         known = list_accounts(self.gateway.settings.platforms)
         return next((type(one.settings).NATIVE_PARTS for one in known if one.name == self.name), ())
 
     def told(self, name: str) -> list[dict[str, Any]]:
-        """The events of a name, of this network."""
+        """Return the events of a name, of this network."""
         return [fields for event, fields in self.events if event == name and self._is_ours(fields)]
 
     async def hears(self, name: str, count: int = 1) -> list[dict[str, Any]]:
-        """Wait for that many events of a name, and see that there are no more."""
+        """Wait for that many events of a name, and check that no more came."""
         await until(lambda: len(self.told(name)) >= count, f"{count} x {name}")
         assert len(self.told(name)) == count, self.told(name)
         return self.told(name)
@@ -70,7 +70,7 @@ class House:
         return self.with_text(text)
 
     async def shows_all(self, message_ids: Sequence[str]) -> None:
-        """Wait until the chats show these messages and no others: a network shows a message later than it takes it."""
+        """Wait until the chats show exactly these messages: a network shows a message later than it takes it."""
         await until(lambda: len(self.wire.shown) >= len(message_ids), f"{message_ids}, not {self.wire.shown},")
         assert [one.id for one in self.wire.shown] == list(message_ids)
 
@@ -78,7 +78,7 @@ class House:
         return [one for one in self.wire.shown if text in one.text]
 
     async def is_up(self) -> None:
-        """Wait until the network is connected, where there is one behind the wire."""
+        """Wait until the network is connected, if one is behind the wire."""
         if any(one.name == self.name for one in self.gateway.platforms):
             await until(lambda: self.presence.up, "the network")
 
@@ -87,7 +87,7 @@ class House:
 
 
 def variables_of(wire: Wire, account: str, home: Home) -> dict[str, str]:
-    """The variables of a wire, for a bot that has this name beside the network's own."""
+    """Return the variables of a wire, for a bot that has this name beside the network's own."""
     schema = find_schema(load_settings_schema(), home, wire.environ)
     shared, ending = schema.platforms[wire.network].settings.SHARED, ending_of(account)
     named = schema.list_account_variables(wire.network, account)
@@ -106,7 +106,7 @@ async def housed(
     beside: Sequence[Wire] = (),
     account: str = "",
 ) -> AsyncIterator[House]:
-    """A gateway that serves the wire, up and connected; `settings` is YAML, with a model or for the script's.
+    """Run a gateway that serves the wire, up and connected; `settings` is YAML, with a model or for the script's.
 
     It serves the wires `beside` too, and does not wait for them. The wire's bot is the network's `account`.
     """

@@ -1,13 +1,13 @@
-"""A plugin for pytest: what the behaviour suite of networks needs of it.
+"""The pytest plugin that the behaviour suite of networks needs.
 
 A `conftest.py` names it: `pytest_plugins = ["gateway.testing.networks.plugin"]`. A file of tests that imports all of
-`gateway.testing.networks.suite` may say in `LEFT_OUT` which of them cannot hold for its network: the names, under the
+`gateway.testing.networks.suite` may list in `LEFT_OUT` the tests that cannot hold for its network: the names, under the
 reason. A name that is no test fails the run, so that the list does not outlive the suite.
 """
 
 import pytest
 
-# A failed assertion says what it saw.
+# A failed assertion shows its values.
 for _suite in ("suite", "suite_groups", "suite_media", "suite_parts"):
     pytest.register_assert_rewrite(f"gateway.testing.networks.{_suite}")
 
@@ -16,7 +16,7 @@ ROW = "row(id): what the test proves, in hermes-gateway's own table"
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """The gateway and the libraries of networks are bound to asyncio."""
+    """Choose asyncio, which the gateway and the libraries of networks require."""
     return "asyncio"
 
 
@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what a file says that it leaves out."""
+    """Deselect the tests that a file leaves out."""
     left_out: list[pytest.Item] = []
     for item in items:
         module = getattr(item, "module", None)

@@ -1,4 +1,4 @@
-"""What an adapter can break, shown on every chat network with its real library against a server on loopback.
+"""The suite: all that an adapter can break, on every chat network with its real library and a server on loopback.
 
 A file of tests that imports all of this module and has a fixture `wire` runs it (see `gateway.testing.networks`).
 """
@@ -57,7 +57,7 @@ async def test_a_network_proves_itself_by_what_comes_and_goes(house: House) -> N
 
 @pytest.mark.row("T30")
 async def test_no_answer_shows_what_a_link_leads_to_or_calls_everybody(wire: Wire, tmp_path: Path) -> None:
-    """The servers refuse a message that would, whether it is sent or edited."""
+    """The servers refuse a message that would do so, whether it is sent or edited."""
     answer = "see https://example.com/?q=secret @everyone @here <!channel> <@&3001> and [this](https://example.com)"
     async with housed(wire, tmp_path / "home", {"chunks": answer.split(" "), "delay": "50ms"}) as house:
         await wire.write("hello")
@@ -78,7 +78,7 @@ async def test_what_the_network_delivers_twice_is_answered_once(house: House) ->
 
 @pytest.mark.row("T16", "T17")
 async def test_a_stranger_is_denied_by_every_way_in(house: House) -> None:
-    """Each way ends at the one gate; all that comes of it is one pairing code, in the stranger's own chat."""
+    """Each way ends at the same access control; the only result is one pairing code, in the stranger's own chat."""
     wire = house.wire
     message = await wire.write("hello", by=STRANGER)
     await wire.write("/status", by=STRANGER)
@@ -100,7 +100,7 @@ async def test_a_stranger_is_denied_by_every_way_in(house: House) -> None:
 
 @pytest.mark.row("T18")
 async def test_an_invitation_is_what_the_networks_own_people_can_use(wire: Wire, tmp_path: Path) -> None:
-    """A link, or what they write to the bot."""
+    """They open a link, or write to the bot."""
     async with housed(wire, tmp_path / "home", settings=admitting(wire)) as house:
         await wire.write("/pairing invite --for 2h")
         (told,) = await house.shows("Invitation #1")
@@ -114,7 +114,7 @@ async def test_an_invitation_is_what_the_networks_own_people_can_use(wire: Wire,
 
 
 def invitation_in(told: str) -> tuple[str, str]:
-    """The code, and what its network has whoever follows the invitation say to the bot."""
+    """Return the code, and the text that a person who follows the invitation sends to the bot on this network."""
     found = re.search(r"\?start=(\w+)|([!/]start (\w+))", told)
     assert found, told
     return (found[1], f"/start {found[1]}") if found[1] else (found[3], found[2])
@@ -130,7 +130,7 @@ ASKS = (
 
 
 def may_ask(wire: Wire) -> str:
-    """Ann is the owner, who decides for herself whether a tool may run."""
+    """Return settings with Ann as the owner, who decides for herself whether a tool may run."""
     return f"tools: {{shell: ask}}\n{wire.own(ANN)}"
 
 
@@ -156,7 +156,7 @@ async def test_a_question_is_answered_by_a_button_that_then_is_dead(wire: Wire, 
 async def test_the_answer_is_a_new_message_below_words_before_a_tool_and_its_question(
     wire: Wire, tmp_path: Path
 ) -> None:
-    """A network calls people for a new message alone; and no message says that the press counted."""
+    """A network notifies people of new messages only; and no message confirms the press."""
     asks: Any = ASKS[0]["answers"]
     looks = {"chunks": ["Let ", "me ", "look."], "delay": "400ms", **asks[0]}
     script = {"user": "do it", "answers": [looks, {"text": "Did."}]}
@@ -282,7 +282,7 @@ async def test_a_long_answer_comes_in_whole_pieces(wire: Wire, tmp_path: Path) -
 
 
 async def test_an_answer_is_so_many_messages_and_the_rest_a_file(wire: Wire, tmp_path: Path) -> None:
-    """Also where it is shown while it grows."""
+    """The limit also holds for an answer that is shown while it grows."""
     answer = "\n".join(f"This is line {number} of many." for number in range(2000))
     third = len(answer) // 3
     pieces = [answer[:third], answer[third : 2 * third], answer[2 * third :]]
@@ -407,12 +407,12 @@ async def test_whoever_changes_an_answer_that_grew_already_has_the_last_word(wir
 
 
 def wait_for(path: Path) -> dict[str, Any]:
-    """A model's answer that has the shell wait for a file."""
+    """Make a model's answer that has the shell wait for a file."""
     return {"tool_calls": [{"name": "shell", "args": {"command": f"until [ -e {path} ]; do sleep 0.05; done"}}]}
 
 
 def tooling(wire: Wire, go: Path, *answers: dict[str, Any], progress: str = "tools") -> tuple[dict[str, Any], str]:
-    """A script in which the shell runs until a file is there, with the settings for it."""
+    """Make a script in which the shell runs until a file exists, with the settings for it."""
     script = {"user": "do it", "answers": [wait_for(go), *answers]}
     return script, f"display: {{progress: {progress}}}\ntools: {{shell: allow}}\n{wire.own(ANN)}"
 
@@ -457,7 +457,7 @@ async def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_n
 
 
 async def test_files_go_out_and_come_in_whole_when_they_are_large(wire: Wire, tmp_path: Path) -> None:
-    """A hook puts one of the owner's files beside the answer to the owner."""
+    """A hook adds one of the owner's files to the answer to the owner."""
     async with housed(wire, tmp_path / "home", settings=wire.own(ANN)) as house:
         data = random.Random(1).randbytes(8_000_000)  # noqa: S311 - the same at each run
         path = house.gateway.home.own_folder / "workspace" / "large.bin"
@@ -477,7 +477,7 @@ async def test_files_go_out_and_come_in_whole_when_they_are_large(wire: Wire, tm
 
 
 async def test_a_bot_with_a_name_goes_on_where_it_was(wire: Wire, tmp_path: Path) -> None:
-    """One of several that a network may have: after a pause, and when the gateway is started anew."""
+    """A network may have several bots; one with a name continues after a pause, and after a restart of the gateway."""
     async with housed(wire, tmp_path / "home", account="work") as house:
         await wire.write("and you?")
         await house.shows("I heard you.")

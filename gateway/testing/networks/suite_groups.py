@@ -1,6 +1,6 @@
-"""What holds for every chat network in groups: what is answered there, who may change that, and what is heard.
+"""The rules for every chat network in groups: which messages are answered, who may change that, and what is overheard.
 
-It is a part of the suite that `gateway.testing.networks.suite` is.
+This is a part of the suite `gateway.testing.networks.suite`.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER, Wire
 
 
 def admitting(wire: Wire) -> str:
-    """The settings by which one of our people is an admin."""
+    """Return the settings that make one of our people an admin."""
     return f"access: {{admins: {{{wire.network}: ['{wire.known_as(ANN)}']}}}}\n"
 
 
@@ -55,14 +55,14 @@ async def make_quiet(house: House) -> None:
 
 
 async def list_heard(house: House) -> list[str]:
-    """What is remembered of quiet chats."""
+    """List the remembered texts of quiet chats."""
     await house.gateway.groups.people.heard.flush()
     found = records.read_all(house.gateway.engine, subjects.QUIET_SUBJECTS, records.HeardMessage)
     return [kept.message.text async for _, kept in found]
 
 
 async def remembers(house: House, *texts: str) -> None:
-    """Wait until just this is remembered."""
+    """Wait until exactly these texts are remembered."""
 
     async def is_so() -> bool:
         return await list_heard(house) == list(texts)
@@ -71,7 +71,7 @@ async def remembers(house: House, *texts: str) -> None:
 
 
 def get_last_question(house: House) -> str:
-    """What the model was asked last."""
+    """Return the last question to the model."""
     content: str = house.told("llm:before")[-1]["messages"][-1]["content"]
     return content
 

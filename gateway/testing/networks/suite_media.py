@@ -1,4 +1,4 @@
-"""What people send is seen and heard by the agent on every chat network, and what it gives comes as what it is.
+"""The media on every chat network: pictures and voice reach the agent, and its own arrive in their kind.
 
 Like `suite`: a file of tests that imports all of this module and has a fixture `wire` runs it.
 """
@@ -18,20 +18,20 @@ PICTURE = b64decode(  # a PNG of 37 x 23 pixels
     "iAAAAABJRU5ErkJggg=="
 )
 OPUS = "OggS0000000000000000000000000000OpusHead"
-EARS = 'voice: {transcribe: {command: [cat, "{file}"]}}\n'  # whose audio is the words
+EARS = 'voice: {transcribe: {command: [cat, "{file}"]}}\n'  # the audio is the words themselves
 MOUTH = f'voice: {{speak: {{command: [sh, -c, "printf {OPUS}; cat"]}}}}\n'
 pytestmark = pytest.mark.anyio
 
 
 async def asked(house: House, count: int = 1) -> dict[str, Any]:
-    """What was last said to the model, once it was asked so often."""
+    """Return the last message to the model, after this many calls."""
     await until(lambda: len(house.told("llm:before")) >= count, f"question {count} to the model")
     newest: dict[str, Any] = house.told("llm:before")[-1]["messages"][-1]
     return newest
 
 
 def paths_of(message: dict[str, Any]) -> list[str]:
-    """The pictures of a message to the model."""
+    """Return the paths of the pictures in a message to the model."""
     return [one["path"] for one in message.get("parts", ())]
 
 

@@ -1,6 +1,6 @@
-"""What is neither text nor file, on every chat network: data for hooks, and words for the model and for who has none.
+"""The parts that are neither text nor file, on every chat network: data for hooks, and words for the model.
 
-Like `suite`, of which its tests are a part.
+A network without such a part shows the words. Like `suite`, of which its tests are a part.
 """
 
 import msgspec
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def check_incoming(house: House, part: MessagePart) -> None:
-    """A person sends it: hooks see what it is, and the model reads words for it, and both once."""
+    """Send a part as a person: hooks see its data, and the model reads words for it, each once."""
     await house.wire.send(part)
     await house.shows("I heard you.")
     (received,) = await house.hears("message:received")
@@ -42,7 +42,7 @@ async def test_a_poll_comes_as_what_it_is(house: House) -> None:
 
 
 async def test_a_poll_and_a_place_that_a_hook_sends_are_shown_once_as_the_network_can(house: House) -> None:
-    """As what they are, or in words; while the turn runs, for later a terminal may be away."""
+    """The parts are shown natively, or in words; they are sent during the turn, since a terminal may be away later."""
 
     async def suggest(event: Event) -> None:
         parts = msgspec.to_builtins([ZOO, LUNCH])

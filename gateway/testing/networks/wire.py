@@ -1,6 +1,6 @@
-"""What the suite of all adapters needs of a network's wire: a server on loopback, on which a test is the people.
+"""The wire that the suite of all adapters needs: a server of a network on loopback, where a test plays the people.
 
-People are numbers; everybody's own chat with the bot has their number. A group has a number of its own.
+People are numbers, and a direct chat with the bot has the person's number. A group has a number of its own.
 """
 
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ GROUP = "-2001"
 
 
 def media_type_of(name: str) -> str:
-    """What a network says of a file that somebody sends, by the end of its name."""
+    """Return the type that a network reports for a person's file, by the end of its name."""
     kinds = {".jpg": "image/jpeg", ".ogg": "audio/ogg"}
     return kinds.get(name[-4:], "application/pdf")
 
 
 @dataclass
 class Shown:
-    """A message of the bot's, as it stands in a chat now."""
+    """A message of the bot, as a chat shows it now."""
 
     id: str
     chat: str
@@ -33,13 +33,13 @@ class Shown:
     file: bytes = b""
     file_name: str = ""
     codes: list[str] = field(default_factory=list)  # its code blocks, as the network finds them
-    is_note: bool = False  # its file is a voice note, as the network shows one
-    is_draft: bool = False  # it is no message, and goes with the next one there
-    more_files: list[tuple[str, bytes]] = field(default_factory=list)  # that came with the first
+    is_note: bool = False  # its file is a voice note, in the network's own form
+    is_draft: bool = False  # it is no message, and disappears with the next one there
+    more_files: list[tuple[str, bytes]] = field(default_factory=list)  # files that came with the first
 
 
 class Wire(Protocol):
-    """One network, for one bot. What is done while no gateway listens waits, as it does at the real one."""
+    """One network, for one bot. Actions while no gateway listens wait, as at the real network."""
 
     network: str
     limit: int  # of one message's text, in UTF-16 units
@@ -47,7 +47,7 @@ class Wire(Protocol):
 
     @property
     def settings(self) -> str:
-        """The YAML that a gateway needs to be served here, beside these."""
+        """The YAML that a gateway needs to serve this network, beside `environ`."""
         ...
 
     @property
@@ -56,31 +56,31 @@ class Wire(Protocol):
         ...
 
     def known_as(self, person: str) -> str:
-        """The id by which the network knows one of our people."""
+        """Return the network's id of one of our people."""
         ...
 
     def own(self, person: str) -> str:
-        """Let this person own the gateway; the settings that are needed for it."""
+        """Make this person the gateway's owner; return the settings for it."""
         ...
 
     def serving(self) -> AbstractAsyncContextManager[None]: ...
 
     async def write(self, text: str, *, by: str = ANN, chat: str = "", thread: str = "", reply_to: str = "") -> str:
-        """A person writes; the id of the message."""
+        """Write a message as a person; return its id."""
         ...
 
     async def edit(self, message: str, text: str, *, by: str = ANN) -> None: ...
 
     async def delete(self, message: str, *, by: str = ANN) -> None:
-        """A person takes back what they wrote."""
+        """Take back a message as its author."""
         ...
 
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
-        """A person sends files, several as an album; what ends with `.ogg` is a voice note."""
+        """Send files as a person, several as an album; a name that ends with `.ogg` is a voice note."""
         ...
 
     async def send(self, part: MessagePart, *, by: str = ANN) -> None:
-        """A person sends what is neither text nor file, of the kinds that the network has."""
+        """Send a part that is neither text nor file, of the network's own kinds."""
         ...
 
     async def press(self, message: Shown, label: str, *, by: str = ANN) -> None: ...
@@ -88,45 +88,45 @@ class Wire(Protocol):
     async def react(self, message: str, emoji: str, *, by: str = ANN) -> None: ...
 
     async def mention(self, text: str, *, by: str = ANN, chat: str = GROUP) -> str:
-        """A person calls the bot, and says this to it."""
+        """Mention the bot as a person, with this text."""
         ...
 
     async def forward(self, text: str, *, by: str = ANN) -> str:
-        """A person passes on what somebody else has said."""
+        """Forward another person's text."""
         ...
 
     async def join(self, text: str, *, by: str = ANN) -> None:
-        """A person comes into the group, which the network tells by a message of its own, with this in it."""
+        """Join the group as a person; the network reports that by its own kind of message, with this text in it."""
         ...
 
     async def again(self) -> None:
-        """The network delivers what it delivered last once more."""
+        """Deliver the last event once more."""
         ...
 
     async def noise(self) -> None:
-        """Something of a kind that nobody knows."""
+        """Send an event of an unknown kind."""
         ...
 
     async def by_a_bot(self, text: str) -> None:
-        """Another bot writes, in the group and to us."""
+        """Write as another bot, in the group and to us."""
         ...
 
     def flood(self, seconds: float) -> None:
-        """The next message of the bot's is refused: too many, wait."""
+        """Refuse the bot's next message: too many, wait for these seconds."""
         ...
 
     def forbid(self, chat: str) -> None:
-        """The bot may no longer write there."""
+        """Close a chat to the bot."""
         ...
 
     def hang_up(self) -> None:
-        """Every open connection breaks."""
+        """Break every open connection."""
         ...
 
     def revoke(self) -> None:
-        """The bot's token is no longer good."""
+        """Revoke the bot's token."""
         ...
 
     def signs(self, chat: str) -> int:
-        """How often the bot showed there that it is typing."""
+        """Return how often the bot showed a typing sign in the chat."""
         ...
