@@ -1,4 +1,4 @@
-"""`hermes-gateway status`: what the gateway is doing, or that it is not running (exit 3)."""
+"""`hermes-gateway status`: the gateway's present work, or that it is not running (exit 3)."""
 
 import argparse
 import time
@@ -69,7 +69,7 @@ def show_not_running(home: Home, *, as_json: bool) -> int:
 
 
 def list_problems(home: Home) -> list[str]:
-    """What the configuration needs for a start, and is not installed."""
+    """List packages that the configuration requires for a start, and that are not installed."""
     from gateway.adapters.shared.folder import load_settings_schema  # noqa: PLC0415 - as above
     from gateway.config.loading import read_configuration  # noqa: PLC0415
     from gateway.daemon.journal import find_missing_client  # noqa: PLC0415
@@ -79,7 +79,7 @@ def list_problems(home: Home) -> list[str]:
 
 
 def show_status(facts: dict[str, Any]) -> None:
-    """The one-screen answer to: is it well?"""
+    """Show the gateway's state on one screen."""
     file = facts["configuration"]
     show_fields(
         [
@@ -133,43 +133,43 @@ def show_status(facts: dict[str, Any]) -> None:
 
 
 def print_remark(mark: str, text: str) -> None:
-    """In one line: what is wrong, and in its second line what helps."""
+    """Print a remark in one line: the fault, and its remedy from the second line."""
     print_lines(to_one_line(f"{mark} {'; '.join(text.splitlines())}"), "")
 
 
 def row_of(webhook: dict[str, Any]) -> tuple[object, ...]:
-    """One that is called from outside."""
+    """Return the row of a webhook."""
     return tuple(webhook[key] for key in ("name", "verify", "origin", "taken", "refused", "refusal"))
 
 
 def describe_hooks(facts: dict[str, Any]) -> str:
-    """How many there are in each state, and how far the durable ones are behind."""
+    """Describe the number of hooks in each state, and the delay of the durable ones."""
     counts = ", ".join(f"{count} {state}" for state, count in facts["hooks"].items()) or "none"
     late = ", ".join(f"{name} {format_duration(round(seconds))}" for name, seconds in facts.get("behind", {}).items())
     return f"{counts}; behind: {late}" if late else counts
 
 
 def describe_roles(roles: Sequence[str]) -> list[tuple[str, str]]:
-    """What this one does of the work, where that is not all."""
+    """Describe the roles of this node, unless it has all."""
     return [] if set(roles) == set(NODE_ROLES) else [("roles", ", ".join(roles))]
 
 
 def describe_node(node: dict[str, Any]) -> tuple[str, str, str, str]:
-    """One of the gateways that share the journal: for how long it is there, what it does, and what it does for all."""
-    alone = node.get("alone", node["holds"])  # a gateway of an earlier version names what it holds alone
+    """Describe a gateway that shares the journal: its uptime, its roles, and its work for all of them."""
+    alone = node.get("alone", node["holds"])  # a gateway of an earlier version has another name for it
     roles = "all" if not describe_roles(node["roles"]) else ", ".join(node["roles"])
     return node["name"], format_duration(time.time() - node["since"]), roles, ", ".join(sorted(alone))
 
 
 def describe_turns(facts: dict[str, Any]) -> str:
-    """Answers that are made, and the programs that wait for some, by their keys."""
+    """Describe the running turns, and the calls of programs, by their keys."""
     turns = f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"
     calls = ", ".join(f"{key} {count}" for key, count in facts["calls"].items())
     return f"{turns}; calls of programs: {calls}" if calls else turns
 
 
 def describe_backup(backup: dict[str, Any]) -> str:
-    """Whether copies are made by themselves, and when the last was."""
+    """Describe if copies are made automatically, and the last one."""
     last = f"the last {format_ago(backup['last'])}, {backup['kept']} kept" if backup["last"] else "none yet"
     if not backup["every"]:
         return f"not by itself; backup.every: 1d makes one a day{f'; {last}' if backup['last'] else ''}"
@@ -177,18 +177,18 @@ def describe_backup(backup: dict[str, Any]) -> str:
 
 
 def describe_page(url: str) -> str:
-    """Where the port is, and how to get in."""
+    """Describe the address of the page, and how to log in."""
     return f"{apply_program_name('hermes-gateway open')} ({url})" if url else "none: there is no port"
 
 
 def describe_owners(facts: dict[str, Any]) -> str:
-    """Who owns it, and why it is they."""
+    """Describe the owners, and why they are."""
     found = [f"{one['platform']} {one['user_id']} ({one['why']})" for one in facts["owners"]]
     return ", ".join(["whoever sits at this terminal", *found])
 
 
 def describe_sandbox(sandbox: dict[str, Any]) -> str:
-    """What restricted hooks and tools are held to here."""
+    """Describe the limits of restricted hooks and tools here."""
     held = "; ".join(sandbox["missing"]) or "files, network, sockets and signals can be held"
     return f"{held}; {sandbox['exposed']}" if sandbox["exposed"] else held
 
@@ -205,14 +205,17 @@ def describe_configuration(file: Path, variables: Path) -> str:
 
 
 def describe_intake(facts: dict[str, Any]) -> str:
-    """Whether messages are taken, and what is still to be done of those that were."""
+    """Describe if messages are accepted, and the work that is left of earlier ones."""
     replies = sum(facts["backlog"]["replies"].values())
     owed = f"{format_count(facts['backlog']['sessions'], 'session')} and {format_count(replies, 'chat')} have work left"
     return f"{facts['intake']}; {owed}" if facts["backlog"]["sessions"] or replies else facts["intake"]
 
 
 def describe_other_build(home: Home) -> str:
-    """What to do about the gateway that runs, where that is not this program; empty: it is, or there is none."""
+    """Describe the remedy if the running gateway is another build than this program.
+
+    Returns "" if it is the same one, or if none runs.
+    """
     with suppress(GatewayError):
         facts = call_gateway(home.socket, "status", 5.0)
         if facts["version"] != __version__:
@@ -226,5 +229,5 @@ def describe_other_build(home: Home) -> str:
 
 
 def find_last_change() -> float:
-    """When a file of this program was last written or put in its place, by whatever brings a newer one."""
+    """Return when a file of this program was last changed or replaced, by any way of installation."""
     return max(path.stat().st_ctime for path in Path(__file__).parents[1].rglob("*.py"))

@@ -8,11 +8,11 @@ from gateway.config.home import Home
 from gateway.control.client import ControlClient
 from gateway.daemon.home_lock import lock_holder_of
 
-GLANCE = 0.05  # seconds between two looks at whether it still holds its home
+GLANCE = 0.05  # seconds between two checks of the home's lock
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
-    """None: how long it may take is a setting, `gateway.shutdown_timeout`."""
+    """Add nothing: the time limit is a setting, `gateway.shutdown_timeout`."""
 
 
 def run(_args: argparse.Namespace, home: Home) -> None:
@@ -22,7 +22,10 @@ def run(_args: argparse.Namespace, home: Home) -> None:
 
 
 def wait_for_end(home: Home, verb: str) -> None:
-    """Ask for its end by this verb, and wait until it hangs up. NotRunning: none serves the home."""
+    """Request the gateway's end by this verb, and wait until it disconnects.
+
+    Raises NotRunning if none serves the home.
+    """
     with ControlClient(home.socket, timeout=None) as client:
         client.call(verb)
         for _ in client.messages():
@@ -30,8 +33,8 @@ def wait_for_end(home: Home, verb: str) -> None:
 
 
 def stop_gateway(home: Home) -> None:
-    """It holds the home no longer when this returns. NotRunning: none serves it."""
+    """Stop the gateway; when this returns, it has released the home. Raises NotRunning if none serves it."""
     holder = lock_holder_of(home.lock)
     wait_for_end(home, "stop")
-    while holder and lock_holder_of(home.lock) == holder:  # it closes what it has open after that
+    while holder and lock_holder_of(home.lock) == holder:  # it closes its files before it releases the lock
         time.sleep(GLANCE)

@@ -1,7 +1,8 @@
-"""Rows laid out for whoever reads them: columns as wide as they need to be, and on a terminal no wider than it is.
+"""The layout of rows: columns as wide as needed, and on a terminal no wider than that.
 
-How many columns a sign takes is known to `rich`. Its own tables cut or break what finds no room; here nothing is cut: a
-text that is the last of its row, such as a reason, stands whole below it, and goes on in the next line between words.
+`rich` knows how many columns a character takes. Its own tables cut or break a text without room; here nothing is cut: a
+text that is the last of its row, such as a reason, is whole below the row, and continues in the next line between
+words.
 """
 
 import itertools
@@ -17,17 +18,20 @@ GAP = "  "  # between two columns
 GOES_ON = "... "  # before the rest of a line
 NARROWEST = 4  # columns of a terminal that each column of a table keeps
 SHORT_WORD = 16
-LONGEST_WORD = 20  # columns: what is longer in the last column of a table is a text
+LONGEST_WORD = 20  # columns: a longer entry in the last column of a table is a text
 SILENT = frozenset({"", "0"})
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 PROGRAMS = r"(?:\S*/)?(?:python[0-9.]*|uv|pipx|sudo|loginctl|systemctl|ssh-keygen|rm|mkdir|ulimit) "
 BLANKS = re.compile(r"[^\S\n]+")  # of every script
-HOLDER = "\0"  # of a space within what stays in one line; texts are harmless before they come here
+HOLDER = "\0"  # replaces a space in text that must stay in one line; texts are harmless before they come here
 
 
 def format_rows(rows: list[list[str]], width: int | None) -> list[list[str]]:
-    """The lines of each. Where there is too little room, a column that says nothing goes first; then a text that is
-    the last of its row stands below it, unless there is room for it; then cells are folded."""
+    """Return the lines of each row.
+
+    Without enough room, a column without values is dropped first; then the last text of a row is moved below it, unless
+    it fits beside; then cells are folded.
+    """
     widths = _measure_columns(rows)
     if width is None or _join_widths(widths) <= width:
         return [_fold_row(row, widths) for row in rows]
@@ -47,27 +51,28 @@ def format_rows(rows: list[list[str]], width: int | None) -> list[list[str]]:
 
 
 def fold_text(text: str, width: int) -> list[str]:
-    """Lines that end between two words. A word or a command that is longer than one stays whole, to be copied."""
+    """Fold a text between words. A longer word or command stays whole, so that it can be copied."""
     if _measure_text(text) <= width:
         return [text]
     return [line.replace(HOLDER, " ") for line in _join_words(_hold_commands(text).split(" "), width)]
 
 
 def fold_data(text: str, width: int) -> list[str]:
-    """The same for words of others: none of them is a command of ours, and many blanks are one, since a line of theirs
-    would else begin where ours do.
+    """Fold words of others: they contain no command of ours, and many blanks become one.
+
+    Otherwise a line of theirs could begin like ours.
     """
     return _join_words(BLANKS.split(text), width)
 
 
 def fold_code(text: str, width: int) -> list[str]:
-    """All of it as it stands; where it goes on it says so, so that no part of it can pass for another line."""
+    """Fold a line of code as it is; each continuation is marked, so that no part of it can pass for another line."""
     first, *further = chop_cells(text, max(width - len(GOES_ON), NARROWEST)) or [""]
     return [first, *(GOES_ON + part for part in further)]
 
 
 def fold_block(text: str, width: int, indent: str = "") -> str:
-    """Each line of it by itself; it goes on below its own beginning, and by `indent` further in."""
+    """Fold each line of a text; a continuation begins below the line's own text, and by `indent` further in."""
     lines: list[str] = []
     for line in text.split("\n"):
         inner = line.lstrip(" ")
@@ -82,7 +87,10 @@ def expand_text(text: str, width: int) -> str:
 
 
 def _hold_commands(text: str) -> str:
-    """Copied from two lines it would be two commands: one that begins a line, or what stands behind `: `."""
+    """Keep the spaces of a command, at the start of a line or behind `:
+
+    `: copied from two lines it would be two commands.
+    """
     program = rf"(?:{re.escape(get_program_name())} |{PROGRAMS})"
     held = re.sub(rf"(?:^|(?<=: )){program}[^;]*", lambda found: found[0].replace(" ", HOLDER), text)
     return re.sub(r"`[^`]{1,40}`", lambda found: found[0].replace(" ", HOLDER), held)
@@ -97,12 +105,12 @@ def _join_words(words: Iterable[str], width: int) -> list[str]:
 
 
 def _measure_text(text: str) -> int:
-    """In columns; what colours it takes none."""
+    """Return the width in columns; colour codes take none."""
     return cell_len(STYLE.sub("", text).replace(HOLDER, " "))
 
 
 def _fold_cell(text: str, width: int) -> list[str]:
-    """As a column has to: also within a word that is wider than it."""
+    """Fold a cell to its column, if necessary within a word."""
     lines = _join_words(text.split(" "), width)
     return [part for line in lines for part in (chop_cells(line, width) if line else [""])]
 
@@ -122,12 +130,12 @@ def _join_widths(widths: Sequence[int]) -> int:
 
 
 def _fit_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
-    """How wide each column is: short words stay whole as long as there is something else to fold."""
+    """Choose the width of each column: short words stay whole as long as other text can be folded."""
     widths = _measure_columns(rows)
     words = _measure_columns([max(cell.split(" "), key=cell_len) for cell in row] for row in rows)
     for least in ([min(word, SHORT_WORD) for word in words], [NARROWEST] * len(words)):
         while _join_widths(widths) > room and any(map(gt, widths, least)):
-            # from the widest, of several the last; what names the row counts half as wide
+            # shrink the widest one, of several the last; the row's name counts half as wide
             _, at = max((width // (1 if at else 2), at) for at, width in enumerate(widths) if width > least[at])
             widths[at] -= 1
     return widths

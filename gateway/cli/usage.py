@@ -1,4 +1,4 @@
-"""`hermes-gateway usage`: how many tokens the calls of models took and what they cost, by person or something else."""
+"""`hermes-gateway usage`: the tokens of model calls and their cost, by person or by another key."""
 
 import argparse
 from typing import Any
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_days(written: str) -> int:
-    """Raises argparse.ArgumentTypeError."""
+    """Parse a number of days; raises argparse.ArgumentTypeError for anything else."""
     if not written.isascii() or not written.isdecimal() or not 1 <= int(written[:9]) <= MOST_DAYS:
         raise argparse.ArgumentTypeError(f"a number of days, from 1 to {MOST_DAYS}")
     return int(written)
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 
 def format_usage(used: dict[str, Any]) -> tuple[str, ...]:
-    """Calls, tokens and cost, for a table."""
+    """Format calls, tokens and cost for a table."""
     counts = (f"{used[name]:,}" for name in ("calls", "input_tokens", "cached_tokens", "output_tokens"))
     return (*counts, format_price(used["cost"], used["unpriced"]))
 

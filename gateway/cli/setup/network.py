@@ -1,6 +1,6 @@
-"""`setup telegram`, and so on: connect a chat network, step by step, or by flags where nobody can be asked.
+"""`setup telegram` and other networks: connect a chat network step by step, or by flags without a terminal.
 
-Tokens are tried at the network as soon as they are given; those that it does not take are asked for again.
+Tokens are tested at the network as soon as the person enters them; invalid ones are asked for again.
 """
 
 import argparse
@@ -43,7 +43,7 @@ HELLO = "Hello. This chat is the home channel of hermes-gateway now: what nobody
 
 
 class NetworkParser(CommandParser):
-    """The options of one network. Somebody else's code is asked for them when that network is named."""
+    """The options of one network; another author's code is loaded only when its network is named."""
 
     def __init__(self, network: str, place: PlatformPlace, **given: Any) -> None:
         super().__init__(**given)
@@ -83,11 +83,11 @@ def run(args: argparse.Namespace, home: Home) -> None:
 
 
 def connect(args: argparse.Namespace, home: Home) -> Configuration | None:
-    """The configuration with the network in it; None where only its manifest was wanted.
+    """Connect the network, and return the configuration with it; None if only its manifest was requested.
 
     Raises:
-        AdapterError: the network does not take what was given, or cannot be used here.
-        ConfigError: what was given does not do.
+        AdapterError: the network does not accept the input, or cannot be used here.
+        ConfigError: the input is not valid.
     """
     if args.account and not ACCOUNT_NAME.fullmatch(args.account):
         raise ConfigError(f"{args.account[:60]!r} is no name for a bot\nwrite small letters and digits, as in `work`")
@@ -95,7 +95,7 @@ def connect(args: argparse.Namespace, home: Home) -> Configuration | None:
     switched_on = make_switch(args) if place.origin else {}
     environ = {**get_process_environment(), **switched_on}
     load = partial(load_configuration, load_settings_schema(), home)
-    # What the bot lacks, though it is switched on already, is asked for now.
+    # A bot that is already enabled may lack values: the setup asks for them now.
     read = partial(load, chosen={} if args.account else {f"platforms.{args.network}.enabled": "false"})
     before = read(environ)
     if why := getattr(before.settings.platforms, args.network).why_unusable:
@@ -111,7 +111,7 @@ def connect(args: argparse.Namespace, home: Home) -> Configuration | None:
     if can_ask():
         print_lines(setup.before, "")
     check: PlatformCheck = load_part(place, "check")
-    # What stands before a token, such as the address of a server, is needed to try it.
+    # Answers before a token, such as the address of a server, are needed to test it.
     last = max((number for number, one in enumerate(questions, 1) if one.is_token), default=0)
 
     def try_tokens(given: Mapping[str, str]) -> None:
@@ -135,19 +135,19 @@ def connect(args: argparse.Namespace, home: Home) -> Configuration | None:
 
 
 def make_switch(args: argparse.Namespace) -> dict[str, str]:
-    """The variable that switches a bot on, for code that is loaded only where that is said."""
+    """Return the variable that enables a bot, for code that is loaded only with it."""
     ending = ending_of(args.account) if args.account else ""
     return {f"GATEWAY_PLATFORMS_{args.network.upper()}_ENABLED{ending}": "true"}
 
 
 def find_settings(configuration: Configuration, args: argparse.Namespace) -> PlatformSettings:
-    """Those of the bot that is set up; it may be new."""
+    """Return the settings of the bot that is set up; it may be new."""
     known = {(one.platform, one.account): one.settings for one in list_accounts(configuration.settings.platforms)}
     return known.get((args.network, args.account)) or configuration.schema.platforms[args.network].settings()
 
 
 def add_account(configuration: Configuration, args: argparse.Namespace) -> dict[str, str]:
-    """The variable that names the further bots, with this one among them; nothing where the file names it."""
+    """Return the variable that names the further bots, with this one added; empty if the file names it."""
     known = [one for one in list_accounts(configuration.settings.platforms) if one.platform == args.network]
     if not args.account or any(one.account == args.account for one in known):
         return {}
@@ -159,7 +159,7 @@ def add_account(configuration: Configuration, args: argparse.Namespace) -> dict[
 def make_account_questions(
     questions: Sequence[SetupQuestion], args: argparse.Namespace, schema: SettingsSchema
 ) -> list[SetupQuestion]:
-    """The questions with the variables of the bot that is set up; who may speak is the network's matter."""
+    """Return the questions with the variables of this bot; access is set for the whole network."""
     if not args.account:
         return [*questions]
     own = {name.variable for name in schema.list_account_variables(args.network, args.account)}
@@ -171,7 +171,7 @@ def make_account_questions(
 
 
 def find_network_url(configuration: Configuration, args: argparse.Namespace) -> str:
-    """Where the network calls us; empty: it does not."""
+    """Return the URL for the network's calls; "": it does not call us."""
     name, url = name_of_account(args.network, args.account), configuration.settings.web.url
     return network_url_of(url, name) if find_settings(configuration, args).is_called else ""
 
@@ -182,10 +182,10 @@ def collect_tokens(
     before: Configuration,
     check: Callable[[Mapping[str, str]], None],
 ) -> dict[str, str]:
-    """Those that the network takes. Who can be asked is asked again, with what it says of those that it does not take.
+    """Collect valid tokens; a person is asked again, with the network's reason, until they are valid.
 
     Raises:
-        AdapterError: it does not take them, and nobody can be asked.
+        AdapterError: they are not valid, and no person can be asked.
     """
     values = collect_answers(questions, args, before.environ)
     while not args.no_check:
@@ -203,10 +203,10 @@ def collect_tokens(
 def collect_answers(
     questions: Sequence[SetupQuestion], args: argparse.Namespace, known: Mapping[str, str]
 ) -> dict[str, str]:
-    """What was given by flags, or is known, or is asked now; an optional one may stay empty.
+    """Collect the values from flags, from the environment, or from the person; an optional one may stay empty.
 
     Raises:
-        ConfigError: one that is needed is missing and nobody can be asked, or one is not of its shape.
+        ConfigError: a required one is missing and no person can be asked, or one has an invalid form.
     """
     values: dict[str, str] = {}
     for ask in questions:
@@ -225,10 +225,10 @@ def collect_answers(
 
 
 def ask_owner(args: argparse.Namespace, configuration: Configuration) -> dict[str, str]:
-    """Which of those who may speak there is the person at this terminal: `access.owners` says it from then on.
+    """Ask which of the allowed people is the one at this terminal; `access.owners` names that one from then on.
 
     Raises:
-        ConfigError: what was given is no id.
+        ConfigError: the input is not an id.
     """
     network, access = args.network, configuration.settings.access
     pattern = configuration.schema.platforms[network].user_id
@@ -243,10 +243,10 @@ def ask_owner(args: argparse.Namespace, configuration: Configuration) -> dict[st
 
 
 def ask_admins(args: argparse.Namespace, configuration: Configuration) -> dict[str, str]:
-    """Who besides the owner says yes to what the agent wants to do for others: `access.admins` names them.
+    """Ask who else approves the agent's actions for other people; `access.admins` names them.
 
     Raises:
-        ConfigError: what was given are no ids.
+        ConfigError: the input is not a list of ids.
     """
     network, access = args.network, configuration.settings.access
     one = configuration.schema.platforms[network].user_id
@@ -266,7 +266,7 @@ def find_variable(configuration: Configuration, *path: str) -> str:
 
 
 def ask_model(configuration: Configuration, home: Home) -> dict[str, str]:
-    """The model of Hermes's own configuration, where none is chosen here and the person wants it."""
+    """Return the model of Hermes's own configuration, if none is chosen here and the person wants it."""
     found = find_hermes_model(home.hermes_config) if configuration.settings.model.provider == DEMO else None
     if found is None or not can_ask():
         return {}
@@ -275,7 +275,7 @@ def ask_model(configuration: Configuration, home: Home) -> dict[str, str]:
 
 
 def choose_user(users: Sequence[str]) -> str:
-    """The id of the person who answers; empty: none of these."""
+    """Return the id of the person who answers; "": none of these."""
     print_lines("Whoever owns this gateway may do everything, and is asked before a tool acts for somebody else.", "")
     if len(users) == 1:
         return users[0] if ask_yes(f"{users[0]}: is this you?", default=True) else ""
@@ -284,7 +284,7 @@ def choose_user(users: Sequence[str]) -> str:
 
 
 def choose_admins(users: Sequence[str], pattern: str) -> str:
-    """Ids of some of these, with commas; empty: none."""
+    """Ask for some of these ids, separated by commas; "": none."""
     print_lines(
         "What the agent wants to do for others waits for a yes: the owner's, or of those whom you name now.", ""
     )
@@ -301,7 +301,7 @@ def choose_admins(users: Sequence[str], pattern: str) -> str:
 
 
 def ask_shell(args: argparse.Namespace, configuration: Configuration) -> dict[str, str]:
-    """Whether commands of the agent's shell may run unasked in the sandbox, where there is one that holds."""
+    """Ask if the shell's commands may run without a question in the sandbox, if a complete one is available."""
     choice = args.shell
     is_free = "tools.shell" not in configuration.origins and ShellSandbox(SandboxSettings(), find_support()).is_held
     if not choice and is_free and can_ask():
@@ -312,7 +312,7 @@ def ask_shell(args: argparse.Namespace, configuration: Configuration) -> dict[st
 
 
 def prompt_for(ask: SetupQuestion, now: str) -> str:
-    """What the person types; Enter keeps what is there."""
+    """Ask the person for a value; Enter keeps the present one."""
     keeps = " (Enter keeps the present one)" if now else "" if ask.is_token else " (Enter: none)"
 
     find = partial(find_fault, pattern=ask.pattern, is_needed=ask.is_token and not now)
@@ -345,7 +345,7 @@ def write_variables(home: Home, changed: Mapping[str, str]) -> None:
 
 
 def send_hello(check: PlatformCheck, settings: Any) -> None:
-    """Show that the home channel can be written to; what is set up stays, whether or not it can."""
+    """Greet the home channel to show that it works; the setup is kept in any case."""
     try:
         anyio.run(check.say, settings, settings.home_channel, HELLO)
     except AdapterError as error:
@@ -355,7 +355,7 @@ def send_hello(check: PlatformCheck, settings: Any) -> None:
 
 
 def print_next_step(network: str, home: Home, configuration: Configuration) -> None:
-    """The one step that is left."""
+    """Print the one step that remains."""
     try:
         with ControlClient(home.socket):
             print_text("next: hermes-gateway restart, and write to the bot")

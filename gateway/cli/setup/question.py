@@ -1,6 +1,6 @@
-"""What a person at a terminal is asked: a wrong answer is told while it is typed, and corrected, not typed anew.
+"""The questions to a person at a terminal: a wrong answer is reported while it is typed, and can be corrected.
 
-Whoever leaves a question by Ctrl-C or Ctrl-D raises what the editor raises: KeyboardInterrupt or EOFError.
+A person who leaves a question by Ctrl-C or Ctrl-D causes the editor's exception: KeyboardInterrupt or EOFError.
 """
 
 import shutil
@@ -17,12 +17,12 @@ from prompt_toolkit.validation import ValidationError, Validator
 from gateway.cli.output import apply_style, escape_text, fold_for
 from gateway.cli.table import fold_text
 
-# The editor says what is wrong in the last row of the terminal, however far that is from the question.
+# The editor reports a fault in the last row of the terminal, however far that is from the question.
 NO_TOOLBAR = Style([("validation-toolbar", "noreverse bg:default hidden")])
 
 
 class AnswerCheck(Validator):
-    """What is wrong with an answer, in words; an empty one is for whoever asks to judge."""
+    """The validator of an answer; its function also decides on an empty one."""
 
     def __init__(self, find_fault: Callable[[str], str]) -> None:
         self._find_fault = find_fault
@@ -44,7 +44,7 @@ def ask_line(
     choices: Sequence[str] = (),
     is_secret: bool = False,
 ) -> str:
-    """One line. `choices` are offered while it is typed, and need not be taken."""
+    """Ask for one line. `choices` are suggested while it is typed; other answers are possible."""
     completer = WordCompleter(list(choices), ignore_case=True, sentence=True) if choices else None
     lines = fold_text(f"{escape_text(what)}:", shutil.get_terminal_size().columns - 1)
 
@@ -65,7 +65,7 @@ def ask_line(
 
 
 def ask_choice(what: str, choices: Sequence[str], default: int = 0) -> int:
-    """The place in the list of what was chosen; Enter takes the default."""
+    """Ask for a choice, and return its index in the list; Enter takes the default."""
     for number, choice in enumerate(choices, 1):
         print(fold_for(sys.stdout, f"  {apply_style(str(number), 'bold')}  {escape_text(choice)}", " " * 3))
     known = {"": default, **{str(number + 1): number for number in range(len(choices))}}

@@ -1,10 +1,10 @@
-"""`hermes-gateway upgrade`: another version in the place of this one, or this one again where that does not work.
+"""`hermes-gateway upgrade`: replace this version by another one, or return to this one if that fails.
 
-In this order, each step of which may be the last one before a crash: it says what changes and asks; puts the new
-program beside the old one; stops the gateway; copies the home, and the journal that NATS servers keep; exchanges the
-two programs; starts the new one, which checks itself before it accepts, sends or runs anything. Whoever runs it again,
-or starts the gateway, goes on from there. All of it is loaded before the programs are exchanged: this process is of the
-old one.
+The steps are in this order, and a crash may follow any of them: it says what changes and asks; puts the new program
+beside the old one; stops the gateway; copies the home, and the journal that NATS servers keep; exchanges the two
+programs; starts the new one, which checks itself before it accepts, sends or runs anything. Another run of the command,
+or a start of the gateway, continues from there. All code is loaded before the programs are exchanged: this process
+belongs to the old one.
 """
 
 import argparse
@@ -70,7 +70,7 @@ MOST_NAMED = 12  # packages
 
 @dataclass(frozen=True, slots=True)
 class NewProgram:
-    """What is to be installed, and which packages change with it, as the installer says."""
+    """The program to install, and the packages that change with it, by the installer's report."""
 
     requirement: str
     changes: Mapping[str, str]
@@ -129,21 +129,21 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 
 def check_owner(home: Home, installation: Installation) -> None:
-    """UpgradeError: what we write there would not be its owner's, who could not go on with it."""
+    """Raise UpgradeError if our files would not belong to the home's owner, who could then not go on with it."""
     if home.own_folder.is_dir() and home.own_folder.stat().st_uid != os.geteuid():
         owner = describe_owner(home.own_folder)
         raise UpgradeError(f"{home.root} belongs to {owner}\n{describe_steps(home, installation)}")
 
 
 def check_service(home: Home, installation: Installation, gateway: RunningGateway) -> None:
-    """UpgradeError: it takes root to stop the service that runs it, and to start it again."""
+    """Raise UpgradeError if only root can stop the gateway's service, and start it again."""
     if isinstance(gateway.service, SystemdService) and gateway.service.is_beyond_us:
         what = "the gateway is a service of the whole machine, which root alone stops and starts"
         raise UpgradeError(f"{what}\n{describe_steps(home, installation)}")
 
 
 def describe_steps(home: Home, installation: Installation) -> str:
-    """What those type who may do it: the owner of the home, root, and whoever installed the program."""
+    """Describe the commands for the people who may run them: the home's owner, root, and the program's owner."""
     owner, place = describe_owner(home.own_folder), shlex.quote(str(home.root))
     ours = f"sudo -u {owner} HERMES_HOME={place} {installation.prefix / 'bin' / PROGRAM}"
     machine = SystemdService(home, {}, is_system=True)
@@ -158,7 +158,7 @@ def describe_steps(home: Home, installation: Installation) -> str:
 
 
 def find_program(installation: Installation, source: str, environ: Mapping[str, str]) -> NewProgram | None:
-    """None: there is no newer one. UpgradeError: it cannot be had."""
+    """Find a newer program; None if the newest is installed. Raises UpgradeError if it is not available."""
     requirement = find_requirement(source, distribution(PACKAGE), Path.cwd())
     command = make_install_command(installation, installation.python, environ)
     with show_progress("looking for it"):
@@ -193,12 +193,12 @@ def describe_upgrade(home: Home, installation: Installation, gateway: RunningGat
 
 
 def describe_other_gateways(home: Home, prefix: Path) -> str:
-    """Those that run this program on other homes; empty: there are none, or the system does not tell."""
+    """Describe other gateways of this program; "": none runs, or the system does not show them."""
     return ", ".join(map(str, list_other_gateways(home, prefix)))
 
 
 def check_networks(home: Home, gateway: RunningGateway, environ: Mapping[str, str]) -> None:
-    """UpgradeError: what we start ourselves would lack a token that somebody gave to their own shell."""
+    """Raise UpgradeError if a gateway that we start would lack a token from the shell of its first start."""
     if not gateway.pid or gateway.service:
         return
     settings = load_configuration(load_settings_schema(), home, environ).settings
@@ -211,7 +211,10 @@ def check_networks(home: Home, gateway: RunningGateway, environ: Mapping[str, st
 
 
 def prepare_program(home: Home, installation: Installation, new: NewProgram, environ: Mapping[str, str]) -> Path:
-    """The new one, beside the old one, which goes on. UpgradeError: it cannot be installed, or refuses this home."""
+    """Install the new program beside the old one, which keeps running.
+
+    Raises UpgradeError if it cannot be installed, or refuses this home.
+    """
     beside = find_other_place(installation.prefix)
     python = beside / "bin" / "python"
     try:
@@ -234,7 +237,7 @@ def prepare_program(home: Home, installation: Installation, new: NewProgram, env
 def make_plan(
     home: Home, installation: Installation, gateway: RunningGateway, version: str, former: UpgradePlan | None
 ) -> UpgradePlan:
-    """It remembers what is up now, or was when an upgrade before this one was cut off."""
+    """Make the plan, with the parts that are up now, or were up when an earlier upgrade was cut off."""
     facts = gateway.read_facts()
     was_up = former is not None and former.was_running and not gateway.pid
     plan = UpgradePlan(
@@ -256,7 +259,10 @@ def make_plan(
 def exchange_programs(
     home: Home, gateway: RunningGateway, plan: UpgradePlan, signals: EndingSignals, servers: JournalServers | None
 ) -> None:
-    """Nothing is accepted from here on until a program has started. UpgradeError: it did not come about."""
+    """Stop the gateway and exchange the programs; until one starts, nothing is accepted.
+
+    Raises UpgradeError if the programs were not exchanged.
+    """
     try:
         signals.check()
         with show_progress("the gateway to end what it has begun"), gateway.keep_stopped():
@@ -266,16 +272,17 @@ def exchange_programs(
             plan.enter(home, "trying", backup, last_seq)
             exchange_folders(Path(plan.prefix), Path(plan.beside))
     except (GatewayError, OSError) as error:
-        if plan.has_new():  # it is in place, and the next start tries it
+        if plan.has_new():  # the new one is in place, and the next start tries it
             raise
         resume_gateway(home, gateway, plan)
         raise UpgradeError(f"nothing was changed: {error}") from error
 
 
 def create_copy(home: Home, servers: JournalServers | None) -> tuple[str, int]:
-    """Where the copy is, and the last record of the journal in it; a home without a journal needs none.
+    """Copy the home; return the copy's path and the last record in its journal. A home without a journal needs no copy.
 
-    What NATS servers keep is a copy beside it: others work on that journal, so that no way back may set it back.
+    A journal on NATS servers is copied to a separate file: other gateways work on it, so the way back must not reset
+    it.
     """
     if not servers and not home.journal.exists():
         return "", 0
@@ -287,13 +294,13 @@ def create_copy(home: Home, servers: JournalServers | None) -> tuple[str, int]:
         made = write_archive(home, folder / time.strftime(f"upgrade-{STAMP}.tar.gz"), with_env=False)
     say(f"copied to {made.path}")
     for name, why in made.left_out.items():
-        if name != ENV:  # which no upgrade touches
+        if name != ENV:  # no upgrade changes it
             say(f"left out: {name}: {why}")
     return str(made.path), made.journal.last_seq if made.journal else 0
 
 
 def try_program(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> int:
-    """The new one is in place, and is to show that it works."""
+    """Start the new program, which is in place, and check that it works."""
     plan = read_plan(home) or plan
     if plan.state == "returning":
         undo_unused_upgrade(home, gateway, plan)
@@ -321,7 +328,7 @@ def try_program(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> int:
 
 
 def run_program(gateway: RunningGateway, plan: UpgradePlan, version: str) -> list[str]:
-    """What is wrong with it, when that is known; nothing: what was up before is up."""
+    """Start a program; return its faults once they are known, or none if all earlier parts are up."""
     try:
         with show_progress(f"{version} to start"):
             if not gateway.pid:
@@ -332,8 +339,8 @@ def run_program(gateway: RunningGateway, plan: UpgradePlan, version: str) -> lis
 
 
 def undo_unused_upgrade(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> str:
-    """Go back where nothing is lost by it. Why not: what was accepted, sent or run since."""
-    is_known = plan.state == "returning"  # that nothing was
+    """Go back if nothing is lost by it; return why not: the records that were written since."""
+    is_known = plan.state == "returning"  # that no such record exists
     if not is_known and (deeds := find_new_records(home, plan)):
         return deeds
     with gateway.keep_stopped():
@@ -344,7 +351,7 @@ def undo_unused_upgrade(home: Home, gateway: RunningGateway, plan: UpgradePlan) 
 
 
 def retry_program(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> str:
-    """There was no way back; what is in place may work in part, as long as the home is all its own."""
+    """Start the new program once more after a failed way back: it may work in part, if the home is unchanged."""
     if (read_plan(home) or plan).state == "returning":
         return "no gateway runs, since the home is halfway back"
     wrong = run_program(gateway, plan, plan.after)
@@ -353,7 +360,7 @@ def retry_program(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> str
 
 
 def keep_program(home: Home, gateway: RunningGateway, plan: UpgradePlan, wrong: Sequence[str], deeds: str) -> int:
-    """There is no way back without loss."""
+    """Keep the new program: going back would lose records."""
     if not gateway.pid:
         wrong = run_program(gateway, plan, plan.after) or wrong
     close_plan(home, plan)
@@ -372,7 +379,7 @@ def restore_program(gateway: RunningGateway, plan: UpgradePlan, wrong: Sequence[
 
 
 def resume_gateway(home: Home, gateway: RunningGateway, plan: UpgradePlan | None) -> None:
-    """The program stays what it is, and runs if it did."""
+    """Keep the present program, and start it if it ran before."""
     if plan is None:
         return
     close_plan(home, plan)

@@ -1,6 +1,6 @@
-"""From the stop of the gateway to the start of one: what would end this process there is noted, and it goes on.
+"""The signals between the stop of the gateway and the start of one: they are noted, and the upgrade goes on.
 
-Ctrl-C, `kill` and a terminal that closes would leave no gateway behind, neither the old one nor the new one.
+Ctrl-C, `kill` and a closed terminal would otherwise leave no gateway running, neither the old one nor the new one.
 """
 
 import os
@@ -22,12 +22,12 @@ NOTED = "\nthe gateway is down at this moment: this goes on until one runs again
 
 @dataclass(slots=True)
 class EndingSignals:
-    """`first`: the signal that came first of all; empty: nobody wanted it to end."""
+    """The noted signals. `first`: the first one; "": none came."""
 
     first: str = ""
 
     def check(self) -> None:
-        """UpgradeError: somebody wanted it to end, and nothing has changed yet."""
+        """Raise UpgradeError if a signal came, while nothing has changed yet."""
         if self.first:
             raise UpgradeError(f"it was interrupted by {self.first}")
 
@@ -42,7 +42,7 @@ def keep_signals(home: Home) -> Generator[EndingSignals, None, None]:
         if number == signal.SIGHUP:
             bind_output(log, 1, 2)
         with suppress(OSError):
-            os.write(2, NOTED.encode())  # what Python is printing at this moment is not disturbed
+            os.write(2, NOTED.encode())  # it does not disturb a running print
 
     before = {number: signal.signal(number, note) for number in ENDING}
     try:
@@ -53,7 +53,7 @@ def keep_signals(home: Home) -> Generator[EndingSignals, None, None]:
 
 
 def bind_output(log: Path, *channels: int) -> None:
-    """They lead into the file from now on; nowhere, where it cannot be written."""
+    """Redirect these channels to the file, or to nowhere if it cannot be written."""
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -65,7 +65,7 @@ def bind_output(log: Path, *channels: int) -> None:
 
 
 def say(text: str) -> None:
-    """To whoever looks on; that nobody does any more, as behind a pipe, ends nothing."""
+    """Print a note; a missing reader, as behind a pipe, ends nothing."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""The gateway that runs on a home, whoever started it: what is up there, its end, and its start with any program."""
+"""The running gateway of a home, whatever started it: its parts, its end, and its start with any program."""
 
 import os
 import re
@@ -26,15 +26,17 @@ from gateway.worker.process_tree import find_ancestors
 HOLDER = re.compile(r"pid (\d+)")
 ASK_PATIENCE = 10.0  # seconds for an answer of the gateway
 WATCH_PAUSE = 0.3
-STOP_PATIENCE = 660.0  # seconds: what the gateway has begun may go on for ten minutes, if it is set so
+STOP_PATIENCE = 660.0  # seconds: running turns may go on for ten minutes, if the gateway is set so
 LOOK_PAUSE = 1.0
 UP_HOOKS = frozenset({"registered", "starting", "loaded"})
 
 
 @dataclass(frozen=True, slots=True)
 class ServedFacts:
-    """What is up: networks, here or on another gateway of the journal, and hooks, by name, and the version that serves
-    them; none where nobody answers."""
+    """The parts that are up by name, and the version that serves them; empty if no gateway answers.
+
+    Networks count here or on another gateway of the journal.
+    """
 
     version: str = ""
     is_ready: bool = False
@@ -42,13 +44,13 @@ class ServedFacts:
     hooks: tuple[str, ...] = ()
 
     def list_missing(self, wanted: "ServedFacts") -> list[str]:
-        """What is wanted and is not up here, in words."""
+        """Describe the wanted parts that are not up here."""
         networks = [f"{name} is not connected" for name in wanted.platforms if name not in self.platforms]
         return networks + [f"the hook {name} does not run" for name in wanted.hooks if name not in self.hooks]
 
 
 class RunningGateway:
-    """One home's. `service` is the one that runs it, where a service does."""
+    """The gateway of one home. `service` is the one that runs it, if any."""
 
     def __init__(self, home: Home, environ: Mapping[str, str]) -> None:
         self._home, self._environ = home, environ
@@ -63,7 +65,7 @@ class RunningGateway:
 
     @property
     def output(self) -> Path:
-        """What it prints, where no service takes it."""
+        """The file with its output, if no service takes that."""
         return self._home.logs / "started.log"
 
     def describe(self) -> str:
@@ -72,7 +74,7 @@ class RunningGateway:
         return f"it runs, as {'a service' if self.service else 'somebody started it'} (pid {self.pid})"
 
     def check_caller(self) -> None:
-        """ServiceError: who asks has come from this gateway, as its agent's commands do, and would end with it."""
+        """Raise ServiceError if this process comes from the gateway, as its agent's commands do: it would end too."""
         mark, ours = mark_of(self._home.lock), self._environ.get(MARK_VARIABLE, "")
         if (mark and ours.startswith(mark)) or (self.pid and self.pid in find_ancestors(os.getpid())):
             raise ServiceError(
@@ -81,7 +83,7 @@ class RunningGateway:
             )
 
     def read_facts(self) -> ServedFacts:
-        """As it says itself, now."""
+        """Return the gateway's own facts, as of now."""
         with suppress(GatewayError, OSError):
             status: dict[str, Any] = call_gateway(self._home.socket, "status", ASK_PATIENCE)
             hooks = call_gateway(self._home.socket, "hooks.list", ASK_PATIENCE)["hooks"]
@@ -94,7 +96,7 @@ class RunningGateway:
         return ServedFacts()
 
     def stop(self) -> None:
-        """As whoever runs it would; it drains. ServiceError: it refuses."""
+        """Stop the gateway as its supervisor would; it drains. Raises ServiceError if it refuses."""
         if self.service:
             self.service.stop()
         elif pid := self.pid:
@@ -103,7 +105,7 @@ class RunningGateway:
 
     @contextmanager
     def keep_stopped(self) -> Generator[None, None, None]:
-        """It has ended, and nobody serves the home while inside; nor does one that had waited for its end.
+        """Stop the gateway, and keep the home reserved inside the block, also against gateways that waited for it.
 
         Raises:
             ServiceError: the manager of services refuses to stop it.
@@ -127,7 +129,7 @@ class RunningGateway:
             yield
 
     def start(self, program: Path) -> None:
-        """The program that lies there now, as a service where it was one, else in the background.
+        """Start the program in place, as a service if it was one, or else in the background.
 
         Raises:
             ServiceError: it did not get ready.
@@ -148,7 +150,7 @@ class RunningGateway:
             )
 
     def wait_until_up(self, version: str, wanted: ServedFacts, patience: float) -> list[str]:
-        """What is wrong, when it has ended or the time is over; nothing as soon as all that is wanted is up."""
+        """Wait for the wanted parts; return the faults once it has ended or the time is over, or none if all are up."""
         limit = time.monotonic() + patience
         while True:
             facts = self.read_facts()
@@ -173,7 +175,7 @@ class RunningGateway:
 
 
 def find_service(home: Home, environ: Mapping[str, str], pid: int) -> LaunchdService | SystemdService | None:
-    """The one that runs the process `pid` on this home; where there is none (0), the one that is installed for it."""
+    """Return the service that runs the process `pid` on this home; for 0, the one that is installed for it."""
     if sys.platform == "darwin":
         launchd = LaunchdService(home, environ)
         return launchd if launchd.is_installed_for_home() else None
