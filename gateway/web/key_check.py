@@ -23,7 +23,7 @@ MOST_PEERS = 10_000
 
 
 class KeyCheck:
-    """Finds the key that a request shows."""
+    """The check that finds the key of a request."""
 
     def __init__(self, keys: ProgramKeys, rules: HostRules) -> None:
         self._keys = keys

@@ -20,7 +20,7 @@ UNBELIEVED = "no network is heard here, or this was not signed with its secret"
 
 
 class NetworkReceiver:
-    """Passes the calls of networks to their adapters."""
+    """The receiver that passes calls of networks to their adapters."""
 
     def __init__(self, routes: NetworkRoutes, rules: HostRules) -> None:
         self._routes = routes

@@ -28,7 +28,7 @@ _decode_body = JsonDecoder[dict[str, Any]](dict[str, Any]).decode
 
 
 class PageVerbs:
-    """Calls verbs for the page, in the name of the current caller."""
+    """The caller of verbs for the page, in the name of the current person."""
 
     def __init__(self, verbs: Mapping[str, VerbAnswer], redact: Callable[[str], str]) -> None:
         self._verbs = verbs

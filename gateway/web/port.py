@@ -57,7 +57,7 @@ USUAL_LIMITS = PortLimits()
 
 
 class Router:
-    """Routes a request by the first word of its path, or else to `otherwise`."""
+    """The router: it picks the answer by the first word of the path, or else `otherwise`."""
 
     def __init__(self, rules: HostRules, routes: Mapping[str, AnswerRequest], otherwise: AnswerRequest) -> None:
         self._rules = rules

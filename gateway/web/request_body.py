@@ -139,9 +139,9 @@ class RequestBody:
 
 
 class ChunkDecoder:
-    """Decodes `SIZE CRLF BYTES CRLF`, repeated, up to a size of 0.
+    """The decoder of `SIZE CRLF BYTES CRLF`, repeated, up to a size of 0.
 
-    Headers behind it are refused: no code reads them.
+    It refuses headers behind that: no code reads them.
     """
 
     def __init__(self) -> None:

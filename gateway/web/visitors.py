@@ -43,7 +43,7 @@ class Visitor(NamedTuple):
 
 
 class Visitors:
-    """Identifies visitors. `header` is empty if no proxy names people."""
+    """The identification of visitors. `header` is empty if no proxy names people."""
 
     def __init__(self, rules: HostRules, logins: Logins, find_role: FindRole, header: str) -> None:
         self._rules = rules

@@ -51,7 +51,7 @@ Interrupt: TypeAlias = Callable[[str], Awaitable[Any]]
 
 
 class ReceiveCall(Protocol):
-    """Take a message, with records for the same append."""
+    """The way in for a message, with records for the same append."""
 
     async def __call__(self, message: Message, *extra: NewRecord) -> Receipt: ...
 
@@ -108,7 +108,7 @@ class CallTransport(JournalTransport):
 
 
 class ProgramCalls:
-    """Starts calls, and finds earlier ones."""
+    """The calls of programs: it starts new ones, and finds earlier ones."""
 
     def __init__(self, engine: Engine, sessions: SessionRepository, receive: ReceiveCall, interrupt: Interrupt) -> None:
         self._engine = engine

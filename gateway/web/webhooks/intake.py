@@ -34,7 +34,7 @@ PREFACE = (
 
 
 class WebhookIntake:
-    """Writes authenticated calls to the journal."""
+    """The writer of authenticated calls to the journal."""
 
     def __init__(self, engine: Engine, registry: HookRegistry, lanes: Lanes, requests: HookRequests) -> None:
         self._engine = engine
