@@ -70,7 +70,7 @@ class SayQueue(msgspec.Struct, eq=False):
 
 
 class Terminal:
-    """Takes the messages that people type, and shows the records of their session until the answer is complete."""
+    """The terminal: it takes a person's message, and shows the records of its session until the answer is complete."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ def split_literal(line: str) -> Iterator[str]:
 
 
 class TerminalWatcher(msgspec.Struct, eq=False):
-    """Shows one message's answer as it comes."""
+    """The watcher of one message, which shows the answer as it comes."""
 
     _engine: Engine
     _receipt: Receipt

@@ -47,7 +47,7 @@ def is_listened_to(settings: DiscordSettings, channel: Any) -> bool:
 
 
 class DiscordChannels(msgspec.Struct, eq=False):
-    """Finds the channel of an address. `title` returns the beginning of a message, to name its thread."""
+    """The channels by address. `title` returns the beginning of a message, to name its thread."""
 
     _client: discord.Client
     _title: Callable[[str], str]

@@ -26,7 +26,7 @@ FIRST_EVENTS = ("READY", "RESUMED")  # without them a connection is not usable
 
 
 class DiscordClient(discord.Client):
-    """Passes Discord's events to `listeners`, by the names of discord.py."""
+    """The client that passes Discord's events to `listeners`, by the names of discord.py."""
 
     def __init__(self) -> None:
         super().__init__(

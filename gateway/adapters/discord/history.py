@@ -25,7 +25,7 @@ MOST_NEW_CHATS = 25
 
 
 class DiscordHistory(msgspec.Struct, eq=False):
-    """Reads the messages behind the marks.
+    """The reader of messages behind the marks.
 
     A channel that Discord refuses to show is skipped. One that must wait is read last; so is one whose request failed
     inside Discord, until it works again.

@@ -20,7 +20,7 @@ from gateway.adapters.shared.read_positions import MarksSnapshot, ReadMarks
 
 
 class DiscordHistoryReader(msgspec.Struct, eq=False):
-    """Follows the state of the connection and of the servers; `take` is called with each message that is read."""
+    """The listener to the state of the connection and of the servers; `take` gets each message that is read."""
 
     _client: discord.Client
     _tasks: anyio.abc.TaskGroup

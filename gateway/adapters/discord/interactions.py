@@ -31,7 +31,7 @@ NOT_HERE = "I do not listen in this channel."
 
 
 class DiscordInteractions(msgspec.Struct, eq=False):
-    """Handles interactions; each is done once it is in the journal or settled."""
+    """The handler of interactions; each is done once it is in the journal or settled."""
 
     _settings: DiscordSettings
     _context: AdapterContext

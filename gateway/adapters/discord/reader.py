@@ -35,7 +35,7 @@ DiscordIncoming: TypeAlias = IncomingMessage[discord.Attachment]
 
 
 class DiscordReader(msgspec.Struct, frozen=True):
-    """Reads the messages of one bot. The `marks` know the threads in which it takes part."""
+    """The reader of one bot's messages. The `marks` know the threads in which it takes part."""
 
     me: discord.ClientUser
     settings: DiscordSettings

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class DiscordReceiver:
-    """Handles one bot's events."""
+    """The receiver of one bot's events."""
 
     def __init__(
         self,

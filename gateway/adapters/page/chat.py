@@ -81,7 +81,7 @@ class FileRefused(AdapterError):
 
 
 class PageChat:
-    """Takes the actions of people, whom the port has authenticated."""
+    """The intake of people's actions; the port has authenticated these people."""
 
     def __init__(self, context: AdapterContext) -> None:
         self.files = context.parts.files.shared

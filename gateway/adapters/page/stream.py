@@ -70,7 +70,7 @@ class LiveChat:
 
 
 class ChatStream(msgspec.Struct, eq=False):
-    """Sends updates to open pages. `run` reads the journal for them; it begins with the first page."""
+    """The stream of updates to open pages. `run` reads the journal for them; it begins with the first page."""
 
     _engine: Engine
     _lanes: Lanes

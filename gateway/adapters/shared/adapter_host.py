@@ -1,7 +1,7 @@
 """The services for an adapter that every one of them needs: taking messages, keeping the cursor, sending replies.
 
-The author of an adapter sees no record of the journal. A cursor is a text of the network's, kept and not read. Of all
-gateways with one journal a single one reads for a bot at a time: the one that opened its cursor last.
+The author of an adapter sees no record of the journal. A cursor is a text of the network's, kept and not read. Only one
+of all gateways with one journal reads for a bot at a time: the one that opened its cursor last.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

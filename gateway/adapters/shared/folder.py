@@ -12,7 +12,7 @@ from gateway.adapters.shared.adapter_loading import load_part
 from gateway.config.platform_settings import PlatformPlace, PlatformSpec
 from gateway.config.schema import SettingsSchema
 
-if TYPE_CHECKING:  # the table of commands stands above the journal, which no setting needs
+if TYPE_CHECKING:  # the command table imports the journal, which no setting needs
     from gateway.dispatcher.commands import CommandTable
 
 

@@ -52,7 +52,7 @@ class KeyedLock(msgspec.Struct, eq=False):
 
 
 class Inbox(msgspec.Struct, Generic[FileT], eq=False):
-    """Takes the messages of one bot. A stranger's messages and files are neither stored nor downloaded.
+    """The intake of one bot's messages. A stranger's messages and files are neither stored nor downloaded.
 
     `note` is called with each message of a person with access, before its files are downloaded. `threads_of` returns
     the places in the channel whose marks a message moves; `""` is the channel itself. `add_names` asks the network for

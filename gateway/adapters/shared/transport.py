@@ -161,7 +161,7 @@ class NetworkTransport(LiveTransport, Generic[TextT]):
         return LoadedMessage(tuple(loaded), piece.text, tuple(unsent))
 
     async def find(self, _reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
-        """Return None: a network that cannot be asked, or that knows a part by its nonce, is not asked."""
+        """Return None: the network has no lookup, or it knows a repeated part by its nonce."""
         return None
 
     @contextmanager

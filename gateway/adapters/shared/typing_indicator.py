@@ -27,7 +27,7 @@ class ShownTurn(msgspec.Struct):
 
 
 class TypingIndicator(msgspec.Struct, eq=False):
-    """Watches the turns of one bot. `show` makes one sign, which lasts for about `pause` seconds.
+    """The typing signs for the turns of one bot. `show` makes one sign, which lasts for about `pause` seconds.
 
     `hide` removes a sign that would outlast the turn. A growing answer needs no sign beside it: `shows_words`.
     """

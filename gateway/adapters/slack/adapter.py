@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 class SlackTimings(msgspec.Struct, frozen=True):
     """The limits in seconds; the connection is checked every `look`.
 
-    A missing one is reported as down after `broken`, and given up after `given_up`. If Slack calls us, there is no
+    A missing one is reported as down after `broken`, and given up after `given_up`. An app that Slack calls has no
     connection, and Slack gets a request every `asked` to see whether the token is still valid.
     """
 

@@ -30,7 +30,7 @@ Event: TypeAlias = Mapping[str, Any]
 
 
 class SlackHistory(msgspec.Struct, eq=False):
-    """Reads the messages behind the marks, except where Slack refuses; a place whose request failed is read later."""
+    """The reader of messages behind the marks; it skips places that Slack refuses, and reads a failed one later."""
 
     _web: AsyncWebClient
     _later: list[Callable[[], AsyncIterator[Event]]] = []

@@ -25,7 +25,7 @@ Body: TypeAlias = Mapping[str, Any]
 
 
 class SlackInteractions(msgspec.Struct, eq=False):
-    """Handles slash commands and button presses; each is done once it is in the journal or settled."""
+    """The handler of slash commands and button presses; each is done once it is in the journal or settled."""
 
     _web: AsyncWebClient
     _context: AdapterContext

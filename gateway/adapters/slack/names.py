@@ -1,4 +1,4 @@
-"""The names of people and channels: Slack's events have only ids, so Slack is asked, once an hour for each.
+"""The names of people and channels: Slack's events have only ids, so the bot looks each one up, once an hour.
 
 A message waits for them for a moment at most, and is then taken without a name; a failure here does not stop it.
 """

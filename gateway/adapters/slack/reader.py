@@ -35,7 +35,7 @@ SlackIncoming: TypeAlias = IncomingMessage[Event]
 
 
 class SlackReader(msgspec.Struct, frozen=True):
-    """Reads the events of one bot. The `marks` know the threads in which it takes part.
+    """The reader of one bot's events. The `marks` know the threads in which it takes part.
 
     `list_parent_files` returns the files of a thread's first message, once the new message is taken.
     """

@@ -36,7 +36,7 @@ Body: TypeAlias = Mapping[str, Any]
 
 
 class SlackReceiver(msgspec.Struct, eq=False):
-    """Handles one bot's events."""
+    """The receiver of one bot's events."""
 
     context: AdapterContext
     presence: Presence

@@ -1,7 +1,7 @@
 """One Telegram bot at work: it connects, receives, sends, types and offers commands, until cancelled.
 
-A poll that Telegram answers, even with no update, proves the connection and the token; so there is at least one every
-quarter of a minute, and a connection that is silent for longer is given up and made again.
+A poll that Telegram answers, even with no update, proves the connection and the token; so a poll ends at least every
+quarter of a minute, and a connection that is silent for longer is replaced.
 """
 
 import logging

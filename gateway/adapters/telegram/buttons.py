@@ -1,4 +1,4 @@
-"""The buttons under a reply: for the person who was asked and for admins; removed after one press.
+"""The buttons under a reply: for the person of the question and for admins; removed after one press.
 
 Telegram carries 64 bytes with a button, which is the limit for a value.
 """
@@ -35,7 +35,7 @@ def make_keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
 
 
 def find_asked_user(query: CallbackQuery) -> str:
-    """Return the person who was asked: in a group, the author of the message that the question replies to."""
+    """Return the person of the question: in a group, the author of the message that the question replies to."""
     shown = query.message
     replied = shown.reply_to_message if isinstance(shown, Shown) else None
     return str(replied.from_user.id) if replied is not None and replied.from_user is not None else ""

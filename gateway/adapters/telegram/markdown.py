@@ -134,7 +134,7 @@ class _SpannedText:
 
 
 class _MarkdownReader:
-    """Writes the text from the parser's events."""
+    """The writer of the text, by the parser's events."""
 
     def __init__(self, source: bytes, spoilers: frozenset[tuple[int, int]]) -> None:
         self.out = _SpannedText()

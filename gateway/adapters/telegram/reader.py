@@ -33,7 +33,7 @@ TelegramIncoming: TypeAlias = IncomingMessage[TelegramFile]
 
 
 class TelegramReader(msgspec.Struct, frozen=True):
-    """Reads the updates of one bot."""
+    """The reader of one bot's updates."""
 
     me: User
     context: AdapterContext

@@ -44,7 +44,10 @@ RawUpdate: TypeAlias = Mapping[str, Any]
 
 
 class TelegramReceiver:
-    """Reads one bot's updates from a source; `place`, beside the bot's id, names the cursor of a separate source."""
+    """The reader of one bot's updates from a source.
+
+    `place`, beside the bot's id, names the cursor of a separate source.
+    """
 
     def __init__(
         self,

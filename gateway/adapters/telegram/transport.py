@@ -1,6 +1,6 @@
 """The sending of replies to Telegram: each text in as many messages as it needs, then the files, by kind as albums.
 
-Telegram cannot be asked if a message has arrived, so a doubtful part is sent again.
+Telegram cannot tell if a message has arrived, so a doubtful part is sent again.
 """
 
 import io
@@ -117,7 +117,10 @@ class TelegramTransport(NetworkTransport[TelegramText]):
         return tuple(found)
 
     async def _sent(self, sending: Awaitable[Message | Sequence[Message]]) -> tuple[str, ...]:
-        """Wait for a sending, and return the ids; a message that Telegram took counts without a readable answer too."""
+        """Send, and return the ids of the messages.
+
+        A message that Telegram took counts as sent, even if the library cannot read the answer.
+        """
         with watch_answer() as answer:
             try:
                 sent = await sending

@@ -57,7 +57,7 @@ class TelegramRoute:
 
 
 class TelegramWebhook:
-    """Sets up Telegram's calls, and reads the updates that they bring."""
+    """The webhook: it has Telegram call us, and reads the updates of the calls."""
 
     def __init__(self, bot: Bot, settings: TelegramSettings, context: AdapterContext, presence: Presence) -> None:
         self._bot = bot
