@@ -37,7 +37,7 @@ class Keyboard(Vt100Input):
 
 
 class CommandMenu(Completer):
-    """Completes commands on Tab after a slash; plugins may add some at any time."""
+    """The completion of commands on Tab after a slash; plugins may add some at any time."""
 
     def __init__(self, home: Home) -> None:
         self._home = home

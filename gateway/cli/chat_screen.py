@@ -19,7 +19,7 @@ GATEWAY_LEFT = "The gateway went away; what you said is kept, and answered when 
 
 
 class AnswerFolder:
-    """Folds the lines of an answer as they come; lines of a code block stay as they are, since people copy them."""
+    """The folding of an answer's lines as they come; lines of a code block stay as they are, since people copy them."""
 
     def __init__(self) -> None:
         self._is_code = False

@@ -1,7 +1,7 @@
 """The probe of a model: a call for a few tokens, and the endpoint's list of names, to find a fault and its remedy.
 
-A model "answers" if it has answered: the call uses the client of the gateway's own calls, with the configured address,
-key and name. The list of models helps to choose one, and to explain a failed call.
+Only a model that has answered counts as working: the call uses the client of the gateway's own calls, with the
+configured address, key and name. The list of models helps to choose one, and to explain a failed call.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping

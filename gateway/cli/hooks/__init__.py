@@ -1,7 +1,7 @@
 """`hermes-gateway hooks`: the hooks, their state, and all actions on a hook.
 
 The module of a verb is imported when the verb is chosen, since verbs that read hook folders need much, and verbs that
-call the gateway next to nothing. Such a module has `run(args, home)`.
+call the gateway next to nothing. A verb's module has `run(args, home)`.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""`hooks dead-letters`: the deliveries that were given up, and how to retry or delete them."""
+"""`hooks dead-letters`: the deliveries that the gateway gave up, and how to retry or delete them."""
 
 import argparse
 import json

@@ -74,7 +74,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         return InstalledUpdate(before, now, folder, is_new, is_intact, more, less)
 
     def show(self, found: FetchedHook) -> None:
-        """Show its request, the skills' hooks that it stands in for, and its settings in the configuration."""
+        """Show its request, the hooks of skills that it replaces, and its settings in the configuration."""
         show_request(found)
         show_settings(found.name, self.home)
         for skill in list_skills(self.home):

@@ -1,6 +1,6 @@
 """`.env`, as `setup` changes it: lines are added or replace lines of the same name; all others stay.
 
-Only the user can access the file, it is whole at every moment, and lines of others are not read more than needed.
+Only the user can access the file, and it is complete at every moment. The setup reads only the names in other lines.
 """
 
 import re

@@ -61,7 +61,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    """Set up the model. Raises ConfigError if the input is not usable, and no person can be asked."""
+    """Set up the model. Raises ConfigError if the input is not usable, and no terminal is there to ask for more."""
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     if args.provider or not can_ask():
         choice = read_choice(args, configuration.environ)
@@ -159,7 +159,7 @@ def pick_choice(choices: list[ModelChoice], kept: str) -> ModelChoice | None:
 
 
 def settle_choice(choice: ModelChoice) -> ModelChoice:
-    """Complete the choice with a valid key and name; invalid ones are asked for again."""
+    """Complete the choice with a valid key and name; the person corrects invalid ones."""
     is_optional = bool(choice.base_url)
     key, address, given, name = choice.key, choice.base_url, "", choice.name
     while True:

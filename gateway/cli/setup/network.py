@@ -1,6 +1,6 @@
 """`setup telegram` and other networks: connect a chat network step by step, or by flags without a terminal.
 
-Tokens are tested at the network as soon as the person enters them; invalid ones are asked for again.
+Tokens are tested at the network as soon as the person enters them, and the person corrects invalid ones.
 """
 
 import argparse
@@ -182,10 +182,10 @@ def collect_tokens(
     before: Configuration,
     check: Callable[[Mapping[str, str]], None],
 ) -> dict[str, str]:
-    """Collect valid tokens; a person is asked again, with the network's reason, until they are valid.
+    """Collect valid tokens; the person corrects invalid ones, and sees the network's reason.
 
     Raises:
-        AdapterError: they are not valid, and no person can be asked.
+        AdapterError: they are not valid, and no terminal is there to ask for others.
     """
     values = collect_answers(questions, args, before.environ)
     while not args.no_check:
@@ -206,7 +206,7 @@ def collect_answers(
     """Collect the values from flags, from the environment, or from the person; an optional one may stay empty.
 
     Raises:
-        ConfigError: a required one is missing and no person can be asked, or one has an invalid form.
+        ConfigError: a required one is missing without a terminal, or one has an invalid form.
     """
     values: dict[str, str] = {}
     for ask in questions:
