@@ -1,6 +1,6 @@
 """The files of a home that belong in a copy: all that cannot be made again. Its secrets only on request.
 
-The home itself has files of ours and Hermes's: hooks, plugins, skills. Of our own folder everything is taken except the
+The home itself has files of ours and Hermes's: hooks, plugins, skills. Everything in our own folder is taken except the
 names listed here, so that files of a later version are not forgotten.
 """
 

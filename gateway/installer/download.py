@@ -62,7 +62,7 @@ def is_own_host(host: str) -> bool:
 
 
 class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects from https to https only, and not to this machine, where others than the host answer."""
+    """The rule for redirects: only from https to https, and not to this machine, where others than the host answer."""
 
     def redirect_request(
         self,

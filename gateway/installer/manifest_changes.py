@@ -1,4 +1,4 @@
-"""The additional requests of a hook's newer version, in keys of HOOK.yaml that grants do not hold; and its lost guards.
+"""The comparison of a hook's versions: new requests, in keys of HOOK.yaml that grants do not hold, and lost guards.
 
 The granted requests are in `hooks.lock`, and are compared with that. All other keys are compared with the installed
 manifest; a key that is not listed here counts as a request, so that a new one is never installed unseen.
@@ -19,7 +19,7 @@ GRANTED = frozenset(
 )
 """The keys that `list_missing_grants` compares, with the denials; `requires` has further variables, and packages."""
 HARMLESS = frozenset({"name", "description", "version", "mode", "max", "keep", "requires", "options", "protocol"})
-"""Texts for people, and the way in which it uses its rights: only its own code reads `options`."""
+"""The keys without a request: texts for people, and how a hook uses its rights. Only its own code reads `options`."""
 
 
 UNKNOWN = "what it asked for so far is not known, since its folder is not what was installed"

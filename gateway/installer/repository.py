@@ -35,7 +35,7 @@ QUIET = (
     *("-c", "http.followRedirects=initial"),
 )
 PRIVATE = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-# ssh would ask on the terminal, below a moving bar. A person who has a program with a window is asked there.
+# ssh would ask on the terminal, below a moving bar. With a program for that, it asks in a window.
 NO_QUESTIONS = {"SSH_ASKPASS": "false", "SSH_ASKPASS_REQUIRE": "force"}
 # git sets these for its own hooks, which may call us: our repository is another one.
 OF_OTHER_REPOSITORY = frozenset(

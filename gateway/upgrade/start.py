@@ -33,7 +33,7 @@ IDLE_PATTERNS = (
 IDLE_SUBJECTS = tuple(pattern.rstrip("*>") for pattern in IDLE_PATTERNS)
 
 
-START_ROOM = 60.0  # seconds that a supervisor is asked for, repeatedly
+START_ROOM = 60.0  # seconds of each request to the supervisor for more time
 
 
 class OtherProgram(GatewayError):
