@@ -1,9 +1,12 @@
-"""For tests of hooks and of the gateway itself.
+"""The tools for tests of hooks and of the gateway itself.
+
+A plain call runs a hook in this process, in a few milliseconds: without a gateway, a process of its own, or limits.
 
     called = call("greet", "message:received", {"text": "hello"})
     assert called.changed == {"text": "good morning"}
 
-calls a hook plainly, in this process and in a few milliseconds: no gateway, no process of its own, no limits.
+`GatewayProcess` is a real gateway, as a process, in its own home. The model is the demo, or says what the script says;
+nothing leaves the machine.
 
     with GatewayProcess(tmp_path) as gateway:
         gateway.script({"user": "weather", "answers": [{"text": "sunny"}]})
@@ -11,17 +14,15 @@ calls a hook plainly, in this process and in a few milliseconds: no gateway, no 
         gateway.start()
         assert gateway.say("weather")["reply"] == "sunny"
 
-is a real gateway, as a process, in a home of its own. The model is the demo, or says what the script says; nothing
-leaves the machine. `script`, `ScriptModel` and `read_script` are the scripted model by itself, for tests of a turn
-without a gateway.
+`script`, `ScriptModel` and `read_script` are the scripted model by itself, for tests of a turn without a gateway.
+
+`gateway_in` is the same gateway inside the test's own process, for hooks that are functions of the test.
 
     async with gateway_in(tmp_path, {"user": "weather", "text": "sunny"}) as gateway:
         heard = RecordingHook(gateway.registry, "tool:*")
         assert (await gateway.say("weather"))["reply"] == "sunny"
 
-is the same gateway inside the test's own process, for hooks that are functions of the test.
-
-What stands here is imported when it is asked for: pytest loads the plugin beside this in every run, for whoever has us.
+Each name is imported on first use: pytest loads the plugin beside this in every run, wherever we are installed.
 """
 
 import importlib

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway import testing  # what stands in it is loaded when a test wants it, and in no other run
+from gateway import testing  # its names are loaded when a test wants them, and in no other run
 
 MANIFEST_FILE = "HOOK.yaml"
 

@@ -32,7 +32,10 @@ PROGRAM = "gateway.cli"  # run by its name, as Python's `-m` does: it imports us
 
 
 class WarmProcess:
-    """Forks for each request over `control`, and reports the end of each child; ends when `control` closes."""
+    """The warm process, which forks for each request over `control`.
+
+    It reports each child's end, and ends when `control` closes.
+    """
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
