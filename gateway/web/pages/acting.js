@@ -1,17 +1,18 @@
-// What can be done in one place: a row of buttons, and beside them what came of the one that was pressed. It stays there
-// until something else is done in that place or the room is left; a failure says why.
+// Actions in one place of the page: a row of buttons, and beside them the outcome of the last press. The outcome stays
+// until the next action in that place, or until the room is left; a failure has its reason.
 
 import { act, may } from './asking.js'
 import { el, renew } from './dom.js'
 import { tellAll } from './live.js'
 
-const places = new Map()  // by their keys: what is asked, done or failed there
+const places = new Map()  // by key: the question, success or failure there
 
 export const forgetActions = () => places.clear()
 export const saidAt = key => places.get(key)?.text
 
-// `choices`: each {label, verb, params} and, where wanted, `said` (what is told once it is done, from the answer), `sure`
-// (what is asked first, of what cannot be undone) and `kind` (a class). Those that this login may not do are left out.
+// `choices`: each {label, verb, params} and, if wanted, `said` (makes the text of success from the answer), `sure` (the
+// question before an action that cannot be undone) and `kind` (a class). Actions that this login may not do are left
+// out.
 export function actions(key, wished) {
   const choices = wished.filter(one => may(one.verb))
   const { sure = null, busy = false, failed = false, text = '' } = places.get(key) ?? {}
@@ -24,8 +25,8 @@ export function actions(key, wished) {
   return noteState(key, el('div', { className: 'act', 'data-key': `act ${key}` }, said, ...buttons), () => actions(key, wished))
 }
 
-// A room is drawn a while after it was made, and meanwhile something may have been pressed there.
-const states = new WeakMap()  // by what was made: the place as it was then, and how to make it anew
+// A room is drawn a while after it was made, and an action may have happened meanwhile.
+const states = new WeakMap()  // by drawn node: its place at that time, and how to draw it again
 function noteState(key, made, anew) {
   states.set(made, { key, place: places.get(key), anew })
   return made
@@ -40,10 +41,10 @@ export function catchUp(shown) {
 
 const find = key => document.querySelector(`[data-key="${CSS.escape(`act ${key}`)}"]`)
 
-// What was said last in a place that is no longer shown, such as the row of something that is gone.
+// The last outcome in a place that is no longer shown, such as the row of a removed thing.
 export const saidElsewhere = () => [...places].filter(([key, { text }]) => text && !find(key)).map(([, { text }]) => text).at(-1) ?? ''
 
-// Whoever pressed a button that is gone after a change has the keyboard where the answer is, else at the room's beginning.
+// Moves the focus of a button that a change removed to the outcome, or else to the beginning of the room.
 export function keepFocus(change) {
   const had = document.activeElement?.closest('[data-key^="act "]')?.dataset.key
   change()
@@ -53,7 +54,7 @@ export function keepFocus(change) {
   shown.focus({ preventScroll: true })
 }
 
-// Drawn at once, before the room is.
+// Draws the place at once, before the room is drawn.
 function set(key, choices, place) {
   places.set(key, place)
   const drawn = find(key)
@@ -68,7 +69,7 @@ async function press(key, choices, choice) {
   await perform(key, choice.verb, choice.params, choice.said, place => set(key, choices, place))
 }
 
-// For what is written into a form as well; `told` is given what there is to say.
+// Runs a verb, also with values of a form; `told` gets the outcome.
 export async function perform(key, verb, params, said, told) {
   try {
     const answer = await act(verb, params)
@@ -81,7 +82,7 @@ export async function perform(key, verb, params, said, told) {
   }
 }
 
-// A form with a field or more, whose values go with what it asks for; what is written stays until it was taken.
+// A form with fields, whose values are sent with the action; they stay in the form until the action succeeds.
 export function actionForm(key, label, verb, fields, makeParams, said) {
   if (!may(verb)) return ''
   const { failed = false, text = '', busy = false } = places.get(key) ?? {}

@@ -1,4 +1,5 @@
-// Who steered the gateway, when, from where and on what; and what was refused them. The newest first, page by page.
+// The actions of people on the gateway, and the refused ones, with time, origin and object. The newest first, page by
+// page.
 
 import { ask } from './asking.js'
 import { column, el, moment, pager, panel, table } from './dom.js'

@@ -1,5 +1,5 @@
-// What the page asks the gateway for: who it is for, verbs that only read, verbs that do something, and the end of the login.
-// Each request but that for a file of the page has the login in a header: no browser sends that by itself, anywhere.
+// The page's requests to the gateway: its person, verbs that only read, verbs that act, and the end of the login. Each
+// request except for a file of the page has the login in a header, which no browser sends by itself.
 
 const PLACE = 'hermes-gateway-login'
 const AGAIN = 2000
@@ -7,13 +7,13 @@ let token = localStorage.getItem(PLACE) ?? ''
 
 export const get = (path, options = {}) => fetch(path, { ...options, headers: { ...options.headers, 'X-Token': token } })
 
-// What the gateway says of a refusal; what a proxy writes in its stead is a page of its own, and nothing to read here.
+// The gateway's reason for a refusal; an answer by a proxy is a page of its own, without a reason to show.
 export async function whyNot(answer) {
   const isOurs = answer.headers.get('content-type')?.startsWith('text/plain')
   return isOurs ? (await answer.text()).trim() : `the gateway did not answer: ${answer.status} ${answer.statusText}`.trim()
 }
 
-// Who may not look at anything is told why, and nothing else of the page begins.
+// A person without access sees the reason, and nothing else of the page starts.
 async function findMe() {
   for (;;) {
     const answer = await get('/api/me').catch(() => null)
@@ -27,10 +27,10 @@ async function findMe() {
 }
 
 export const me = await findMe()
-if (me.is_named) token = me.person  // a proxy says who it is
+if (me.is_named) token = me.person  // a proxy names the person
 const mine = new Set(me.may)
-export const may = verb => mine.has(verb)  // does the role of this login reach for it?
-export const mayLook = may('status')  // who may not has the chat alone
+export const may = verb => mine.has(verb)  // true if this login's role is enough
+export const mayLook = may('status')  // without it, only the chat is shown
 
 export async function ask(verb, params = {}) {
   const answer = await get(`/api/${verb}?${new URLSearchParams(params)}`)

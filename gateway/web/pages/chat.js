@@ -1,4 +1,4 @@
-// The chat: what was said in one conversation, from the journal; the answer while it is written; and what one writes.
+// The chat: the messages of one conversation, from the journal; the answer in progress; and the person's own text.
 
 import { get, post, whyNot } from './asking.js'
 import { bytes, el, panel, plain } from './dom.js'
@@ -12,16 +12,16 @@ export const title = 'Chat'
 
 const LARGEST_FILE = 25_000_000
 const MOST_FILES = 10
-const AGAIN = 1500  // before a line that was lost is tried again
-const DRAW_PAUSE = 80  // between two drawings of an answer that grows
-const LONG = 20_000  // characters: what is longer is set as plain text until it is whole
+const AGAIN = 1500  // milliseconds before a reconnection
+const DRAW_PAUSE = 80  // milliseconds between two drawings of a growing answer
+const LONG = 20_000  // characters: a longer text is plain until it is complete
 const SOUNDS = ['audio/ogg', 'audio/mpeg', 'audio/wav', 'audio/mp4', 'audio/flac', 'audio/webm']
 const STATES = { running: 'an answer is being made', waiting: 'waits for your answer', queued: 'waits for its turn', idle: '' }
 
-let room = null  // the one that is drawn
+let room = null  // the drawn one
 
 export async function show(thread) {
-  if (room?.thread === thread && room.node.isConnected) return null  // it draws itself
+  if (room?.thread === thread && room.node.isConnected) return null  // it updates itself
   room?.leave()
   room = new Room(thread)
   return room.node
@@ -33,7 +33,7 @@ document.addEventListener('visibilitychange', () => (document.hidden ? room?.dis
 class Room {
   constructor(thread) {
     this.thread = thread
-    this.shown = new Map()  // what stands there, by its id
+    this.shown = new Map()  // the shown messages, by id
     this.first = 0
     this.seen = 0
     this.live = null
@@ -77,7 +77,7 @@ class Room {
     room = null
   }
 
-  // What is shown again under its id takes its own place; what was changed takes the place of what it was.
+  // A message with a known id replaces the shown one, and so does an edit.
   add(one) {
     this.seen = Math.max(this.seen, one.number)
     this.first = Math.min(this.first || one.number, one.number)
@@ -91,7 +91,7 @@ class Room {
     if (isAtEnd || one.by === 'person') this.toEnd()
   }
 
-  // Below all that is said, and above what is being written or still on its way.
+  // Below all messages, and above the answer in progress and messages that are still being sent.
   place(node) {
     const unsure = [...this.log.children].find(one => one.classList.contains('sending') || one.classList.contains('growing'))
     this.log.insertBefore(node, unsure ?? null)
@@ -219,7 +219,7 @@ function drawShown(place, one, isChanged) {
   return said
 }
 
-// Words of ours, and below them somebody's own, as they are: nothing in those acts.
+// Our words, and below them another person's text unchanged: nothing in it is interpreted.
 const drawLiteral = literal => [
   ...(literal.words ? [el('p', { textContent: literal.words })] : []),
   ...(literal.text ? [el('pre', { className: 'literal', tabIndex: 0, textContent: literal.text })] : []),
@@ -252,7 +252,7 @@ class Composer {
     this.place = place
     this.files = []
     this.edits = ''
-    this.isWaiting = false  // for files that are on their way, to be sent with them
+    this.isWaiting = false  // for uploads, to be sent with them
     this.text = el('textarea', { rows: 2, placeholder: 'Write something, or / for commands', 'aria-label': 'Your message' })
     this.kept = el('ul', { className: 'files' })
     this.note = el('p', { className: 'soft', hidden: true })
@@ -295,12 +295,12 @@ class Composer {
   async keep(files, event) {
     if (files.length) event?.preventDefault()
     const entries = files.map(file => ({ name: file.name, note: el('li', {}, `${file.name} …`), file: null }))
-    this.files.push(...entries)  // all at once: what is sent now waits for the last of them
+    this.files.push(...entries)  // all at once: a message that is sent now waits for the last one
     this.kept.append(...entries.map(entry => entry.note))
     for (const [index, entry] of entries.entries()) {
       entry.file = await this.sendFile(files[index], this.files.indexOf(entry)).catch(error => ({ failed: error.message }))
       this.showKept(entry)
-      if (entry.file.failed) this.wait(false)  // without that file it goes only when one says so again
+      if (entry.file.failed) this.wait(false)  // without that file, the person must send again
       if (this.isWaiting) this.say()
     }
   }

@@ -1,4 +1,4 @@
-// The commands that one may type: offered below a text that begins with a slash, chosen with the arrows.
+// The menu of commands: shown below a text that begins with a slash, with a choice by the arrow keys.
 
 import { get } from './asking.js'
 import { el } from './dom.js'
@@ -46,7 +46,7 @@ export function offerCommands(text) {
   })
   text.addEventListener('blur', () => { node.hidden = true })
 
-  // Whether the key was for the menu. A command that stands there whole is sent, and not chosen once more.
+  // Returns true if the key was for the menu. A complete command is sent, and not chosen again.
   function press(event) {
     const found = node.hidden ? [] : matching()
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]

@@ -1,11 +1,11 @@
-// The settings in force with their origin, what is wrong with the files, and what changed there since they were read.
+// The settings in force with their origin, the faults of the files, and the changes there since they were read.
 
 import { ask } from './asking.js'
 import { column, el, panel, renew, table } from './dom.js'
 
 export const title = 'Configuration'
 export const needs = 'config.show'
-export const calm = 15000  // milliseconds between two looks: the files are read at each
+export const calm = 15000  // milliseconds between two refreshes, each of which reads the files
 
 let isWhole = false
 

@@ -1,4 +1,5 @@
-// The conversations, the newest first; words in them; and what was said in one. The gateway gives them page by page.
+// The conversations, the newest first; a search for words; and the messages of one. The gateway sends them page by
+// page.
 
 import { actions } from './acting.js'
 import { ask, may } from './asking.js'
@@ -8,13 +9,13 @@ export const title = 'Conversations'
 
 const ROWS = 50
 const ENTRIES = 60
-const LONGEST = 4000  // characters of a text; the rest comes when it is wanted
+const LONGEST = 4000  // characters of a text; the rest comes on demand
 const MOST = 200_000
 const linkTo = (id, params = {}) => {
   const asked = new URLSearchParams(params).toString()
   return `#conversations/${encodeURIComponent(id + (asked && `?${asked}`))}`
 }
-// A call of a program has a session of its own, by a name that says nothing.
+// A call of a program has its own session, whose name means nothing.
 const placeOf = one => {
   const [kind, ...place] = one.session_key.split(':').slice(3)
   return [kind, ...(kind === 'call' ? place.slice(0, 1) : place)].join(' · ')
@@ -83,7 +84,7 @@ function drawChoices(session) {
   })
   const forgotten = async () => {
     location.hash = '#conversations'
-    await new Promise(resolve => window.addEventListener('hashchange', resolve, { once: true }))  // a room forgets what was said in the one before
+    await new Promise(resolve => window.addEventListener('hashchange', resolve, { once: true }))  // a room forgets outcomes of the one before
     return 'forgotten'
   }
   return actions(`session ${session.session_id}`, [
@@ -93,7 +94,7 @@ function drawChoices(session) {
   ])
 }
 
-// The name is the id, of which the gateway made every sign.
+// The name is the id, whose characters are all the gateway's.
 function saveAs(name, text) {
   const address = URL.createObjectURL(new Blob([text], { type: 'text/plain' }))
   el('a', { href: address, download: name.replace(/[^\w.-]/g, '_') }).click()

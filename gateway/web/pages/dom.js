@@ -1,5 +1,5 @@
-// What the rooms are built of. All that comes from outside is set as text, never as markup; what would act on a reader
-// (control characters, signs that turn the direction of writing) is shown as its number.
+// The elements of the rooms. Text from outside is set as text, never as markup; characters that would affect the reader
+// (control characters, changes of the writing direction) are shown as their numbers.
 
 const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
 
@@ -26,7 +26,7 @@ export function lasting(value) {
 
 export const ago = at => (at ? `${lasting(Date.now() / 1000 - at)} ago` : '')
 
-// As clocks here show it; `when` is in seconds, or as the gateway wrote it.
+// A time in the local format; `when` is in seconds, or as the gateway wrote it.
 export function moment(when) {
   if (when == null || when === '') return ''
   const at = new Date(typeof when === 'number' ? when * 1000 : when)
@@ -60,11 +60,11 @@ export function table(heads, rows, empty) {
 export const column = (name, className = '') => ({ name, className })
 export const number = name => column(name, 'n')
 
-// Links to other pages of a list: [name, where] of each that there is.
+// Links to other pages of a list: [name, address] of each page that exists.
 export const pager = links =>
   el('p', { className: 'pager' }, ...links.filter(Boolean).map(([name, href]) => el('a', { href }, name)))
 
-// A place in a list that comes page by page, maybe of what has some text alone; and what such an address says.
+// The address of a place in a paged list, perhaps one that is searched for a text; and the reading of such an address.
 export function placeIn(room, { first, text }) {
   const place = new URLSearchParams({ ...(first && { first }), ...(text && { text }) }).toString()
   return `#${room}${place && `/${encodeURIComponent(`?${place}`)}`}`
@@ -79,7 +79,7 @@ export function placeFrom(rest) {
   return { first: Number(place.get('first')) || 0, text: place.get('text') ?? '' }
 }
 
-// `addressOf` says where one finds these words.
+// `addressOf` returns the address of the results for these words.
 export function searchFor(label, text, addressOf) {
   const field = el('input', { type: 'search', defaultValue: text, placeholder: label, 'aria-label': label })
   const search = event => {
@@ -89,7 +89,7 @@ export function searchFor(label, text, addressOf) {
   return el('form', { className: 'search', role: 'search', onsubmit: search }, field, el('button', {}, 'Search'))
 }
 
-// On a phone rows are cards, and one turns pages sooner.
+// On a phone rows are cards, so a page has fewer of them.
 const phone = matchMedia('(max-width: 900px)')
 export const rowsOf = (wide, narrow) => (phone.matches ? narrow : wide)
 
@@ -117,8 +117,8 @@ export function spark(traces) {
   return drawn
 }
 
-// Makes of what is there what was made anew, and keeps each part that stays: with its focus, its scrolling, what is
-// unfolded, what somebody writes there. Parts with a `data-key` are known by it; one with `data-own` renews itself.
+// Updates the shown nodes to the new ones, and keeps each node that stays: with its focus, its scrolling, its unfolded
+// state and its input. `data-key` identifies a node; one with `data-own` updates itself.
 const HANDLERS = ['onclick', 'onsubmit', 'oninput', 'onchange', 'ontoggle']
 const keyOf = node => node.dataset?.key
 

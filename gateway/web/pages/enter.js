@@ -1,9 +1,9 @@
-// The way in by a button of a chat network: what it added to the address says who pressed it, and becomes a link.
+// The login by a button of a chat network: the data that the network added to the address becomes a link.
 
 const said = document.getElementById('said')
 const from = location.pathname.replace('/enter/', '')
 const added = location.hash.slice(1)
-history.replaceState(null, '', location.pathname)  // it is good once, and need not stay in the address
+history.replaceState(null, '', location.pathname)  // it works once, and need not stay in the address
 
 try {
   if (!added || !/^[a-z0-9_-]+(\/[a-z0-9_-]+)?$/i.test(from)) throw new Error('open this by the button in the chat')

@@ -1,4 +1,4 @@
-// Events as they happen: the newest first, with their fields; a pause, and those of some names, of a hook or a session.
+// Events as they happen: the newest first, with their fields; a pause, and filters by name, hook or session.
 
 import { el, panel, plain } from './dom.js'
 import { listen } from './live.js'
@@ -20,7 +20,7 @@ listen(message => {
   while (drawn.list.childElementCount > drawn.most) drawn.list.lastChild.remove()
 })
 
-// `tool:*`, `*:end`, or a part of a name; a hook and a session by a part of theirs.
+// `tool:*`, `*:end`, or a part of a name; a part of the name of a hook or a session.
 function isWanted({ kind, event, fields }, { name, hook, session }) {
   if (kind === 'gap') return true
   const isNamed = name.includes('*') ? new RegExp(`^${name.split('*').map(escape).join('.*')}$`).test(event) : event.includes(name)
@@ -44,7 +44,7 @@ function drawEvent(message) {
   return el('li', {}, details)
 }
 
-// The list renews itself: where it stands already, what is given back only holds its place.
+// The list updates itself: if it is shown already, the returned node only holds its place.
 export function drawTail(most, only = ALL) {
   const list = el('ol', { className: 'tail', tabIndex: 0, 'aria-label': 'Events, the newest first', 'data-key': 'tail', 'data-own': '' })
   if (drawn?.list.isConnected && drawn.most === most) return list
@@ -54,7 +54,7 @@ export function drawTail(most, only = ALL) {
 }
 
 export async function show() {
-  if (drawn?.list.isConnected && drawn.most === MOST) return null  // it draws itself
+  if (drawn?.list.isConnected && drawn.most === MOST) return null  // it updates itself
   const place = el('div', {}, drawTail(MOST, wanted))
   const draw = () => { drawn = null; place.replaceChildren(drawTail(MOST, wanted)) }
   const filter = (name, label) => el('input', { type: 'search', value: wanted[name], placeholder: label, 'aria-label': label, oninput: event => { wanted[name] = event.target.value.trim(); draw() } })

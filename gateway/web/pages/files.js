@@ -1,9 +1,9 @@
-// Files of conversations: fetched with the login, since no tag sends it, and shown from the memory of this tab.
+// The files of conversations: fetched with the login, which tags do not send, and shown from this tab's memory.
 
 import { get } from './asking.js'
 
 const MOST_KEPT = 50
-const kept = new Map()  // by their address here, what the browser calls them; the oldest goes first
+const kept = new Map()  // by address here: the browser's own address; the oldest is removed first
 
 async function keep(href) {
   const answer = await get(href)
@@ -27,11 +27,11 @@ const fill = new WeakMap()
 const near = new IntersectionObserver(seen => {
   for (const { target } of seen.filter(one => one.isIntersecting)) {
     near.unobserve(target)
-    fill.get(target)().catch(() => {})  // its name stands there
+    fill.get(target)().catch(() => {})  // its name is shown
   }
 }, { rootMargin: '300px' })
 
-// What is shown once it is near the screen.
+// Fills a node once it is near the screen.
 export function showLater(node, fetched) {
   fill.set(node, fetched)
   near.observe(node)

@@ -1,5 +1,5 @@
-// All hooks, those that fail first; and one hook: its state and why, its last calls, its last error, its log, and what can
-// be done with it. The page places none: for a new one there is the command line to type.
+// All hooks, failing ones first; and one hook: its state and reason, its last calls, its last error, its log, and its
+// actions. The page adds no hook: for a new one it shows the command line to type.
 
 import { actionForm, actions } from './acting.js'
 import { ask, may } from './asking.js'
@@ -8,8 +8,8 @@ import { drawLetters } from './letters.js'
 
 export const title = 'Hooks'
 
-const PAUSE = 1500  // milliseconds between two looks at what a hook prints
-const LONGEST = 60  // characters of a reason, beside other things
+const PAUSE = 1500  // milliseconds between two reads of a hook's output
+const LONGEST = 60  // characters of a reason, beside other content
 
 function lightOf(hook) {
   if (['broken', 'tripped', 'refused'].includes(hook.state)) return 'bad'
@@ -19,7 +19,7 @@ function lightOf(hook) {
 
 const linkTo = hook => el('span', {}, dot(lightOf(hook)), el('a', { href: `#hooks/${encodeURIComponent(hook.name)}` }, hook.label))
 
-// `isBrief`: beside other things, without what each listens to.
+// `isBrief`: beside other content, without the events of each hook.
 export function drawHooks(hooks, { isBrief = false, empty = 'There is no hook yet.' } = {}) {
   const heads = [column('hook'), column('state'), ...(isBrief ? [] : [column('listens to', 'events')]), number('calls'), column('last calls', 'brief'), number('p50'), number('p95'), number('failed')]
   return table(heads, hooks.map(hook => [
@@ -86,7 +86,7 @@ const drawError = error => (error?.message
   ? [panel(['Last error', el('small', {}, `${error.event}, ${ago(error.at)}`)], el('p', { className: 'bad-text' }, error.message), ...(error.traceback ? [el('pre', { tabIndex: 0 }, error.traceback)] : []))]
   : [])
 
-// It goes on by itself, also where the hook prints something and no event happens.
+// The log updates itself, even if the hook prints without any event.
 function drawLog(name, lines) {
   const printed = el('pre', { tabIndex: 0, 'data-own': '' }, linesOf(lines))
   setTimeout(followLog, PAUSE, name, printed)
@@ -97,7 +97,7 @@ function drawLog(name, lines) {
 
 async function followLog(name, printed) {
   if (!printed.isConnected) return
-  if (!document.hidden) await ask('hooks.logs', { name }).then(({ lines }) => showLines(printed, lines)).catch(() => {})  // the frame says that the line is lost
+  if (!document.hidden) await ask('hooks.logs', { name }).then(({ lines }) => showLines(printed, lines)).catch(() => {})  // the frame reports the lost connection
   setTimeout(followLog, PAUSE, name, printed)
 }
 
@@ -111,7 +111,7 @@ function showLines(printed, lines) {
 
 const linesOf = lines => lines.join('\n') || 'It has printed nothing yet.'
 
-// Of the last ones also what they were given.
+// The latest calls also have their fields.
 function drawCalls(traces, given) {
   const heads = [column('when'), column('event'), number('took'), column('outcome'), column('error', 'bad-text'), column(may('hooks.logs') ? 'given' : '')]
   const fieldsOf = trace => given.find(one => one.at === trace.at)?.fields
@@ -119,7 +119,7 @@ function drawCalls(traces, given) {
   return table(heads, [...traces].reverse().map(one => [ago(one.at), one.event, seconds(one.seconds), one.outcome ?? 'ok', one.error ?? '', unfold(fieldsOf(one))]), 'It was not called yet.')
 }
 
-// Told of one event on purpose, with sample fields: it is really called.
+// Sends one event to the hook on purpose, with sample fields: the hook is really called.
 function drawTrial(hook) {
   const names = [...hook.intercepts, ...hook.events].filter(name => !name.includes('*'))
   const field = el('input', { name: 'event', required: true, 'aria-label': 'Event', placeholder: 'Event, such as agent:end', defaultValue: names[0] ?? '', autocomplete: 'off', 'data-key': 'event' })

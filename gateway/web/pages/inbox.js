@@ -1,6 +1,6 @@
-// All that waits for somebody's word: what wants a yes before it runs, other questions, people who ask to be let in.
-// Each is shown whole, in the words of the chat, and is answered here as there. What was settled meanwhile, here or
-// elsewhere, stays where it stood and says so, until the room is left.
+// The decisions that wait for a person: approvals, other questions, pairing requests. Each is shown whole, in the words
+// of the chat, and answered as there. One that was settled meanwhile, here or elsewhere, stays in its place and says
+// so, until the room is left.
 
 import { actionForm, actions, saidAt } from './acting.js'
 import { ask, may } from './asking.js'
@@ -9,7 +9,7 @@ import { ago, column, el, lasting, number, panel, table } from './dom.js'
 export const title = 'Inbox'
 export const needs = 'approvals.list'
 
-const seen = new Map()  // the questions that were shown since the room was entered, by their ids
+const seen = new Map()  // the questions shown since the room was entered, by id
 
 export const leave = () => seen.clear()
 

@@ -1,4 +1,4 @@
-// Events that a hook could not be told of: tried again, or thrown away; one, or all of a hook.
+// Events that a hook could not receive: retried or deleted; one, or all of a hook.
 
 import { actions } from './acting.js'
 import { ask } from './asking.js'
@@ -17,7 +17,7 @@ function groupByHook(letters) {
   return [...groups.values()]
 }
 
-// Those of one hook.
+// The dead letters of one hook.
 export function drawLetters(letters) {
   const name = letters[0].hook
   const heads = [number('letter'), column('event'), number('when'), number('tries'), column('why', 'bad-text'), column('fields'), column('')]

@@ -1,13 +1,13 @@
-// Events as they happen, by one connection for all tabs: the tab that holds the lock has it, and passes on what it hears.
-// Each event has a number. A tab knows the last one that it saw: what comes twice counts once, and whoever missed one,
-// or hears nothing from a tab that sleeps, takes the connection over and is given what came since.
+// Events as they happen, by one connection for all tabs: the tab that holds the lock has it, and passes events on. Each
+// event has a number. A tab knows the last number that it saw: a duplicate counts once, and a tab that missed an event,
+// or hears nothing from a sleeping tab, takes over the connection and gets all later events.
 
 import { mayLook } from './asking.js'
 import { follow as hear } from './streams.js'
 
 const NAME = 'hermes-gateway-events'
-const BEAT = 4000  // how often the tab with the connection says that it is there
-const SILENCE = 13000  // who is looked at and hears less takes over
+const BEAT = 4000  // milliseconds between signs of life from the tab with the connection
+const SILENCE = 13000  // milliseconds without a sign, after which a visible tab takes over
 const AGAIN = 1500
 
 const channel = new BroadcastChannel(NAME)
@@ -25,7 +25,7 @@ export function listen(listener) {
 
 channel.onmessage = message => take(message.data)
 
-// To all rooms of all tabs: what was heard, or done here.
+// Sends an event, or an action here, to all rooms of all tabs.
 export function tellAll(message) {
   take(message)
   channel.postMessage(message)
@@ -83,7 +83,7 @@ function lead() {
 function watch() {
   const isLate = Date.now() - heardAt > SILENCE && !document.hidden
   if (source) channel.postMessage({ kind: 'beat' })
-  if (source && isLate) connect()  // it slept itself, and so may the line
+  if (source && isLate) connect()  // this tab slept, and its connection may be dead
   if (source || isLate) heardAt = Date.now()
   if (isLate) lead()
 }
@@ -92,4 +92,4 @@ if (mayLook && navigator.locks) {
   follow()
   setInterval(watch, BEAT)
   document.addEventListener('freeze', leave)
-} else if (mayLook) connect()  // on an address without TLS there are no locks: each tab has a line of its own
+} else if (mayLook) connect()  // without TLS browsers have no locks: each tab has its own connection

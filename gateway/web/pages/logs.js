@@ -1,4 +1,4 @@
-// The log as it is written: from some level on, of one hook, with some words; the newest last.
+// The log as it is written: by level, hook and words; the newest last.
 
 import { ask, may } from './asking.js'
 import { el, panel } from './dom.js'
@@ -7,12 +7,12 @@ export const title = 'Logs'
 export const needs = 'logs.read'
 
 const LEVELS = ['debug', 'info', 'warning', 'error', 'critical']
-const MOST = 1000  // lines that stay
+const MOST = 1000  // lines that are kept
 const PAUSE = 1500
 let drawn = null
 
 export async function show(rest) {
-  if (drawn?.rest === rest && drawn.list.isConnected) return null  // it goes on by itself
+  if (drawn?.rest === rest && drawn.list.isConnected) return null  // it updates itself
   const { level = '', hook = '', text = '' } = Object.fromEntries(new URLSearchParams(rest.replace(/^\?/, '')))
   const list = el('ol', { className: 'tail log', tabIndex: 0, 'aria-label': 'Lines of the log, the newest last' })
   const state = drawn = { rest, list, wanted: { level, hook, text }, after: '' }
@@ -23,7 +23,7 @@ export async function show(rest) {
 
 async function follow(state) {
   if (drawn !== state || !state.list.isConnected) return
-  if (!document.hidden) await read(state).catch(() => {})  // the frame says that the line is lost
+  if (!document.hidden) await read(state).catch(() => {})  // the frame reports the lost connection
   setTimeout(follow, PAUSE, state)
 }
 

@@ -1,4 +1,4 @@
-// The frame: which room is open, what stands beside it, and when it is drawn anew.
+// The frame: the open room, the parts beside it, and the times of drawing.
 
 import { ask, endLogin, may, mayLook, me } from './asking.js'
 import { catchUp, forgetActions, keepFocus, saidElsewhere } from './acting.js'
@@ -21,14 +21,14 @@ import * as usage from './usage.js'
 
 const ROOMS = mayLook ? { overview, inbox, hooks, conversations, letters, networks, events, chat, people, usage, logs, configuration, activity } : { chat }
 const FIRST = Object.keys(ROOMS)[0]
-const PAUSE = 2000  // between two looks, however much happens
-const BEAT = 15000  // and one when nothing does
+const PAUSE = 2000  // milliseconds between two refreshes, at least
+const BEAT = 15000  // milliseconds between two refreshes without an event
 
 const byId = id => document.getElementById(id)
 let open = { room: ROOMS[FIRST], name: FIRST, rest: '', due: 0 }
 let isUp = true
 let due = null
-let isDrawn = false  // the room that is open, and not only that it is loading
+let isDrawn = false  // true once the open room is drawn, and not only loading
 
 for (const [name, room] of Object.entries(ROOMS)) {
   if (room.needs && !may(room.needs)) continue
@@ -40,7 +40,7 @@ async function look() {
   const isDue = performance.now() >= looked.due
   const asked = mayLook ? ask('status') : null
   try {
-    // All at once: what one of them waits for, the others need not wait for as well.
+    // All at once, so that none waits for another one's request.
     const [, , shown] = await Promise.all([
       asked?.then(showFrame), asked && findOpen().then(({ count }) => showCount('inbox', count)),
       isDue ? looked.room.show(looked.rest, asked) : null,
@@ -53,7 +53,7 @@ async function look() {
   }
 }
 
-// What somebody has unfolded, has begun to write or holds with the keyboard stays as it is.
+// Unfolded parts, input and the focus stay as they are.
 function draw(shown) {
   const drawn = byId('room').firstElementChild
   if (byId('room').querySelector('.whole')) return
@@ -64,7 +64,7 @@ function draw(shown) {
   byId('done').textContent = plain(saidElsewhere())
 }
 
-// At most one look at a time, and one more where something happened meanwhile.
+// At most one refresh at a time, and one more if an event came meanwhile.
 let looking = null
 let again = false
 function refresh() {
@@ -111,7 +111,7 @@ function enter() {
   open = { room, name: isThere ? name : FIRST, rest: decode(rest.join('/')), due: 0 }
   for (const link of byId('rooms').querySelectorAll('a')) link.removeAttribute('aria-current')
   byId(`to-${open.name}`).setAttribute('aria-current', 'page')
-  byId('rooms').scrollLeft = byId(`to-${open.name}`).offsetLeft - 30  // on a phone it is a strip
+  byId('rooms').scrollLeft = byId(`to-${open.name}`).offsetLeft - 30  // on a phone this is a strip
   byId('heading').textContent = room.title
   document.title = `${room.title} · hermes-gateway`
   byId('room').replaceChildren(el('p', { className: 'soft', textContent: 'Loading …' }))

@@ -1,10 +1,10 @@
-// Markdown as nodes. What a model writes never becomes markup by itself: each node is made here, a text is set as text,
-// and a link leads to http, https or mailto or is none. Every rule looks at a text once, so none takes long.
+// Markdown as nodes. A model's text never becomes markup by itself: each node is made here, a text is set as text, and
+// a link has http, https or mailto or is no link. Every rule reads a text once, so none takes long.
 
 import { el, plain } from './dom.js'
 
 const MOST_DEEP = 6
-const MOST_DRAWN = 100_000  // characters: what is longer is shown as it is
+const MOST_DRAWN = 100_000  // characters: a longer text is shown as it is
 const MOST_LABEL = 500
 const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/
 const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*)$/
@@ -37,7 +37,7 @@ function drawBlocks(lines, depth) {
   return drawn
 }
 
-// The block that begins in this line, and the line behind it; nothing where a paragraph stands there.
+// The block that begins in this line, and the line after it; nothing for a paragraph.
 function drawBlock(lines, at, depth) {
   const line = lines[at]
   const fence = FENCE.exec(line)
@@ -64,7 +64,7 @@ function drawCopied(text, language) {
     try {
       await navigator.clipboard.writeText(text)
       copy.textContent = 'copied'
-    } catch {  // a browser gives no clipboard to a page without TLS: then it is marked, for the keyboard
+    } catch {  // browsers have no clipboard for a page without TLS: so the text is selected, for the keyboard
       getSelection().selectAllChildren(code)
       copy.textContent = 'marked'
     }
@@ -94,7 +94,7 @@ function drawList(lines, at, depth) {
   return [list, at]
 }
 
-// A single paragraph in an item needs no room around it.
+// A single paragraph in an item needs no space around it.
 const unwrap = nodes => (nodes[0]?.tagName === 'P' ? [...nodes[0].childNodes, ...nodes.slice(1)] : nodes)
 
 function drawTable(lines, at) {
@@ -117,7 +117,7 @@ function drawParagraph(lines) {
 function drawInline(text, depth) {
   const drawn = []
   let from = 0
-  const ends = new Map()  // where what was looked for stands next: it need not be looked for again
+  const ends = new Map()  // the next place of each searched mark, so that it is searched only once
   MARKS.lastIndex = 0
   for (let found; (found = MARKS.exec(text));) {
     const at = found.index
@@ -161,7 +161,7 @@ function findClose(text, close, begin) {
   return end
 }
 
-// Without the signs at its end that are among these.
+// The text without these characters at its end.
 function cutEnd(text, signs) {
   let end = text.length
   while (end && signs.includes(text[end - 1])) end -= 1
@@ -194,7 +194,7 @@ function drawLink(text, at, depth, ends) {
   return link && [link, end + 1]
 }
 
-// Where a link leads is shown when its words say something else.
+// The target of a link is shown if its words differ.
 function makeLink(address, shown) {
   let to
   try { to = new URL(address) } catch { return null }

@@ -1,5 +1,5 @@
-// The chat networks, and the other parts of the gateway: what is up, since when, and why not; a network paused or connected
-// anew.
+// The chat networks, and the other parts of the gateway: their state, its time and its reason; pause or restart a
+// network.
 
 import { actionForm, actions } from './acting.js'
 import { ask } from './asking.js'
@@ -34,7 +34,7 @@ function drawNodes(nodes) {
   return [panel('Nodes', table([column('node'), number('since'), column('roles'), column('it alone does')], rows, ''))]
 }
 
-// Where other programs tell us something; `trouble` is why one cannot be called.
+// The webhooks, which other programs call; `trouble` is the reason why one cannot be called.
 function drawWebhooks(webhooks) {
   if (!webhooks.length) return []
   const heads = [column('webhook'), column('address'), column('proved by'), column('from'), number('taken'), number('known already'), number('refused'), column('')]

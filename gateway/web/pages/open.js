@@ -1,9 +1,9 @@
-// The way in by a link: its code becomes a login. The answer alone has the login's secret, and this origin keeps it: a
+// The login by a link: its code becomes a login. Only the answer has the login's secret, and this origin keeps it: a
 // server on another port of the host, which would get a cookie, gets nothing.
 
 const said = document.getElementById('said')
 const code = new URL(document.URL).searchParams.get('code') ?? ''
-history.replaceState(null, '', '/open')  // it is good once, and need not stay in the address
+history.replaceState(null, '', '/open')  // it works once, and need not stay in the address
 
 try {
   const headers = { 'Content-Type': 'application/json' }

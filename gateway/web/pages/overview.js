@@ -1,4 +1,4 @@
-// Whether all is well at one look: what needs somebody, the figures, hooks, and what happens now.
+// The overview: open needs, figures, hooks, and present events.
 
 import { ask, may } from './asking.js'
 import { bytes, counted, el, fact, panel, rowsOf } from './dom.js'
@@ -8,7 +8,7 @@ import { drawAsking, drawQuestions, findOpen } from './inbox.js'
 
 export const title = 'Overview'
 
-const MOST = 10  // lines of what needs somebody, before they are unfolded
+const MOST = 10  // lines of open needs, before they are unfolded
 
 export async function show(_rest, asked) {
   const [status, { hooks, calls, failures, count }, open, usage] = await Promise.all([
@@ -28,20 +28,20 @@ export async function show(_rest, asked) {
     el('div', { className: 'two' }, panel(['Hooks', el('small', {}, el('a', { href: '#hooks' }, `all ${count}`))], drawHooks(running, { isBrief: true })), panel('Events', drawTail(40))))
 }
 
-// Of today; of calls whose price nobody knows the tokens count alone.
+// The costs of today; calls without a known price count with their tokens only.
 function drawCosts({ cost, tokens, calls, unpriced }) {
   const more = [`${counted(tokens ?? 0, 'token')} in ${counted(calls ?? 0, 'call')}`, ...(unpriced && cost != null ? [`${unpriced} of unknown price`] : [])]
   return fact('costs today', cost == null ? 'unknown' : cost.toFixed(cost && cost < 1 ? 4 : 2), more.join(', '))
 }
 
-// What somebody has to look at, and what waits for their word, to be settled here.
+// Faults that need a person, and open decisions, which can be settled here.
 function drawNeeds({ attention }, { asked, asking }) {
   const needs = panel('Needs you', ...(attention.length ? [listTexts(attention)] : []), ...(asked.length ? drawQuestions(asked, false) : []))
   needs.classList.add('attention')
   return [...(attention.length || asked.length ? [needs] : []), ...(asking.length && may('pairing.approve') ? [drawAsking(asking)] : [])]
 }
 
-// Where a hundred hooks are broken, what stands below is seen all the same.
+// Even with a hundred broken hooks, the parts below stay in view.
 function listTexts(texts) {
   const list = some => el('ul', {}, ...some.map(text => el('li', {}, text)))
   const more = texts.slice(MOST)

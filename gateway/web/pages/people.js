@@ -1,4 +1,5 @@
-// Who may speak or has spoken, and which programs are let in. They are let in, and out, at the terminal or by a code.
+// The people who may write or have written, and the programs with a key. Access is changed at the terminal or by a
+// code.
 
 import { ask } from './asking.js'
 import { ago, column, el, number, pagesFrom, panel, placeFrom, rowsOf, table } from './dom.js'
@@ -10,7 +11,7 @@ export const calm = 10000
 
 export async function show(place) {
   const { first } = placeFrom(place)
-  const rows = rowsOf(100, 30)  // whoever spoke last stands first
+  const rows = rowsOf(100, 30)  // the person who wrote last is first
   const [{ people, count }, { keys }] = await Promise.all([ask('people.list', { by: 'latest', first, limit: rows }), ask('keys.list')])
   const heads = [column('person'), column('name'), column('role'), number('conversations'), number('last spoke')]
   const shown = people.map(one => [one.person, one.name, one.role || 'none', one.sessions || '', ago(one.last_active)])

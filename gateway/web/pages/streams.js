@@ -2,7 +2,7 @@
 
 import { get } from './asking.js'
 
-// Calls `heard(kind, data, id)` for each event, and `lost()` once when the line ends, or was refused.
+// Calls `heard(kind, data, id)` for each event, and `lost()` once if the connection ends, or was refused.
 export function follow(path, heard, lost) {
   const ending = new AbortController()
   read(path, heard, ending.signal).catch(() => {}).then(() => ending.signal.aborted || lost())

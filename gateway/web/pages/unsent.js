@@ -1,5 +1,5 @@
-// What was written and is not yet known to be taken. It is sent again, under its one id, until the gateway has it: over
-// a lost line, a reload and a restart of the gateway. So nothing is lost, and nothing is said twice.
+// Messages that may not have been taken yet. Each is sent again, under its one id, until the gateway has it: over a
+// lost connection, a reload and a restart of the gateway. So none is lost, and none is taken twice.
 
 import { post, whyNot } from './asking.js'
 
@@ -19,7 +19,7 @@ export const makeId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)
 
 const sending = new Set()
 
-// Comes back when it is taken, or refused for good; then it throws, and says why.
+// Returns once the message is taken; throws with the reason if it is refused for good.
 export async function send(said) {
   if (sending.has(said.id)) return
   sending.add(said.id)
@@ -33,7 +33,7 @@ export async function send(said) {
         throw new Error(await whyNot(answer))
       }
       await new Promise(after => setTimeout(after, PAUSES[Math.min(tries, PAUSES.length - 1)]))
-      if (!read().some(one => one.id === said.id)) return  // another tab has brought it there
+      if (!read().some(one => one.id === said.id)) return  // another tab has sent it
     }
   } finally {
     sending.delete(said.id)

@@ -1,5 +1,5 @@
-// How many tokens models took and what they cost, by person, model, day, hook or conversation. A price that nobody knows
-// is unknown, and no nought.
+// The tokens and costs of models, by person, model, day, hook or conversation. An unknown price is shown as unknown,
+// not as zero.
 
 import { ask } from './asking.js'
 import { column, counted, el, fact, number, pager, panel, table } from './dom.js'
@@ -10,7 +10,7 @@ export const calm = 10000
 
 const KEYS = ['person', 'model', 'day', 'hook', 'session']
 const SPANS = [1, 7, 30, 365]
-const MOST = 200  // rows: the most used stand first
+const MOST = 200  // rows, the most used first
 const count = value => value.toLocaleString()
 const price = one => (one.cost == null ? 'unknown' : `${one.cost.toFixed(4)}${one.unpriced ? ' and more' : ''}`)
 const linkTo = (by, days) => `#usage/${by}/${days}`
@@ -41,7 +41,7 @@ export async function show(rest) {
     ...notes.map(text => el('p', { className: 'soft' }, text)))
 }
 
-// What is used of each limit now, the nearest to its end first.
+// The used part of each limit, the nearest to its end first.
 function drawBudgets(budgets) {
   if (!budgets.length) return []
   const heads = [column('whose'), column('in'), number('used'), number('of'), number(''), column('')]
