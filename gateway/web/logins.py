@@ -129,9 +129,9 @@ class Logins:
         return found
 
     async def end(self, login: Login | None = None) -> int:
-        """End this login, or all of them, and return their number.
+        """End this login, or all of them, and return their number; open streams are closed.
 
-        Open links end with all, and open streams are closed.
+        The end of all logins ends open links too.
         """
         before: tuple[Login, ...] = ()
 

@@ -42,7 +42,7 @@ class ProgramKeys:
         self._changed = anyio.Event()
 
     def find(self, key: str) -> ProgramKey | None:
-        """Return the record of a key; None if it is unknown. Both take the same time."""
+        """Return the record of a key; None if it is unknown. A known and an unknown key take the same time."""
         mark = mark_of(key)
         found = [one for one in self.keys if secrets.compare_digest(one.mark, mark)]
         return found[0] if found else None

@@ -32,7 +32,7 @@ NOT_BY_PAGE = f"the page alone changes something: it says your name in `{HEADER}
 NAME = re.compile(WEB_NAME_PATTERN)
 
 FindRole: TypeAlias = Callable[[str], Role | None]
-"""Finds the role of a person on the platform `web`; None: the person has no access."""
+"""The role of a person on the platform `web`; None: the person has no access."""
 
 
 class Visitor(NamedTuple):
