@@ -48,7 +48,7 @@ async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -
         EngineError: it cannot be opened.
     """
     load_library("nats")
-    from gateway.cluster.nats.engine import open_nats  # noqa: PLC0415 - nothing of NATS is loaded unless it is wanted
+    from gateway.cluster.nats.engine import open_nats  # noqa: PLC0415 - NATS is loaded only if it is used
 
     return await open_nats(servers.url, servers.user, servers.password, takes_marked=takes_marked)
 

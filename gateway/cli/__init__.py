@@ -65,13 +65,13 @@ def _run_command(argv: list[str], umask: int) -> int:
     try:
         return int(module.run(args, home) or ExitCode.OK)
     except KeyError:
-        from gateway.cli.status import describe_other_build  # noqa: PLC0415 - seldom wanted
+        from gateway.cli.status import describe_other_build  # noqa: PLC0415 - rarely needed
 
         if not (other := describe_other_build(home)):
             raise
         raise GatewayError(other) from None
     except OSError as error:
-        from gateway.cli.disk_room import describe_disk_error  # noqa: PLC0415 - seldom wanted
+        from gateway.cli.disk_room import describe_disk_error  # noqa: PLC0415 - rarely needed
 
         raise describe_disk_error(error, home) from None
 

@@ -51,7 +51,7 @@ def show_not_running(home: Home, *, as_json: bool) -> int:
     elif waiting := read_waiting(home.lock):
         show_fields([("gateway", waiting), ("home", home.root)])
     else:
-        from gateway.upgrade.plan import describe_open_plan  # noqa: PLC0415 - whoever runs is asked without it
+        from gateway.upgrade.plan import describe_open_plan  # noqa: PLC0415 - a running gateway does without it
 
         left = describe_open_plan(home)
         next_step = "hermes-gateway upgrade" if left else "hermes-gateway run"

@@ -95,7 +95,7 @@ class WarmProcess:
         signal.signal(signal.SIGINT, self._interrupt)
         os.chdir(request["folder"])
         os.umask(request["umask"])
-        os.environ.clear()  # noqa: TID251 - a new process is given it
+        os.environ.clear()  # noqa: TID251 - a new process gets it
         os.environ.update(request["environ"])  # noqa: TID251 - likewise
         time.tzset()
         sys.path[0] = request["folder"]

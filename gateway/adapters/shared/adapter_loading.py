@@ -57,7 +57,7 @@ def load_spec(name: str, place: PlatformPlace) -> PlatformSpec | AdapterError:
         check_spec(name, spec)
     except AdapterError as error:
         return error
-    except Exception as error:  # noqa: BLE001 - whatever somebody else wrote there
+    except Exception as error:  # noqa: BLE001 - whatever its author wrote
         return AdapterError(describe_fault(place, error))
     return spec
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the command table imports the journal, which no setting nee
 class SetupQuestion(msgspec.Struct, frozen=True):
     """One question of the setup, and the variable for its answer. A token is required, and secret.
 
-    `is_called`: the question is only for networks that call us, or only for others; None: for all.
+    `is_called`: True asks it only if the network calls us, False only if it does not; None: always.
     """
 
     variable: str

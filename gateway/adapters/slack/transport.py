@@ -237,7 +237,7 @@ def find_asked(reply: Reply, recent: RecentMessages) -> str:
 
 
 def find_lasting(part: tuple[object, object]) -> str:
-    """Return the part of a growing text that will not change."""
+    """Return the part of a growing text that will not change; files do not grow, and questions are not streamed."""
     return cut_pending(str(part[0]))
 
 

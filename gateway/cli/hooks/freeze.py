@@ -61,7 +61,7 @@ DIGEST = re.compile(rf"{PREFIX}[0-9a-f]{{64}}\Z")
 def run(args: argparse.Namespace, home: Home) -> int | None:
     if args.verb == "freeze":
         if faults := [*HooksLock(home.hooks_lock).list_faults()]:
-            raise HookError("\n".join(faults))  # another home would lack these
+            raise HookError("\n".join(faults))  # a home that `sync` makes from the output would lack these
         hooks, skills = read_installed(home), read_installed_skills(home)
         show_json({"version": 1, "hooks": msgspec.to_builtins(hooks), "skills": msgspec.to_builtins(skills)})
         report_sources(home, {**hooks, **skills})

@@ -42,7 +42,7 @@ def keep_signals(home: Home) -> Generator[EndingSignals, None, None]:
         if number == signal.SIGHUP:
             bind_output(log, 1, 2)
         with suppress(OSError):
-            os.write(2, NOTED.encode())  # it does not disturb a running print
+            os.write(2, NOTED.encode())  # it does not disturb Python's own output
 
     before = {number: signal.signal(number, note) for number in ENDING}
     try:

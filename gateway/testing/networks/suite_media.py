@@ -1,4 +1,4 @@
-"""The media on every chat network: pictures and voice reach the agent, and its own arrive in their kind.
+"""The media on every chat network: the agent gets pictures and voice, and those that it sends arrive as such.
 
 Like `suite`: a file of tests that imports all of this module and has a fixture `wire` runs it.
 """
