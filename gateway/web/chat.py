@@ -1,6 +1,6 @@
 """The page's chat over HTTP: messages arrive by POST, and updates leave on a stream of the chat's own.
 
-The chat has a stream beside the one of events: it belongs to one conversation, its numbers are the journal's and so
+The chat has a stream beside the one of events: it belongs to one session, its numbers are the journal's and so
 outlive the daemon, and people who may only chat have it too. A POST is answered once its content is in the journal.
 """
 
@@ -53,7 +53,7 @@ QueryT = TypeVar("QueryT", bound=msgspec.Struct)
 
 
 class ChatQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The query for a part of one conversation, behind or before a number."""
+    """The query for a part of one session, behind or before a number."""
 
     thread: Thread = ""
     seen: Annotated[int, msgspec.Meta(ge=0, le=NEWEST)] = 0

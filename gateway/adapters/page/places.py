@@ -33,7 +33,7 @@ def subject_of(address: Address) -> str:
 
 
 def thread_of_key(key: str, person: str) -> str | None:
-    """Return the thread of this session; None: it is not a conversation of this person's here."""
+    """Return the thread of this session; None: it is not a session of this person's here."""
     main = key_of(address_of(person))
     if key == main:
         return ""

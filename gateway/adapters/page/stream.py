@@ -21,7 +21,7 @@ from gateway.records import records, subjects
 from gateway.sessions.search import SessionSearch
 
 MOST_SHOWN = 200  # messages of the past at first; the page can ask for more
-MOST_LISTED = 100  # conversations of one person
+MOST_LISTED = 100  # sessions of one person
 LONGEST_TITLE = 60
 MOST_CHATS = 2000  # chats whose live part is kept
 LONGEST_LIVE = 2_000_000  # characters of an answer in progress
@@ -127,7 +127,7 @@ class ChatStream(msgspec.Struct, eq=False):
                 await news.wait()
 
     async def list_chats(self, person: str) -> list[dict[str, str]]:
-        """List a person's conversations on the page, the most recent first."""
+        """List a person's sessions on the page, the most recent first."""
         found = await self._search.list_sessions(platform=PLATFORM, user_id=person, limit=MOST_LISTED)
         chats = [(thread_of_key(one.session_key, person), one) for one in found]
         return [
@@ -137,7 +137,7 @@ class ChatStream(msgspec.Struct, eq=False):
         ]
 
     async def _find_title(self, address: Address) -> str:
-        """Return the beginning of the conversation's first message."""
+        """Return the beginning of the session's first message."""
         for record in await records.read_readable(self._engine, subject_of(address), 0, 1):
             kept = records.decode_readable(record.data)
             if isinstance(kept, records.ShownMessage) and (said := kept.message or kept.reply):

@@ -120,5 +120,5 @@ class RecentMessages(msgspec.Struct, eq=False):
         return found.user_id if (found := self._messages.get(message_id)) else ""
 
     def title(self, message_id: str) -> str:
-        """Return a title for a conversation that began with this message."""
+        """Return a title for a thread that began with this message."""
         return found.beginning if (found := self._messages.get(message_id)) else ""

@@ -131,7 +131,7 @@ class ReadMarks:
     def put(self, mark: ReadMark) -> NewRecord:
         """Make the record of a move, for an append.
 
-        A direct chat is kept for good, others while a conversation may go on there.
+        A direct chat is kept for good, others while a session may go on there.
         """
         return self._put(f"{mark.chat}:{mark.inside}", asdict(mark), None if mark.person else records.TRAFFIC_TTL)
 
