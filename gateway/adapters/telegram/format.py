@@ -78,9 +78,9 @@ def find_end_before_link(links: Sequence[TextSegment], start: int, end: int) -> 
 
 
 def trim_blanks(text: str, start: int, end: int) -> tuple[int, int]:
-    """Trim the blanks and line breaks at the ends of a message.
+    """Return the bounds without line breaks at the start, and without blanks at the end.
 
-    Telegram removes such blanks, and then entities would be misplaced.
+    Telegram removes such blanks itself, and then entities would be misplaced.
     """
     while start < end and text[start] == "\n":
         start += 1
