@@ -66,10 +66,7 @@ class PluginTools:
                 yield hook
 
     async def wait_until_up(self, name: str, patience: float) -> PluginContents:
-        """Return the plugin's offers once it runs.
-
-        Raises HookError with the reason if it does not run within so many seconds.
-        """
+        """Return its offers once it runs. Raises HookError with the reason if it does not within so many seconds."""
         hook = self._plugins().get(name)
         if hook is None:
             raise HookError(f"the plugin {name} is gone")
@@ -240,8 +237,8 @@ class FolderHooks:
     async def status(self, *, asks_journal: bool = True, with_offered: bool = True) -> list[HookStatus]:
         """Return the state of each hook, by name, without its memory: `add_memory`.
 
-        Without `asks_journal`, the counts of pending events and of dead letters are 0. `with_offered` includes the
-        built-in hooks that are off.
+        Without `asks_journal`, pending events and dead letters count as 0. `with_offered` includes built-in hooks that
+        are off.
         """
         dead = Counter[str]()
         with suppress(EngineError):  # the journal is ill; all else is known
@@ -301,10 +298,7 @@ class FolderHooks:
             await hook.restart(False)
 
     async def switch(self, name: str, enabled: bool) -> None:
-        """Switch the hook on or off, also for later starts.
-
-        Raises HookError if the hook is unknown, or config.yaml decides about it.
-        """
+        """Switch the hook on or off, also for later starts. Raises HookError if unknown, or config.yaml decides."""
         version = _check_hook(self._set, name)
         found = self._set.sources.find(version.name)
         if enabled and found and not found.is_ready:
@@ -335,7 +329,7 @@ class FolderHooks:
     async def forget(self, name: str) -> None:
         """Go on without a hook that is not well: until it works again, nothing is denied for it.
 
-        Raises HookError if the hook is unknown, or nothing is kept of it.
+        Raises HookError: the hook is unknown, or nothing is kept of it.
         """
         hook = _find_hook(self._set.hooks, name)
         if self._set.sources.kept.get(hook.name) is None or not hook.latest or hook.latest.is_ready:
@@ -522,10 +516,7 @@ def build_status(
 
 
 def _describe_on_error(version: HookVersion, manifest: Manifest) -> str:
-    """Say what the gateway does when the hook fails.
-
-    A guard denies, whatever its manifest says, and also if the manifest cannot be read.
-    """
+    """Say what its failure leads to; a guard denies, whatever its manifest says, and also if that cannot be read."""
     if version.manifest is None and version.denied:
         return "deny"
     if not manifest.guards or manifest.on_error == "deny":
@@ -588,11 +579,7 @@ def _processes_of(hook: FolderHook) -> Collection[int]:
 
 
 async def add_memory(found: Sequence[HookStatus]) -> list[HookStatus]:
-    """Return the statuses with the memory of each process.
-
-    The kernel counts it page by page, which costs more than all the rest. So a thread reads it, only for hooks that are
-    shown.
-    """
+    """Return the statuses with the memory of each process; it costs the kernel so much that a thread reads it."""
     sizes = await run_in_thread(lambda: [read_memory(one.pid) if one.pid else 0 for one in found])
     return [msgspec.structs.replace(one, memory=size) for one, size in zip(found, sizes, strict=True)]
 

@@ -57,7 +57,10 @@ log = logging.getLogger("gateway.hooks")
 
 
 class SourceSet:
-    """The places of hooks, and one look at a hook. A hook of a later source stands in for one of an earlier one."""
+    """The places of hooks, and one look at a hook.
+
+    A hook of a later source replaces the one of the same name in an earlier source.
+    """
 
     def __init__(self, sources: Sequence[Source], services: HookServices) -> None:
         self.sources = list(sources)
@@ -81,7 +84,7 @@ class SourceSet:
         return {name: self._configure(version, _namesake_of(version) in found) for name, version in found.items()}
 
     def find(self, name: str) -> HookVersion | None:
-        """The hook of this name; None when there is none. A name that is a path finds nothing."""
+        """Return the hook with this name, or None. A name that is a path finds nothing."""
         if not name or "/" in name or "\0" in name or name in (".", ".."):
             return None
         found = self._find(name)
@@ -120,24 +123,27 @@ class SourceSet:
             self.kept.forget(name)
 
     def check(self, name: str) -> HookVersion | None:
-        """The hook as it is now; None when there is none."""
+        """Inspect the hook, and judge it as it is now; return None if it was not found."""
         version, why = self.find(name), OSError()
         for _ in range(MAX_READS):
             if version is None:
                 return None
             try:
                 judged = self._judge(self._cache.inspect(version))
-            except OSError as error:  # a file went while we read; the folder may have gone, or be written just now
+            except OSError as error:  # a file was removed meanwhile; the folder may be gone, or being written
                 version, why = self.find(name), error
                 continue
             now = version if judged.is_ready else self.find(name)
             if now is None or now.path == version.path:
                 return judged
-            version = now  # it was installed anew, elsewhere, while we looked
+            version = now  # it was installed again, in another folder, during the look
         return version and self._judge_unread(version, why)
 
     def check_first(self, version: HookVersion, is_whole: bool) -> HookVersion | None:
-        """The first look of many: unless `is_whole`, code is not read that has not been read before."""
+        """Look at one of many hooks for the first time.
+
+        Unless `is_whole`, only code that was read before counts: new code is read later.
+        """
         try:
             if is_whole:
                 version = self._cache.inspect(version)
@@ -159,11 +165,11 @@ class SourceSet:
         return tools is not None and tools.may_have_changed(at)
 
     def _judge(self, version: HookVersion) -> HookVersion:
-        """Judge if it may run; a guard that a tool may have changed waits for a person."""
+        """Judge if the hook may run; a guard that a tool may have changed waits for a person."""
         checked = self._judge_here(version)
         kept = self.kept.get(version.name)
         if kept and kept.manifest and _waits_for_people(checked) and (trouble := checked.source.trouble):
-            # Who it is on by is not known now.
+            # The file that switched it on cannot be read now.
             checked = self._find_kept_dialect(checked)
             missing = replace(checked, state="missing", reason=trouble, manifest=kept.manifest, digest="")
             return replace(missing, denied=kept.manifest.guard)
@@ -186,7 +192,7 @@ class SourceSet:
         return replace(checked, state="pending", reason=why, manifest=manifest, denied=manifest.guard)
 
     def _find_kept_dialect(self, version: HookVersion) -> HookVersion:
-        """Return it as what it was written for at its last good load, if its place has hooks of several dialects."""
+        """Give the hook the dialect of its last good load, if its place has hooks of several dialects."""
         kept = self.kept.get(version.name)
         if kept is None or not version.dialect.is_own:
             return version
@@ -194,7 +200,7 @@ class SourceSet:
         return replace(version, dialect=next((one for one in known if one.name == kept.dialect), version.dialect))
 
     def _judge_here(self, version: HookVersion) -> HookVersion:
-        """Judge it; the word of other gateways counts until it is whole, and may run here."""
+        """Judge the hook; other gateways' guards for it count until it is complete and may run here."""
         other = self._find_elsewhere(version.name)
         if other and version.is_ready and version.manifest is None and version.denied is None:
             version = replace(version, denied=other.denied, is_guarded_elsewhere=True)
@@ -211,22 +217,22 @@ class SourceSet:
         return replace(checked, registered=self.kept.find_registered(checked))
 
     def _find_elsewhere(self, name: str) -> HookVersion | None:
-        """What other gateways say of a hook of this name."""
+        """Find the hook of this name that other gateways describe."""
         found = (one for source in self.sources if source.is_elsewhere and (one := source.find(name)))
         return next(found, None)
 
     def _configure(self, version: HookVersion, has_namesake: bool) -> HookVersion:
-        """With what is known of it before it is read."""
+        """Add what is known of the hook before it is read."""
         version = replace(version, has_namesake=has_namesake)
         return replace(version, written_for=self._services.settings_of(version.name, version.short).written_for)
 
     @property
     def is_of_before(self) -> bool:
-        """Tell if an earlier version has worked with these hooks."""
+        """Tell if an earlier version of the gateway has worked with these hooks."""
         return self._cache.is_of_before
 
     async def save(self) -> None:
-        """What was read need not be read again at the next start."""
+        """Save what was read of the hooks, so that the next start does not read it again."""
         try:
             await run_in_thread(self._cache.save)
         except OSError as error:
@@ -234,7 +240,7 @@ class SourceSet:
 
 
 def _list_versions(source: Source) -> Iterator[HookVersion]:
-    """Yield nothing if its place cannot be read; the kept hooks count then."""
+    """List the hooks of a place; yield nothing if it cannot be read, since the kept hooks count then."""
     try:
         yield from source.list()
     except OSError as error:
@@ -242,7 +248,7 @@ def _list_versions(source: Source) -> Iterator[HookVersion]:
 
 
 def _find_version(source: Source, name: str, unread: list[HookVersion]) -> HookVersion | None:
-    """Find it in this place; `unread` gets a version if the place cannot be read."""
+    """Find the hook in this place; `unread` gets a version if the place cannot be read."""
     try:
         return source.find(name)
     except OSError as error:
@@ -252,7 +258,10 @@ def _find_version(source: Source, name: str, unread: list[HookVersion]) -> HookV
 
 
 def _latest_change(version: HookVersion) -> float:
-    """Return the time of its last change, or of its place: a tool may put another one there that was made before."""
+    """Return the time at which the hook, or the place around it, changed last.
+
+    The place counts because a tool may put another folder there, made earlier.
+    """
     words = find_program_files(version.path, version.manifest.command) if version.manifest else []
     paths = (version.path / name for name in ("", *words, *(file.name for file in version.files)))
     around = filter(None, (version.source.path, version.source.switch_file))
@@ -260,7 +269,10 @@ def _latest_change(version: HookVersion) -> float:
 
 
 def _find_change_time(path: Path) -> float:
-    """Return now if the file system cannot say it. A link is changed itself, or leads to what is changed."""
+    """Return the last change of a path; now, if the file system cannot say it.
+
+    For a link it is the later of two times: that of the link, and that of its target.
+    """
     try:
         return max(path.lstat().st_ctime, path.stat().st_ctime)
     except OSError:
@@ -279,12 +291,12 @@ def _find_stamp(path: Path) -> int:
 
 
 def _is_present(version: HookVersion) -> bool:
-    """One that was installed and is gone stands in for no guard that another gateway has."""
+    """Tell if the hook's folder is here: an installed hook that is gone replaces no guard of another gateway."""
     return version.state != "refused" or os.path.lexists(version.path)
 
 
 def _waits_for_people(version: HookVersion) -> bool:
-    """Whether nobody has said yet that it may run here, nor that it may not."""
+    """Tell if no person has decided yet if the hook may run here."""
     if version.state == "disabled":
         off_at_first = version.dialect.off_at_first
         return bool(off_at_first) and version.reason.startswith(off_at_first)
@@ -292,12 +304,14 @@ def _waits_for_people(version: HookVersion) -> bool:
 
 
 def _namesake_of(version: HookVersion) -> str:
-    """What a plugin is called that has the name of this hook, or the other way round."""
+    """Return the plugin's name for the name of a hook, or the hook's for that of a plugin."""
     return version.bare_name if version.name != version.bare_name else PLUGIN_PREFIX + version.name
 
 
 class FolderSet:
-    """`settled` is set once everything found at the start has been started or looked at to the end. `find_places` is
+    """The hooks of all sources, each kept in step with its folder.
+
+    `settled` is set once every hook found at the start has been started, or looked at to the end. `find_places` is
     called when a folder appears that may hold hooks of its own.
     """
 
@@ -310,7 +324,7 @@ class FolderSet:
     ) -> None:
         self.sources = SourceSet(sources, services)
         self.hooks: dict[str, FolderHook] = {}
-        self.plugins: dict[str, FolderHook] = {}  # those of them that may offer something, in the order of their names
+        self.plugins: dict[str, FolderHook] = {}  # the hooks that may offer something, in the order of their names
         self.settled = anyio.Event()
         self.watcher: FolderWatcher | None = None
         self._services = services
@@ -340,22 +354,28 @@ class FolderSet:
             self._services.tasks.start_soon(task)
 
     def list_store_names(self) -> list[str]:
-        """Under which names lies what they keep, and what they are owed."""
+        """List the names under which the hooks of this gateway store values and have pending events."""
         return [hook.store_name for hook in self.hooks.values() if hook.is_here]
 
     def touch(self, names: Iterable[str]) -> None:
-        """Look at these again, soon. A plugin may have lost its short name to a hook, or got it back."""
+        """Look at these hooks again, soon.
+
+        A plugin of the same name may have lost its short name to a hook, or got it back, so it is looked at too.
+        """
         touched = {*names}
         namesakes = {name.removeprefix(PLUGIN_PREFIX) for name in touched} | {PLUGIN_PREFIX + name for name in touched}
         self._dirty.update(dict.fromkeys(sorted(touched | namesakes & self.hooks.keys())))
         self._woken.set()
 
     def touch_decided(self, names: Collection[str]) -> None:
-        """Something was decided about these, by the names of their stores or, what was trusted, by their own."""
+        """Look again at hooks that a person decided about.
+
+        They are named by their stores, or, if the decision was about trust, by their own names.
+        """
         self.touch(name for name, hook in self.hooks.items() if name in names or hook.store_name in names)
 
     async def refresh(self, name: str) -> None:
-        """Look at this one again, now. Many that come at once may not start all at once."""
+        """Look at this hook again, now. If many come at once, only some of them start at once."""
         version = self.sources.check(name)
         if _is_missing(version):
             self.sources.hold_removed(name)
@@ -387,7 +407,7 @@ class FolderSet:
         return len(up | self._starting) < most
 
     def _tell_change(self, hook: FolderHook, before: HookVersion | None) -> None:
-        """Whoever has put a hook there, or edited it, sees that it was noticed; what is wrong is said where it is."""
+        """Log that a folder is new or has changed, with its warnings, for the person who put or edited it."""
         now = hook.current
         if now and now.manifest and hook.process.state in ("loaded", "registered") and self.settled.is_set():
             if before is None:
@@ -401,13 +421,16 @@ class FolderSet:
                     log.warning("%s", finding, extra={"hook": hook.name})
 
     async def change_sources(self, sources: Sequence[Source]) -> None:
-        """Other places count from now on: what is new there is subscribed when this returns, what is not is gone."""
+        """Use these sources from now on.
+
+        New hooks are subscribed on return, and those of other places are gone.
+        """
         before = self.sources.sources
         # An equal source stays itself, with what it has read.
         self.sources.sources = [next((old for old in before if old == source), source) for source in sources]
         if {source.path for source in before} != {source.path for source in sources}:
             await self._watch()
-            self.touch([*self.hooks, *self.sources.list()])  # what happened while nobody watched
+            self.touch([*self.hooks, *self.sources.list()])  # they may have changed while no watcher ran
         # A place that is not watched may have others now, though it is the same place.
         changed = [source for source in sources if source not in before or not source.is_watched]
         for name in {version.name for source in changed for version in _list_versions(source)}:
@@ -447,7 +470,7 @@ class FolderSet:
                     await hook.take(checked, eager=False)
                 await anyio.lowlevel.checkpoint()
         await self.sources.save()
-        self.sources.kept.is_lost = False  # what comes from now on has guarded nothing
+        self.sources.kept.is_lost = False  # a hook that comes from now on has guarded nothing
         if self.sources.is_of_before and (new := describe_new_guards(_list_own_manifests(self.hooks))):
             log.warning("%s", new)
         self.settled.set()
@@ -472,12 +495,12 @@ class FolderSet:
         return any(source.path == folder.parent and source.is_place(folder) for source in self.sources.sources)
 
     async def _refresh_touched(self) -> None:
-        """One after the other, so that a thousand that change at once do not hold the loop; they start side by side."""
+        """Look at touched hooks one by one, so that a thousand do not block the loop; they start side by side."""
         while True:
             await self._woken.wait()
             self._woken = anyio.Event()
             dirty, self._dirty = self._dirty, {}
-            # First those that are gone: a folder under a new name is not told of what it saw under the old one.
+            # Removed hooks come first: a renamed folder does not get again what it got under its old name.
             if len(dirty) > 1:
                 dirty = dict.fromkeys(sorted(dirty, key=lambda name: self.sources.find(name) is not None))
             for name in dirty:
@@ -486,7 +509,7 @@ class FolderSet:
 
 
 def _list_named(hooks: Mapping[str, FolderHook], changed: dict[Path, int]) -> list[str]:
-    """List those that a file names, or may switch since it `changed` last: a tool that has ended may have done that."""
+    """List the hooks that a file names, or that a file switches which has `changed`: a tool may have written it."""
     sources = {name: one.latest.source for name, one in hooks.items() if one.latest}
     stamps = {file: _find_stamp(file) for one in sources.values() if (file := one.switch_file)}
     touched = {file for file, stamp in stamps.items() if changed.get(file) != stamp}
@@ -496,13 +519,13 @@ def _list_named(hooks: Mapping[str, FolderHook], changed: dict[Path, int]) -> li
 
 
 def _list_own_manifests(hooks: Mapping[str, FolderHook]) -> dict[str, Manifest]:
-    """List those that are used and that were written for this gateway, by name."""
+    """List the manifests of used hooks that were written for this gateway, by name."""
     used = ((name, one.current) for name, one in hooks.items() if one.current and one.current.dialect.is_own)
     return {name: version.manifest for name, version in used if version.manifest}
 
 
 async def _look_until_done(look: Callable[[str], Awaitable[None]], name: str) -> None:
-    """A look that the system gives no descriptor for is made again."""
+    """Look at a hook; repeat the look, after a pause, while the system has no descriptor for it."""
     attempts = Attempts(LOOKS)
     while True:
         try:

@@ -1,7 +1,7 @@
-"""Hook folders: found by name and by `stat` alone, read without running anything, reached by a wire.
+"""Hook folders: found by name and by `stat` alone, read without running anything, called over a wire.
 
-The gateway uses a folder only if no other user can have written it: it and its code belong to the user of this process
-(or to root), everybody else may only read it, and no file of its code is a link that leads out of it.
+The gateway uses a folder only if no other user can have written it. The folder and its code belong to the user of this
+process, or to root. Other users may only read it, and no file of its code is a link that leads out of it.
 """
 
 import errno
@@ -68,7 +68,7 @@ _PROGRAM_STARTS = re.compile(
     rb"|webbrowser|plumbum|plyer|notify2|pyperclip|pyautogui|pynput|tkinter|gi\.repository"
     rb"|(import|from)\s+(sh|dbus|dbus_next|dbus_fast|jeepney|pulsectl)\b)"
 )
-_PACKAGE_FOLDERS = frozenset({NODE_PACKAGES, "site-packages"})  # code of others
+_PACKAGE_FOLDERS = frozenset({NODE_PACKAGES, "site-packages"})  # not the hook's own code
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class FolderSource(Source):
         return self.dialects[0].is_place(folder)
 
     def list(self) -> Iterator[HookVersion]:
-        """In the order of their names."""
+        """List the hooks, in the order of their names."""
         try:
             with os.scandir(self.path) as entries:
                 found = sorted((entry.name, entry.is_symlink()) for entry in entries)
@@ -164,7 +164,7 @@ class FolderSource(Source):
         if self.is_placed and (manifest.command or any(map(_PROGRAM_STARTS.search, code.files.values()))):
             manifest = msgspec.structs.replace(manifest, starts_programs=True)
         version = replace(version, manifest=manifest, digest=code.digest, dialect=dialect, owner_reason=reason)
-        if self.is_ours:  # it was looked at before it came with us, and need not be at each start
+        if self.is_ours:  # it was checked before the release
             return version
         findings = (*version.findings, *check_code(version, manifest, code))
         for other in others:
@@ -172,7 +172,7 @@ class FolderSource(Source):
         return replace(version, findings=(*findings, *dialect.check(manifest, version.path, code.files)))
 
     def name_of(self, folder: Path) -> str:
-        """Return what the hook in this folder is called."""
+        """Return the name of the hook in this folder."""
         return folder.name
 
     @cached_property
@@ -189,7 +189,7 @@ class FolderSource(Source):
     def _find_owner(
         self, version: HookVersion, manifest: Manifest, files: Mapping[str, bytes]
     ) -> tuple[Dialect, str, tuple[Dialect, ...]]:
-        """Find the dialect whose folder it is, the reason, and the others that have something to say of it."""
+        """Find the dialect that owns the folder, the reason, and the other dialects that comment on it."""
         known = self._list_dialects(version)
         if self.is_ours:
             return known[0], "it comes with it", ()
@@ -213,7 +213,7 @@ class FolderSource(Source):
         return next(filter(None, known), "")
 
     def facts_of(self, version: HookVersion, manifest: Manifest) -> Mapping[str, Any]:
-        """Return what the worker has to know to load it."""
+        """Return the facts that the worker needs to load it."""
         return version.dialect.facts_of(version.path, manifest, self.path)
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
@@ -237,11 +237,14 @@ class FolderSource(Source):
         return await services.fork_server.start(worker, serve, log, START_TIMEOUT)
 
     def _own_findings(self) -> tuple[Finding, ...]:
-        """Check the place itself; the findings apply to each hook in it."""
+        """Check the source's own folder; its findings apply to each hook in it."""
         return tuple(_check_permissions(str(self.path), self.path, self.path.stat()))
 
     def _read_folder(self, name: str, is_link: bool, own: tuple[Finding, ...]) -> HookVersion | None:
-        """`own`: the findings about the source. There may be a thousand folders: every call of the system counts."""
+        """Read one folder with as few system calls as possible: there may be a thousand.
+
+        `own` are the findings about the source.
+        """
         path, label = self.path / name, label_of(name)
         findings: list[Finding] = []
         try:
@@ -252,7 +255,7 @@ class FolderSource(Source):
                 return None
             files = tuple(_list_code_files(path, label, findings, self.markers))
         except (FileNotFoundError, NotADirectoryError):
-            return None  # gone while we looked, or a link to nothing
+            return None  # removed meanwhile, or a link to nothing
         except OSError as error:
             return report_unreadable(self.prefix + name, path, self, error)
         marked = [file.name for file in files if file.name in self.markers]
@@ -283,7 +286,7 @@ def is_ignored_name(name: str) -> bool:
 
 
 def _pass_over(source: FolderSource, name: str) -> HookVersion | None:
-    """Report a folder that does not load because of its name, although another program loads it; else None."""
+    """Report a folder that is ignored because of its name, if another program loads it; else return None."""
     path, others = source.path / name, [one for one in source.dialects if one.loads_any_name]
     is_loaded = any(all((path / file).exists() for file in one.markers) for one in others)
     if not (is_loaded and source.is_placed):
@@ -304,7 +307,7 @@ def _check_name(name: str) -> Iterator[Finding]:
 
 
 def _list_code_files(path: Path, label: str, findings: list[Finding], markers: Collection[str]) -> Iterator[CodeFile]:
-    """Yield the manifest and every *.py below the folder, in the order of their names."""
+    """Yield the manifest and every *.py file below the folder, in the order of their names."""
     count = 0
     waiting = [("", 0)]
     while waiting:
@@ -326,7 +329,7 @@ def _list_code_files(path: Path, label: str, findings: list[Finding], markers: C
 
 
 def find_code_files(folder: Path) -> list[str]:
-    """List every *.py below a folder that is no hook's."""
+    """List every *.py file below a folder that belongs to no hook."""
     return [file.name for file in _list_code_files(folder, label_of(folder.name), [], ())]
 
 
@@ -373,7 +376,7 @@ def _check_owner(label: str, path: Path | str, found: os.stat_result) -> Iterato
 
 
 def _merge_shared_findings(label: str, path: Path, findings: list[Finding]) -> Iterator[Finding]:
-    """Merge the warnings that a group may write: with umask 002 each file of a folder has one."""
+    """Merge the warnings about files that a group may write: with umask 002 each file has one."""
     yield from (finding for finding in findings if finding.what != GROUP_WRITABLE)
     if any(finding.what == GROUP_WRITABLE for finding in findings):
         yield Finding(SourceLocation(label), GROUP_WRITABLE, f"run: chmod -R g-w {quote_path(path)}", "warning")
@@ -400,7 +403,7 @@ def make_message_id() -> str:
 def program_spec_of(
     version: HookVersion, manifest: Manifest, folder: Path, services: HookServices, log: Path
 ) -> ProgramSpec:
-    """Describe how its command runs, in `folder`."""
+    """Describe how the hook's command runs, in `folder`."""
     spec = ProgramSpec(
         name=manifest.folder,
         command=manifest.command,
@@ -417,7 +420,7 @@ def program_spec_of(
 
 
 def _restrict_program(spec: ProgramSpec, version: HookVersion, services: HookServices) -> ProgramSpec:
-    """Add the sandbox; the program is then started by its whole path."""
+    """Add the sandbox to the program, and name the program by its whole path."""
     files = list_program_files(spec.command, spec.folder, spec.env)
     return msgspec.structs.replace(
         spec,
@@ -434,7 +437,10 @@ def worker_spec_of(
     facts: Mapping[str, Any],
     places: tuple[str, ...],
 ) -> WorkerSpec:
-    """Describe the worker that runs its code. `facts`: what its dialect has to know. `places`: more packages."""
+    """Describe the worker that runs the hook's code.
+
+    `facts` is what the worker needs to load it; `places` are further folders of packages.
+    """
     packages = services.environment.packages_of(version.name)
     return WorkerSpec(
         name=manifest.folder,
@@ -455,7 +461,7 @@ def worker_spec_of(
 
 
 def environment_of(version: HookVersion, manifest: Manifest, services: HookServices) -> dict[str, str]:
-    """Return its environment."""
+    """Return the environment of the hook's process."""
     found = {**version.dialect.environ, **services.environment.environ_of(manifest, version.source.is_placed)}
     data = services.environment.data_of(version.store_name)
     return restrict_environment(found, version.reach, data) if version.reach else found
@@ -471,12 +477,12 @@ def sandbox_of(version: HookVersion, services: HookServices, around: tuple[str, 
 
 
 def _describe_data(version: HookVersion, services: HookServices) -> dict[str, str]:
-    """Tell a program where its files go; those that were written for others do not ask."""
+    """Return the variable that names the program's data folder; programs written for others do not use it."""
     return {} if not version.dialect.is_own else {"HOOK_DATA": str(prepare_data_folder(version, services))}
 
 
 def prepare_data_folder(version: HookVersion, services: HookServices) -> Path:
-    """Make the folder for its files; a hook in a sandbox could not."""
+    """Make the folder for the hook's files; a hook in a sandbox could not make it."""
     folder = services.environment.data_of(version.store_name)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -1,7 +1,7 @@
-"""What a handler does in vain, as far as its source shows it: the gateway would say the same once it runs.
+"""Checks of a handler's source: what it does without effect, in the words that the gateway logs when it runs.
 
-Only what is plain is told. A decision that goes through a variable, or a field whose name is put together, is left to
-`hooks test` and to the log.
+It reports only what is plain in the source. A decision that goes through a variable, or a field whose name is put
+together, is left to `hooks test` and to the log.
 """
 
 import ast
@@ -18,13 +18,13 @@ from gateway.hooks.patterns import EventSelector
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 _OUTCOMES = {outcome.__name__ for outcome in OUTCOMES}
-_HOME = "gateway.hooks"  # where a handler finds them
+_HOME = "gateway.hooks"  # the module that handlers import them from
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def check_effects(place: str, tree: ast.Module, manifest: Manifest) -> Iterator[Finding]:
-    """What the code of this hook decides, changes, asks for or waits for without effect."""
-    nodes = [*ast.walk(tree)]  # one walk for all: every start in a new home looks at each hook that comes with us
+    """Yield a warning for each decision, change, request or mark of this hook that has no effect."""
+    nodes = [*ast.walk(tree)]  # one walk for all: every start in a new home checks each built-in hook
     found = [
         *_check_marks(nodes, manifest),
         *_check_decisions(nodes, manifest),
@@ -40,7 +40,7 @@ _Told = tuple[ast.expr | ast.stmt, str, str]
 
 
 def _check_marks(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_Told]:
-    """Names in `@on(...)` that the manifest does not have."""
+    """Yield the names in `@on(...)` that the manifest does not have."""
     named = EventSelector(manifest.subscriptions)
     for call in (one for node in nodes if isinstance(node, _Function) for one in node.decorator_list):
         if not isinstance(call, ast.Call) or _name_of(call.func) != "on":
@@ -55,7 +55,7 @@ def _check_marks(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_Told
 
 
 def _check_decisions(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_Told]:
-    """Outcomes that nothing honours which this hook hears of."""
+    """Yield the outcomes that no event of this hook honours."""
     points = [get_event_spec(name) for name in manifest.intercepts]
     if None in points:
         return
@@ -84,7 +84,7 @@ def _check_decisions(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_
 
 
 def _check_changes(tree: ast.Module, manifest: Manifest) -> Iterator[_Told]:
-    """Fields that no event can have changed which this hook intercepts."""
+    """Yield the changes of fields that no intercepted event lets a hook change."""
     points = [get_event_spec(name) for name in manifest.intercepts]
     known = [point for point in points if point is not None]
     handle = next((node for node in tree.body if isinstance(node, _Function) and node.name == "handle"), None)
@@ -106,7 +106,7 @@ def _writable_of(points: Sequence[EventSpec]) -> frozenset[str]:
 
 
 def _changes_of(node: ast.AST, context: str) -> Iterator[str]:
-    """The fields that a statement changes: `context["x"] = ...`, or `return {"x": ...}` where that decides nothing."""
+    """Yield the fields that a statement changes: `context["x"] = ...`, or `return {"x": ...}` without a decision."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Subscript) and _name_of(target.value) == context:
@@ -122,7 +122,7 @@ def _texts_of(nodes: Sequence[ast.expr | None]) -> Iterator[str]:
 
 
 def _check_requests(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_Told]:
-    """`context.gateway.send(...)` without the right to it."""
+    """Yield the uses of `context.gateway.send(...)` and its like without the right to it."""
     rights = get_args(HookRight)
     for node in nodes:
         if not isinstance(node, ast.Attribute) or node.attr not in rights:
@@ -132,5 +132,5 @@ def _check_requests(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_T
 
 
 def _name_of(node: ast.expr) -> str:
-    """The last word of what is named."""
+    """Return the last word of a dotted name."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -1,7 +1,7 @@
-"""Which functions of a folder an event goes to, and one answer made of theirs.
+"""The functions of a folder that get an event, and the one answer made of theirs.
 
-A handler has `handle`, functions marked with `@on`, or both. `handle` hears of everything that the manifest names; a
-marked function of those among them that it names itself. They are called in `order`, `handle` (0) before its equals.
+A handler has `handle`, functions marked with `@on`, or both. `handle` receives every event of the manifest; a marked
+function only those of its `@on`. They are called in `order`, `handle` (0) before its equals.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from gateway.worker.protocol import LoadedHandlers
 
 
 class HandlerTarget(msgspec.Struct, frozen=True):
-    """One function: `name` as the wire knows it ("": `handle`, or whatever is at the other end)."""
+    """One function: `name` as the wire knows it ("": `handle`, or the whole program at the other end)."""
 
     name: str = ""
     order: float = 0
@@ -63,7 +63,7 @@ class HandlerTargets:
                 self._marked.add(name, target)
 
     def find_unused(self, manifest: Manifest) -> Iterator[str]:
-        """The names in marks by which nothing is called, since the manifest does not have them."""
+        """Return the names in marks that the manifest does not have, so that nothing is called by them."""
         named = EventSelector(manifest.subscriptions)
         return (name for name in self.names if name not in named and name not in manifest.subscriptions)
 
@@ -98,7 +98,7 @@ async def ask_version(
 ) -> Any:
     """Ask this version of a hook, and return its answer in our words; `remark` gets the parts that have no effect.
 
-    Raises HookFailed where it could not answer, and TypeError or ValueError for an answer that means nothing.
+    Raises HookFailed if it could not answer, and TypeError or ValueError if its answer means nothing.
     """
     assert version.manifest
     terms = CallTerms(limit or limit_decision(version), remark, version.manifest.left_out)
@@ -126,7 +126,7 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
             if target.guards:
                 why = "" if event.name.endswith(":after") else f": {failed}"  # it may hold what was to be hidden
                 return Deny(f"{target.name} guards this and failed{why}")
-            failures.append(failed)  # a guard among the others is asked all the same
+            failures.append(failed)  # a guard among the other functions is still asked
             continue
         if is_decision(answer):
             return answer
@@ -138,7 +138,7 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
 
 
 async def notify_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Event, terms: CallTerms) -> None:
-    """Raises HookFailed when one of them failed; the others get the event even so."""
+    """Notify each function of the event. Raises HookFailed if one of them failed; the others get the event even so."""
     failures = []
     for target in targets:
         if not target.applies(event):

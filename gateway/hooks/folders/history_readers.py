@@ -1,7 +1,7 @@
-"""Which hooks read the history, and the tools on offer: all others get `agent:start` and `llm:before` without them.
+"""The hooks that read the history or the tools on offer: all others get `agent:start` and `llm:before` without them.
 
-They are nearly all of such an event. A hook gets such a field if its source has the word, if it passes an event on as a
-whole, or if its source does not show it.
+These fields are nearly all of such an event. A hook gets such a field if its source has the word, if it passes an event
+on as a whole, or if its source does not show it.
 """
 
 import ast
@@ -37,7 +37,7 @@ def _reads_all(manifest: Manifest, files: Mapping[str, bytes], *, is_own: bool) 
 
 
 def _passes_event_on(name: str, source: bytes) -> bool:
-    """Tell if a handler in this file uses an event otherwise than by the names of its fields."""
+    """Tell if a handler in this file uses an event other than by the names of its fields."""
     if len(source) > MAX_CHECKED_BYTES:
         return True
     try:

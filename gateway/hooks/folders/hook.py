@@ -1,7 +1,8 @@
-"""One folder as a hook: what its changes do to what runs, what it subscribes to, and what is known of it.
+"""One folder as a hook: its subscriptions, its running version, and what a change of the folder does to both.
 
-A change takes effect when the new version stands ready; one that does not work leaves the version before running, and
-says so. While the hook cannot answer at all, what it guards is denied (`on_error: deny`); all else goes on without it.
+A change takes effect when the new version is ready; if it does not work, the version before runs on, and the hook's
+status says so. While the hook cannot answer at all, the gateway denies what it guards (`on_error: deny`); all else goes
+on without it.
 """
 
 import asyncio
@@ -40,9 +41,9 @@ from gateway.hooks.wires.worker_handle import WorkerHandle
 
 LookCall = Callable[[str], HookVersion | None]
 
-LOOKS = Backoff(1.0, 30.0)  # seconds between two looks at what cannot be read
+LOOKS = Backoff(1.0, 30.0)  # seconds between two looks at a folder that cannot be read
 
-# What runs goes on running when the version that was to follow it is one of these.
+# States of a new version that leave the running one in place.
 _KEEPS_RUNNING = frozenset({"broken", "missing", "pending", "refused"})
 
 log = logging.getLogger("gateway.hooks")
@@ -55,7 +56,7 @@ class FolderSubscription:
         self._registry = registry
         self._name = name
         self._calls = calls
-        self._terms: tuple[object, ...] = ()  # of the manifest: what of it `_current` was made from
+        self._terms: tuple[object, ...] = ()  # the parts of the manifest that `_current` was made from
         self._current = Subscription()
         self._lost = 0
 
@@ -68,15 +69,15 @@ class FolderSubscription:
         return self._lost + sum(hook.dropped for hook in self._current.hooks)
 
     async def wait_until_told(self, session: Any) -> None:
-        """Until it has been told of all that happened so far in this conversation."""
+        """Wait until the hook has received every event so far of this conversation."""
         for hook in self._current.hooks:
             if isinstance(hook, Observer):
                 await hook.mailbox.wait_until_told(session)
 
     def update(self, manifest: Manifest, is_durable: bool, *, is_restricted: bool) -> None:
-        """From the next event on this manifest holds; what waits in the mailbox stays there.
+        """Follow this manifest from the next event on; events in the mailbox stay there.
 
-        What a durable hook observes comes to it from the journal.
+        A durable hook gets the events that it observes from the journal.
         """
         when, order, mode, limit = manifest.when, manifest.order, manifest.mode, manifest.max
         observes = () if is_durable else tuple(name for name in manifest.events if name not in manifest.intercepts)
@@ -107,7 +108,7 @@ class FolderSubscription:
         self._count_lost(before)
 
     def guard(self, version: HookVersion, guard: Guard, reason: str, match: MatchPattern | None = None) -> None:
-        """The hook cannot answer, and what it guards, or may guard, is denied, with the reason and what helps."""
+        """Deny what the hook guards, or may guard, while it cannot answer, with the reason and the remedy."""
         manifest = version.manifest
         unread = manifest.unread if manifest else ""
         guards = f"may guard this ({describe_unknown_guard(unread)})" if unread else "guards this"
@@ -122,7 +123,7 @@ class FolderSubscription:
         self._end_with(denied)
 
     def end(self) -> None:
-        """No event comes to it any more; what waits is lost, and counted."""
+        """Send the hook no further event; waiting ones are lost, and counted."""
         self._end_with(Subscription())
 
     def _end_with(self, subscription: Subscription) -> None:
@@ -135,7 +136,7 @@ class FolderSubscription:
 
 
 def _describe_meanwhile(version: HookVersion) -> str:
-    """What becomes of that which it would decide, as long as it cannot, and the line that says otherwise."""
+    """Say what happens to the events that the hook cannot decide, and the setting that changes it."""
     setting = f"hooks.{version.called}.on_error"
     manifest = version.manifest
     if version.denied:
@@ -149,7 +150,7 @@ def _describe_meanwhile(version: HookVersion) -> str:
 
 
 def _complete(version: HookVersion, wire: Wire) -> Manifest:
-    """Add what only a hook that runs can say."""
+    """Return the manifest with what only a running hook can say."""
     assert version.manifest
     if not isinstance(wire, WorkerHandle):
         return version.manifest
@@ -157,7 +158,7 @@ def _complete(version: HookVersion, wire: Wire) -> Manifest:
 
 
 def _describe_lacking(wire: Wire | None, version: HookVersion | None, services: HookServices) -> str:
-    """Which variables it asks for that are set and that it is not given, with the line that gives them; or ""."""
+    """Name the variables that the hook asks for and does not get, with the line that passes them; or return ""."""
     if not isinstance(wire, WorkerHandle) or version is None:
         return ""
     hidden = services.environment.environ.keys() - wire.spec.env.keys() - OF_A_TERMINAL
@@ -169,9 +170,10 @@ def _describe_lacking(wire: Wire | None, version: HookVersion | None, services: 
 
 
 class FolderHook:
-    """`look` looks at the folder anew, which may be gone; `durable` is there where a journal is.
+    """One hook in a folder: it subscribes, starts, restarts and ends with its folder.
 
-    `kept` remembers its manifest.
+    `look` inspects the folder again, and returns None if it is gone; `durable` is None without a journal. `kept` stores
+    its manifest, for the time when the folder is missing.
     """
 
     def __init__(
@@ -187,7 +189,7 @@ class FolderHook:
         self.calls = HookCalls(name, services, self.process, self.rights, wait, undecided)
         self.subscription = FolderSubscription(services.registry, name, self.calls)
         self.queue = DurableQueue(name, durable, self.calls)
-        self.current: HookVersion | None = None  # what is subscribed, and runs when something does
+        self.current: HookVersion | None = None  # the subscribed version, which runs when one runs
         self.latest: HookVersion | None = None  # the last look at the folder
         self._look = look
         self._kept = kept
@@ -195,7 +197,7 @@ class FolderHook:
         self._is_over = self._is_looking = self._is_short = False
         self._own_changes = OwnChanges()
         self._rest: anyio.CancelScope | None = None  # from its own changes
-        self._lacking = ""  # what was logged of the variables that it is not given
+        self._lacking = ""  # the last warning about variables that it does not get
 
     @property
     def is_up(self) -> bool:
@@ -204,33 +206,33 @@ class FolderHook:
 
     @property
     def label(self) -> str:
-        """What it is called, for people; folders may share it."""
+        """Return the hook's name for people; several folders may share it."""
         version = self.current or self.latest
         return version.manifest.name if version and version.manifest else ""
 
     @property
     def called(self) -> str:
-        """The shortest name that means it alone."""
+        """Return the shortest name that means this hook alone."""
         return self.latest.called if self.latest else self.name
 
     @property
     def store_name(self) -> str:
-        """Under which name lies what it keeps, and what it is owed."""
+        """Return the name under which the hook stores values and has pending events."""
         return self.latest.store_name if self.latest else self.name
 
     @property
     def is_here(self) -> bool:
-        """Whether its folder is; else another gateway has it."""
+        """Tell if the folder is here, rather than at another gateway."""
         return not (self.latest and self.latest.source.is_elsewhere)
 
     @property
     def waits(self) -> bool:
-        """Whether it is known, and was not needed yet."""
+        """Tell if the hook is known, and was not needed yet."""
         return self.process.state == "registered" and self.current is not None
 
     @property
     def reach_facts(self) -> ReachFacts:
-        """What the version that runs, or is to run, may reach."""
+        """Return what the version that runs, or is to run, may reach."""
         version, services = self.current or self.latest, self._services
         if version is None or version.reach is None:
             return ReachFacts()
@@ -240,7 +242,7 @@ class FolderHook:
 
     @property
     def limits(self) -> HookLimits:
-        """The limits of the version that runs, or is to run."""
+        """Return the limits of the version that runs, or is to run."""
         version = self.current or self.latest
         if version is None:
             return NO_LIMITS_KNOWN
@@ -254,7 +256,10 @@ class FolderHook:
 
     @property
     def idle_reason(self) -> str:
-        """Why it does nothing, where all that it changes or registers is of a program that is not here."""
+        """Say why the hook does nothing; "" if it acts.
+
+        It does nothing if all that it changes or registers belongs to a program that is not here.
+        """
         manifest, targets = self.current.manifest if self.current else None, self.process.targets
         if manifest is None or manifest.acts:
             return ""
@@ -263,19 +268,19 @@ class FolderHook:
         return "; ".join(targets.offers.remarks) if targets else ""
 
     def explain(self, said: str, version: HookVersion) -> str:
-        """What it said of a failure, with what helps."""
+        """Return the hook's own words about a failure, with the remedy."""
         helps = version.source.describe_failure(version, said, self._services.environment.places_of(self.name))
         return f"{said}; {helps}" if helps else said
 
     def remarks(self) -> list[str]:
-        """What only its own process could tell."""
+        """Return the warnings that only the hook's own process could find."""
         manifest, targets = self.current.manifest if self.current else None, self.process.targets
         if self.current is None or manifest is None or targets is None:
             return []
-        # what a plugin has, it has registered
+        # a plugin has registered all that it has
         unnamed = () if self.current.dialect.starts_early else targets.find_unused(manifest)
         place = f"{self.called}/{manifest.entry}: warning:"
-        late = "" if manifest.patches else self.idle_reason  # what its source did not show
+        late = "" if manifest.patches else self.idle_reason  # its source did not show it
         return [
             *(f"{self.called}: {remark}" for remark in targets.offers.remarks),
             *(f"{self.called}: {remark}" for remark in self.current.dialect.check_contents(targets.offers)),
@@ -289,12 +294,12 @@ class FolderHook:
         ]
 
     async def take(self, version: HookVersion, eager: bool) -> None:
-        """The folder is like this now; what is being started from what it was before is given up.
+        """Take this version of the folder; a start of an earlier version is cancelled.
 
-        Where it has changed itself, that is started to the end, and the folder is looked at again later.
+        If the folder has changed its own code, that start goes on, and the folder is looked at again later.
         """
         if self.latest and version.is_same_as(self.latest):
-            async with self._lock:  # what follows from that may still be under way
+            async with self._lock:  # its effects may still be under way
                 return
         self.latest = version
         self._begin_looking()
@@ -311,7 +316,7 @@ class FolderHook:
                 return
             if self.is_up and self.current and version.is_same_code_as(self.current):
                 self._use(version)
-                self.process.enter("loaded")  # what was wrong with an edit is over when it is taken back
+                self.process.enter("loaded")  # an edit that was taken back leaves no fault
             else:
                 await self._change_to(version, eager)
 
@@ -325,7 +330,7 @@ class FolderHook:
         return not self._is_over and (self._is_short or bool(self.latest and self.latest.is_unread))
 
     async def _look_again(self) -> None:
-        """Look again at a folder that cannot be read, or whose process cannot be made, after longer each time."""
+        """Look again at a folder that cannot be read, or that has no process, after ever longer pauses."""
         attempts = Attempts(LOOKS)
         while self._needs_look:
             await anyio.sleep(attempts.pause())
@@ -348,7 +353,7 @@ class FolderHook:
             await self.restart(afresh=True)
 
     async def restart(self, afresh: bool = False) -> None:
-        """Start what is registered or has died; `afresh`: also what runs, by a new wire."""
+        """Start a registered or dead hook; `afresh` also replaces a running one."""
         async with self._lock:
             if self._is_over or (self.is_up and not afresh):
                 return
@@ -357,7 +362,7 @@ class FolderHook:
                 await self._change_to(version, eager=True)
 
     async def end(self) -> None:
-        """The folder is gone, or the gateway stops."""
+        """End the hook, because its folder is gone or the gateway stops."""
         self._is_over = True
         if self._rest:
             self._rest.cancel()
@@ -380,7 +385,7 @@ class FolderHook:
 
     @property
     def _can_rest(self) -> bool:
-        """Tell if it may end while it is not called: it can come back as it is now."""
+        """Tell if the hook may end while it is not called: it can come back as it is now."""
         version, is_settled = self.current, self.process.state == "loaded" and not self.process.reason
         if version is None or not is_settled or self._is_over or self._lock.locked():
             return False
@@ -390,7 +395,10 @@ class FolderHook:
         return now is not None and now.is_same_code_as(version)
 
     def _may_run_on(self, version: HookVersion) -> bool:
-        """Whether what runs may, where this is what would follow it; not what is switched off or gone from here."""
+        """Tell if the running version may stay when this one cannot follow it.
+
+        It may not if the hook is switched off, or gone from here.
+        """
         return version.is_ready or (version.state in _KEEPS_RUNNING and self.is_here)
 
     async def _start(self, version: HookVersion) -> None:
@@ -398,7 +406,7 @@ class FolderHook:
         was_up, before, self._is_short = self.is_up, self.current, False
         is_back = self.process.is_resting and before is not None and version.is_same_code_as(before)
         if not was_up:
-            if not is_back:  # which is known by all that it registered
+            if not is_back:  # a hook that comes back is known by all that it registered
                 self._use(version.expected)
             self.process.enter("starting")
         try:
@@ -429,7 +437,7 @@ class FolderHook:
             self.calls.outcomes.tell("hook:loaded", "reloaded" if was_up else "loaded")
 
     def _tell_lacking(self, wire: Wire) -> None:
-        """Once of each variable: it may not have been given what it was to heed."""
+        """Warn, once, of each variable that the hook asks for and does not get: it may depend on it."""
         if isinstance(wire, WorkerHandle):
             wire.on_asked = partial(self._tell_lacking, wire)
         lacking = _describe_lacking(wire, self.current, self._services)
@@ -454,10 +462,10 @@ class FolderHook:
             self.subscription.guard(version, version.denied, why, self._services.environment.ports.match)
         else:
             self.subscription.end()
-        if version.is_off or not self.is_here:  # where its folder is, it is owed what happens
+        if version.is_off or not self.is_here:  # its events stay pending where its folder is
             self.queue.end()
         else:
-            if version.manifest:  # broken from the start on, it is owed what happens all the same
+            if version.manifest:  # its events stay pending even if it never ran
                 self.queue.follow(version.manifest, version.store_name)
             self.queue.rest()
         if state != "disabled":

@@ -1,7 +1,7 @@
-"""The time at which any gateway last had each durable hook: a hook that none has had for long is forgotten.
+"""The time at which any gateway last had each durable hook: the journal forgets a hook that none has had for long.
 
-The journal holds it, for all gateways that share it. Each gateway writes it once a day for its hooks, and at once when
-a folder comes or goes. So a hook that this gateway lacks counts as gone only if no gateway has it.
+The journal holds the times, for all gateways that share it. Each gateway writes them once a day for its hooks, and at
+once when a folder comes or goes. So a hook that this gateway lacks counts as gone only if no gateway has it.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -25,7 +25,7 @@ ListTokens: TypeAlias = Callable[[], Iterable[str]]
 
 
 class HookExpiry:
-    """Records that the present hooks are here, at least every `pause` seconds. Hooks are named by their tokens."""
+    """The record of the hooks that are here, written every `pause` seconds at least. Hooks are named by tokens."""
 
     def __init__(self, engine: Engine, pause: float = records.DAY) -> None:
         self._engine = engine
@@ -33,7 +33,7 @@ class HookExpiry:
         self._list_here: ListTokens | None = None
 
     async def follow(self, list_here: ListTokens) -> AsyncIterator[str]:
-        """Start to record these hooks; yield those to be forgotten, each to one gateway only.
+        """Start to record these hooks; yield the hooks that are to be forgotten, each to one gateway only.
 
         A hook that was never recorded counts from now.
         """
@@ -58,7 +58,7 @@ class HookExpiry:
                 await self._write([token for token in await list_durable(self._engine) if token in here])
 
     async def note(self, token: str) -> None:
-        """Record that a hook is here now, or was until now. At the start all are recorded together."""
+        """Record that a hook is here now, or was until now; a start records all hooks together."""
         if self._list_here:
             await self._write([token])
 
@@ -71,7 +71,7 @@ class HookExpiry:
         return {kept.key: (record.seq, float(kept.value)) async for record, kept in found}
 
     async def _claim(self, token: str, seq: int, at: float) -> bool:
-        """Claim a hook to be forgotten; return False if another gateway has it after all, or forgets it."""
+        """Claim a hook in order to forget it; return False if another gateway has it after all, or forgets it."""
         try:
             await self._engine.append(_make_put(token, at, expect=seq))
         except Conflict:

@@ -1,7 +1,7 @@
-"""What in a hook's folder is the hook, and what lies there because somebody works on it: the one list of that.
+"""The list of files in a hook's folder that do not belong to the hook: those of editors, tests and version control.
 
-What is left out is not hashed, copied, installed, published or shown as a difference, and a change of it is none of the
-hook. So tests, an editor and git may leave their things beside the code.
+They are not hashed, copied, installed, published or shown as a difference, and the hook does not change with them. So
+tests, an editor and git may leave their files beside the code.
 """
 
 import json
@@ -21,40 +21,43 @@ EDITORS = frozenset({".idea", ".vscode", ".DS_Store"})
 IGNORED = HISTORY | ENVIRONMENTS | CACHES | EDITORS
 IGNORED_BEGINNINGS, IGNORED_ENDINGS = (".#",), ("~", ".swp", ".swo", ".swx")  # what editors write while one types
 NODE_PACKAGES = "node_modules"
-# What of the gateway is written into files for hooks whose source has these names.
+# Files that the gateway writes for hooks whose source names them.
 KEPT_FILES = ("state.db", "sessions.json")
 MAX_PACKAGE_FILE = 1 << 20  # bytes of a package.json
 
 
 def find_kept_files(source: bytes) -> tuple[str, ...]:
-    """Return those of `KEPT_FILES` that this source names."""
+    """Return the names from `KEPT_FILES` that this source has."""
     return tuple(name for name in KEPT_FILES if re.search(rb"\b" + re.escape(name.encode()) + rb"\b", source))
 
 
 def is_ignored_file(name: str) -> bool:
-    """Whether a file or folder of this name is none of the hook, wherever in its folder it lies."""
+    """Tell if a file or folder of this name does not belong to the hook, at any depth of its folder."""
     return name in IGNORED or name.startswith(IGNORED_BEGINNINGS) or name.endswith(IGNORED_ENDINGS)
 
 
 def is_ignored_entry(folder: Path, name: str) -> bool:
-    """The same of what lies just there: packages of Node are the hook's where it needs them to run."""
+    """Tell if this entry of the folder does not belong to the hook.
+
+    Packages of Node belong to it if it needs them to run.
+    """
     return is_ignored_file(name) or (name == NODE_PACKAGES and not _needs_packages(folder))
 
 
 def list_ignored(folder: str, names: Iterable[str]) -> list[str]:
-    """Those of them, as `shutil.copytree` asks."""
+    """List the ignored ones of these names, as `shutil.copytree` calls it."""
     return [name for name in names if is_ignored_entry(Path(folder), name)]
 
 
 def is_ignored_before(_folder: Path, name: str) -> bool:
-    """What was left out while this list was shorter."""
+    """Tell if a name was ignored while this list was shorter."""
     return name in ("__pycache__", ".git")
 
 
 def list_hook_files(
     folder: Path, is_ignored: Callable[[Path, str], bool] = is_ignored_entry
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All in it that is the hook, and no folder, by its name from the folder on."""
+    """Yield each file of the hook with its path in the folder; folders are not yielded."""
     waiting = [""]
     while waiting:
         below = waiting.pop()
@@ -69,7 +72,7 @@ def list_hook_files(
 
 
 def _needs_packages(folder: Path) -> bool:
-    """Whether what lies in its node_modules is there for more than building and testing."""
+    """Tell if its package.json needs packages to run, not only to build and test."""
     try:
         said = json.loads(read_plain_file(folder / "package.json", MAX_PACKAGE_FILE))
     except (OSError, ValueError, RecursionError):
