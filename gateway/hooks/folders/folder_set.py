@@ -335,7 +335,7 @@ class FolderSet:
         self._woken = anyio.Event()
 
     async def begin(self) -> None:
-        """Watch, then find, so that nothing falls between; what is found is subscribed when this returns."""
+        """Watch the folders, then find the hooks, so that no change is missed; found ones are subscribed on return."""
         await self._watch()
         found = self.sources.list()
         is_small = len(found) <= self._services.settings.eager

@@ -1,7 +1,7 @@
-"""How a hook comes to its wire, how it changes from one to the next, and what happens when one dies.
+"""The life of a hook's process: how it starts, how a new one takes over, and what happens when it dies.
 
-`state` says what can be expected: who needs the wire while it is being started waits, who needs one that is broken is
-told why there is none.
+The gateway reaches the process over a wire. `state` says what a caller can expect: it waits while a wire is being
+started, and gets the reason if the wire is broken.
 """
 
 import logging
@@ -27,11 +27,11 @@ from gateway.threads import run_in_thread
 from gateway.worker.protocol import CallMeta
 from gateway.yaml_source.units import format_duration
 
-STOP_TIMEOUT = 2.0  # seconds that a wire has to end
+STOP_TIMEOUT = 2.0  # seconds in which a wire has to end
 RESTARTS = Backoff(0.05, 30.0)  # seconds between a death and the next start
-STABLE_AFTER = 60.0  # a wire that lived so long did not fail at its start
+STABLE_AFTER = 60.0  # seconds after which a death is no failed start
 MOST_KILLED_STARTS = 5
-LOOK_INTERVAL = 600.0  # seconds between two looks at whether `hooks.idle` has been set meanwhile
+LOOK_INTERVAL = 600.0  # seconds between two looks at `hooks.idle`, which may be set meanwhile
 MAX_RESTART_WAIT = 1.0  # seconds: an interceptor does not wait for a restart that is further away
 
 StartWire = Callable[[bool], Coroutine[Any, Any, None]]
@@ -40,21 +40,24 @@ log = logging.getLogger("gateway.hooks")
 
 
 class WireHandover:
-    """How one wire takes over from another: who is busy on which, and which have something left to hand over.
+    """The handover from one wire to the next: which calls run on which wire.
 
-    The new one stands ready before the old one is left. The old one finishes what it has begun, and ends; observers
-    wait for that, so that nothing of the old one comes behind the new one's first event. Interceptors do not wait: a
-    turn waits for them.
+    The new one is ready before the old one is left. The old one finishes its calls, and ends. Observers wait for that,
+    so that nothing of the old one comes behind the new one's first event. Interceptors do not wait: a turn waits for
+    them.
     """
 
     def __init__(self) -> None:
         self._users: dict[Wire, int] = {}
-        self._eased: anyio.Event | None = None  # there as long as one waits for it
-        self.eased_at = 0.0  # when something was over last
+        self._eased: anyio.Event | None = None  # exists only while a caller waits for it
+        self.eased_at = 0.0  # when a call ended last
 
     @contextmanager
     def using(self, wire: Wire) -> Iterator[None]:
-        """A call is under way on it; one that the end of the fork server cut off fails as "orphaned"."""
+        """Count a call on this wire while inside.
+
+        A call that the end of the fork server cut off fails as "orphaned".
+        """
         self.enter(wire)
         try:
             yield
@@ -66,11 +69,11 @@ class WireHandover:
             self.leave(wire)
 
     def enter(self, wire: Wire) -> None:
-        """From now on something is under way on it, if only its end."""
+        """Count one more user of this wire: a call, or the wire's own end."""
         self._users[wire] = self._users.get(wire, 0) + 1
 
     def leave(self, wire: Wire) -> None:
-        """What began with `enter` is over."""
+        """Count one user less, which began with `enter`."""
         self._users[wire] -= 1
         if not self._users[wire]:
             del self._users[wire]
@@ -80,28 +83,28 @@ class WireHandover:
             self._eased = None
 
     def is_used(self, wire: Wire) -> bool:
-        """Tell if something is under way on it."""
+        """Tell if a call runs on this wire."""
         return wire in self._users
 
     def is_alone(self, wire: Wire) -> bool:
-        """Whether nothing is under way on any other wire."""
+        """Tell if no call runs on any other wire."""
         return all(other is wire for other in self._users)
 
     async def wait_for_change(self) -> None:
-        """Until something is not under way any more."""
+        """Wait until a wire has one user less."""
         self._eased = self._eased or anyio.Event()
         await self._eased.wait()
 
     async def wait_finished(self, wire: Wire) -> None:
-        """Until no call is under way on it: whoever waits is its last user."""
+        """Wait until no call runs on this wire; the caller is then its last user."""
         while self._users[wire] > 1:
             await self.wait_for_change()
 
 
 class DecisionWire:
-    """The wire to a hook whose decision is awaited: what it was asked as the fork server ended it is asked again.
+    """The wire to a hook whose decision a turn waits for: a call that the fork server cut off is repeated.
 
-    `used` holds what it is asked on, until nobody asks any more.
+    `used` holds the wires of its calls until the decision is made.
     """
 
     def __init__(self, process: "HookProcess", wire: Wire, used: ExitStack) -> None:
@@ -131,8 +134,10 @@ class DecisionWire:
 
 
 class HookProcess:
-    """`revive` makes the next wire: where there is none, or (True) in the place of one that lives. `may_rest` says
-    if it may end while it is not called.
+    """The process of one hook, and the wire to it.
+
+    `revive` makes the next wire: the first one, or (True) the successor of one that lives. `may_rest` says if the
+    process may end while it is not called.
     """
 
     def __init__(self, name: str, services: HookServices, revive: StartWire, may_rest: Callable[[], bool]) -> None:
@@ -140,9 +145,9 @@ class HookProcess:
         self.reason = ""
         self.restarts = 0
         self.loaded_at = 0.0
-        self.wire: Wire | None = None  # by which it is reached now
+        self.wire: Wire | None = None  # the present one
         self.targets: HandlerTargets | None = None
-        self._told: Wire | None = None  # the one that has been told of an event
+        self._told: Wire | None = None  # the one that has received an event
         self._handover = WireHandover()
         self.using = self._handover.using
         self._name = name
@@ -150,18 +155,18 @@ class HookProcess:
         self._revive = revive
         self._may_rest = may_rest
         self.is_resting = False  # it has ended, since it was not called
-        self._kept: Mapping[str, Any] = {}  # by the one that rests, for turns that go on
-        self._settled: anyio.Event | None = None  # there while it is being started
+        self._kept: Mapping[str, Any] = {}  # values of the process that rests, for turns that go on
+        self._settled: anyio.Event | None = None  # exists only while it is being started
         self._scope: anyio.CancelScope | None = None
         self._falls = 0
         self._killed_starts = 0  # one after the other
         self._due = 0.0
         self._is_over = False
-        self._is_orphaned = False  # it is not there because the fork server was not
+        self._is_orphaned = False  # it is missing because the fork server was
 
     @property
     def is_silent(self) -> bool:
-        """Tell if it is not called now, and could come back as it is."""
+        """Tell if the process is not called now, and could come back as it is."""
         wire = self.wire
         return wire is not None and not wire.gone and not self._handover.is_used(wire) and self._may_rest()
 
@@ -174,15 +179,15 @@ class HookProcess:
             self._settled = None
 
     def cancel_start(self) -> None:
-        """What is being started is not wanted any more."""
+        """Cancel a start that is no longer wanted."""
         if self._scope:
             self._scope.cancel()
 
     async def start(self, version: HookVersion, serve: Capability) -> Wire | None:
-        """A new wire takes over; the old one is left only then. None when the start was given up.
+        """Start a new wire, and leave the old one only then; return None if the start was cancelled.
 
         Raises:
-            HookError: there is no new wire, and the old one, if any, goes on.
+            HookError: the new wire did not start; the old one, if any, goes on.
         """
         with anyio.CancelScope() as self._scope:
             try:
@@ -208,9 +213,9 @@ class HookProcess:
         return wire
 
     async def stop(self, *, rests: bool = False) -> None:
-        """It is not reached any more, and has nothing to offer; what has begun has a moment to end.
+        """End the process and drop its offers; its calls have a moment to end.
 
-        If it `rests`, it comes back as it was.
+        With `rests`, it comes back as it was, and keeps its offers.
         """
         wire, self.wire, self.is_resting = self.wire, None, rests
         if not rests:
@@ -227,9 +232,9 @@ class HookProcess:
         await self.stop()
 
     async def get_wire(self, patience: float | None) -> Wire:
-        """The wire, when need be started now; HookFailed when there is none within this time.
+        """Return the wire; start it if necessary. Raises HookFailed if it is not ready within this time.
 
-        For a hook that went with the fork server it is waited as long as anybody waits for a decision.
+        If the hook died with the fork server, the caller waits at least as long as a decision may take.
         """
         wire = self.wire
         if wire and not wire.gone:
@@ -251,9 +256,10 @@ class HookProcess:
         return wire
 
     async def get_wire_alone(self) -> Wire:
-        """The wire, once the one before it has ended; for its first event, once those of hooks that went have, too.
+        """Return the wire once the one before it has ended.
 
-        What went may have been this very hook, under another name.
+        The first event also waits for the wires of removed hooks: one of them may have been this hook, under another
+        name.
         """
         while True:
             wire = await self.get_wire(None)
@@ -266,14 +272,14 @@ class HookProcess:
                 return wire
 
     def replace_if_worn(self) -> None:
-        """A worker that ran out of memory once is replaced by a fresh one."""
+        """Replace a worker that ran out of memory once by a fresh one."""
         wire = self.wire
         if isinstance(wire, WorkerHandle) and wire.is_worn and not wire.gone:
             wire.is_worn = False  # once
             self._services.tasks.start_soon(self._revive, True)
 
     async def _leave(self, old: Wire, new: Wire) -> None:
-        """What was begun on the old one is finished, what it keeps for turns that go on is handed over, and it ends."""
+        """Let the old wire finish its calls, hand the values that it keeps for turns to the new one, and end it."""
         try:
             await self._handover.wait_finished(old)
             kept = await old.ask("$kept") if isinstance(old, WorkerHandle) and not new.gone else None
@@ -284,7 +290,7 @@ class HookProcess:
             self._handover.leave(old)
 
     async def _attend(self, wire: Wire) -> None:
-        """Until it is gone; after `hooks.idle` without a call it may have to."""
+        """Watch the wire until it is gone; after `hooks.idle` without a call, end it if it may rest."""
         begun, pause = time.monotonic(), self._services.settings.idle
         while not wire.gone:
             with anyio.move_on_after(pause or LOOK_INTERVAL):
@@ -297,7 +303,7 @@ class HookProcess:
         self._lose(wire)
 
     async def _rest(self, wire: Wire, idle: float) -> None:
-        """End it, unless something would be lost, or it is called just now."""
+        """End the process, unless something would be lost, or it is being called."""
         answer = await check_idle(wire)
         if answer.obstacle:
             log.debug("%s stays, though it is not called: %s", self._name, answer.obstacle, extra={"hook": self._name})
@@ -307,19 +313,22 @@ class HookProcess:
             await self.stop(rests=True)
 
     def _lose(self, wire: Wire) -> None:
-        """It died; however often that is noticed, it counts once."""
+        """Note that the process died, and start it again; a death counts once, however often it is noticed."""
         if wire is not self.wire or self._is_over:
             return
         self.wire = None
         self.restarts += 1
         if time.time() - self.loaded_at > STABLE_AFTER:
             self._falls = 0
-        if not isinstance(wire, WorkerHandle):  # which has said so itself
+        if not isinstance(wire, WorkerHandle):  # a worker writes its own log
             self._services.note(self._name, wire.gone.reason)
         self.start_again(wire.gone.reason, wire.gone.is_orphaned)
 
     def retry_start(self, error: HookError) -> bool:
-        """Start again what failed to start by no fault of its own; what is killed at each start may be to blame."""
+        """Start a process again that failed by no fault of its own; return False otherwise.
+
+        A process that is killed at each start may be to blame, so its starts are limited.
+        """
         kind = error.kind if isinstance(error, HookFailed) else ""
         self._killed_starts += kind == "killed"
         is_innocent = kind in ("orphaned", "short") or (kind == "killed" and self._killed_starts <= MOST_KILLED_STARTS)
@@ -328,7 +337,10 @@ class HookProcess:
         return is_innocent
 
     def start_again(self, why: str, is_orphaned: bool) -> None:
-        """In a moment; a longer one each time that it did not live long, unless that was the fork server."""
+        """Start the process again after a pause.
+
+        The pause grows each time that the process did not live long, unless the fork server was the cause.
+        """
         self._is_orphaned = is_orphaned
         self._falls += not is_orphaned
         pause = RESTARTS.first if is_orphaned else RESTARTS.pause_after(self._falls)

@@ -1,4 +1,4 @@
-"""Which hooks may lose their process while they are not called: it starts again at their next event."""
+"""The hooks that may lose their process while they are not called: it starts again at their next event."""
 
 from typing import Any, Literal
 
@@ -11,21 +11,24 @@ from gateway.hooks.wires.program import LastingProgram
 from gateway.hooks.wires.wire import Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 
-# `compared`: if its modules hold what they held after their import; `free`: whatever they hold.
+# `kept`: never; `compared`: if its modules hold the same as after their import; `free`: whatever they hold.
 IdleRule = Literal["kept", "compared", "free"]
 
-STARTUP = "gateway:startup"  # who is told of this may have prepared something then
+STARTUP = "gateway:startup"  # a hook of this event may have prepared something at it
 
 
 class IdleAnswer(msgspec.Struct):
-    """Why a process must not end now, "" if nothing would be lost; and what it keeps for turns that go on."""
+    """The reason why a process must not end now, "" if nothing would be lost, and its values for turns that go on."""
 
     obstacle: str
     kept: dict[str, dict[str, Any]] = {}
 
 
 def find_idle_rule(version: HookVersion, services: HookServices) -> IdleRule:
-    """Our own configuration goes before the manifest, and says it alone of what others wrote the rules for."""
+    """Find the rule by which this hook may end; our configuration takes precedence over the manifest.
+
+    The manifest counts only in our own dialect: only such hooks know the rule.
+    """
     keep, manifest = services.settings_of(version.name, version.short).keep, version.manifest
     if manifest is None:
         return "kept"
@@ -37,7 +40,7 @@ def find_idle_rule(version: HookVersion, services: HookServices) -> IdleRule:
 
 
 async def check_idle(wire: Wire) -> IdleAnswer:
-    """Ask the process at the other end if it may end; a foreign program is looked at from outside."""
+    """Ask the process at the other end if it may end; the gateway inspects a foreign program from outside."""
     if isinstance(wire, LastingProgram):
         return IdleAnswer(wire.find_obstacle())
     if not isinstance(wire, WorkerHandle):

@@ -1,7 +1,7 @@
-"""A handler that runs in the gateway's own process and loop, where the configuration says so (`isolation: none`).
+"""A handler that runs in the gateway's own process and loop, as the configuration says (`isolation: none`).
 
-It is spared the way to another process, and can disturb everything: what it blocks is blocked, and a time limit only
-ends what awaits. All else is as in a process of its own.
+It saves the way to another process, and can disturb everything: if it blocks, the gateway blocks, and a time limit only
+ends code that awaits. All else is as in a separate process.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ from gateway.worker.protocol import CallMeta
 _encode = msgspec.json.Encoder().encode
 _decode_meta = msgspec.json.Decoder(
     CallMeta
-).decode  # a copy: what the handler writes into a bag comes back as its answer
+).decode  # a copy: values that the handler writes into a bag come back in its answer
 
 
 class InProcessWire:
@@ -59,7 +59,10 @@ class InProcessWire:
         data: Path,
         show: ShowFields | None = None,
     ) -> "InProcessWire":
-        """`show`: in what other shape it is told of events. Raises HookError when the handler cannot be imported."""
+        """Load the handler. Raises HookError if it cannot be imported.
+
+        `show` translates the fields of an event into another shape for it.
+        """
         try:
             return cls(name, load_handler(name, handler), options, serve, data, show)
         except (Exception, SystemExit) as error:  # importing a hook
@@ -82,7 +85,7 @@ class InProcessWire:
         return codec.answer_from(codec.decode_message(_encode({"jsonrpc": "2.0", "id": 0, **answer})), meta)
 
     def begin(self, handler: Callable[[], Any]) -> Any:
-        """What a plain function answers, or the coroutine of another one."""
+        """Return the answer of a plain function, or the coroutine of an async one."""
         return handler()
 
     async def stop(self, grace: float) -> None:  # noqa: ARG002 - it has no process that could be waited for

@@ -1,11 +1,11 @@
-"""What the contents of a hook say: the hash of its code, what is wrong with it, and what of that is kept.
+"""The contents of a hook: the hash of its code, the faults in it, and the index that keeps both.
 
 The hash is over contents, never over times: two edits within one second are two versions. Compiling here only checks;
 the code runs nowhere but in the hook's own process, which reads the file itself.
 
-What was read depends on the files alone, so it is kept in an index and used again at the next start while `stat` says
-of every file what it said then: with a thousand hooks that is most of the time that a start would take. A file that was
-changed within two seconds of its reading is read again, since its time could not tell two edits apart.
+The findings depend on the files alone. So the index keeps them, and the next start uses them again while `stat` returns
+the same for every file: with a thousand hooks, reading them would take most of the start. A file that was changed
+within two seconds of its reading is read again, since its time could not tell two edits apart.
 """
 
 import ast
@@ -29,27 +29,27 @@ from gateway.hooks.folders.sources import CodeFile, HookVersion, find_dialect
 from gateway.hooks.folders.switches import read_json, write_atomically
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
-# Compiling holds the interpreter: some 0.2 ms a kilobyte. What is longer is left to the hook's own process.
+# Compiling holds the interpreter: some 0.2 ms a kilobyte. The hook's own process checks longer files.
 MAX_CHECKED_BYTES = 64_000
 MAX_CODE_BYTES = 4_000_000
 INDEX_FILE = "index.json"
 INDEX_VERSION = 14
 SETTLE_TIME = 2_000_000_000  # ns
 HANDLE_ARGUMENTS = 2  # handle(event_type, context)
-# Who uses one of these may make a `handle` that no reader sees.
+# Code that uses one of these may make a `handle` that this module cannot see.
 _DYNAMIC_NAMES = frozenset({"exec", "globals", "setattr", "vars", "__getattr__", "__dict__"})
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was read of a hook, when, and what `stat` said of the files: those of the code, and those of the command."""
+    """The contents of one hook at the time `at`, with the `stat` of its code files and of its command's files."""
 
     files: tuple[CodeFile, ...]
     programs: tuple[CodeFile, ...] = ()
     at: int
     manifest: Manifest | None = None
-    guard: Guard | None = None  # of a manifest that cannot be read
+    guard: Guard | None = None  # of an unreadable manifest
     written_for: WrittenFor | None = None  # as the configuration had it
     findings: tuple[Finding, ...] = ()
     digest: str
@@ -58,14 +58,14 @@ class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InspectionIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """The index as a file; the entries by the paths of the folders and by names."""
+    """The index as a file; its entries have the paths of the folders and the names of the hooks as keys."""
 
     v: int
     entries: dict[str, IndexEntry]
 
 
 class InspectionCache:
-    """What was read of hooks in this run and in those before it."""
+    """The contents of hooks that were read in this run and in earlier ones."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / INDEX_FILE
@@ -77,7 +77,7 @@ class InspectionCache:
         self._is_changed = False
 
     def get(self, version: HookVersion) -> HookVersion | None:
-        """The version with all that its contents say, if that was kept and they are still the same."""
+        """Return the version with its contents from the index, or None if they were not kept or have changed."""
         entry = self._known.get(_key_of(version))
         if entry is None or not version.files or entry.files != version.files or not _is_settled(entry):
             return None
@@ -99,14 +99,14 @@ class InspectionCache:
         )
 
     def inspect(self, version: HookVersion) -> HookVersion:
-        """The version with all that its contents say. OSError when a part of them goes meanwhile."""
+        """Return the version with its contents. Raises OSError if a file is removed meanwhile."""
         if version.state == "refused":
             return version
         if found := self.get(version):
             return found
         at = time.time_ns()
         made = version.source.inspect(version)
-        if version.files:  # else it is no folder, and nothing says that it is still the same
+        if version.files:  # else it is no folder, and a change of it would go unnoticed
             words = find_program_files(version.path, made.manifest.command) if made.manifest else []
             self._known[_key_of(version)] = self._used[_key_of(version)] = IndexEntry(
                 files=version.files,
@@ -124,7 +124,7 @@ class InspectionCache:
         return made
 
     def save(self) -> None:
-        """Keep what this run has used."""
+        """Save the entries that this run has used."""
         if self._is_changed or len(self._used) != len(self._known):
             kept = InspectionIndex(v=INDEX_VERSION, entries=self._used)
             write_atomically(self._path, msgspec.json.encode(kept))
@@ -132,7 +132,7 @@ class InspectionCache:
 
 
 def _key_of(version: HookVersion) -> str:
-    """A package may have several plugins in it."""
+    """Return the entry's key; it has the name, since a package may hold several plugins."""
     return f"{version.path}:{version.name}"
 
 
@@ -160,7 +160,7 @@ class HookCode(msgspec.Struct, frozen=True):
 
 
 def read_code(version: HookVersion, command: Iterable[str] = ()) -> HookCode:
-    """Every file that counts as this hook's code; OSError when one is gone meanwhile."""
+    """Read every file that counts as this hook's code. Raises OSError if one is removed meanwhile."""
     names = dict.fromkeys(file.name for file in version.files)
     names.update(dict.fromkeys(find_program_files(version.path, command)))
     total = hashlib.sha256()
@@ -173,13 +173,13 @@ def read_code(version: HookVersion, command: Iterable[str] = ()) -> HookCode:
 
 
 def find_program_files(folder: Path, command: Iterable[str]) -> list[str]:
-    """Those words of a command that are files of the folder: the program itself, or what an interpreter is given."""
+    """Find the words of a command that are files of the folder: the program, or a script for an interpreter."""
     words = [word.removeprefix("./") for word in command if word and "\0" not in word and not word.startswith("-")]
     return [word for word in words if (folder / word).is_file() and is_inside_folder(folder, word)]
 
 
 def check_code(version: HookVersion, manifest: Manifest, code: HookCode) -> list[Finding]:
-    """What is wrong with the code as far as it can be seen without running it."""
+    """Find the faults that the code shows without being run."""
     if manifest.wire == "command":
         return _check_program(version, manifest.command[0])
     if manifest.wire == "url":
@@ -234,7 +234,7 @@ def _check_syntax(folder: str, name: str, source: bytes) -> Finding | None:
 
 
 def is_inside_folder(folder: Path, name: str) -> bool:
-    """Whether this path, all links followed, ends at something inside the folder."""
+    """Tell if this path, with all links followed, ends inside the folder."""
     try:
         return (folder / name).resolve(strict=True).is_relative_to(folder.resolve(strict=True))
     except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links; ValueError: a NUL in the name
@@ -242,17 +242,17 @@ def is_inside_folder(folder: Path, name: str) -> bool:
 
 
 def quote_path(path: Path | str) -> str:
-    """As a shell wants it, wherever the person stands."""
+    """Quote a path for a shell."""
     return shlex.quote(to_printable(str(path), 4096))
 
 
 def check_handler(place: str, source: bytes, manifest: Manifest | None = None) -> Iterator[Finding]:
-    """`source` compiles; `manifest`: what it does in vain is told too."""
+    """Check the `handle` of a source that compiles; with a manifest, also what the handler does without effect."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
-    except RecursionError:  # it is nested deeper than can be looked at
+    except RecursionError:  # it is nested too deep to be checked
         return
     handles = [node for node in tree.body if isinstance(node, _Function) and node.name == "handle"]
     if handles and (wrong := _check_arguments(handles[-1])):
@@ -268,7 +268,7 @@ def check_handler(place: str, source: bytes, manifest: Manifest | None = None) -
 
 
 def _check_arguments(function: _Function) -> str:
-    """What is wrong with them; a decorator may change them, and is not judged."""
+    """Describe what is wrong with the arguments of `handle`; a decorator may change them, so then nothing is."""
     given = function.args
     if function.decorator_list:
         return ""
@@ -286,7 +286,7 @@ def _count_arguments(arguments: int) -> str:
 
 
 def _names_used(tree: ast.Module) -> set[str]:
-    """All names that the module speaks of."""
+    """Return all names that the module uses or defines."""
     found: set[str] = set()
     for node in ast.walk(tree):
         match node:

@@ -1,7 +1,7 @@
-"""Which hooks and skills were installed, and what their owner agreed to: `hooks.lock`, which whoever installs writes.
+"""The installed hooks and skills, and the rights that their owner agreed to: `hooks.lock`, written by the installer.
 
-It is only read here. A hook is installed where its folder is one that the file names, or lies where installed ones lie;
-all others were placed by hand. What the file does not say of an installed hook was not agreed to.
+This module only reads it. A hook counts as installed if its folder is one that the file names, or is among the
+installed folders; all others were placed by hand. An installed hook has no right that the file does not list.
 """
 
 import errno
@@ -26,7 +26,7 @@ from gateway.logs.text import to_one_line
 
 LOCK_VERSION = 1
 INSTALLED_FOLDER = "installed"
-SKILLS_FOLDER = "skills"  # in there
+SKILLS_FOLDER = "skills"  # inside INSTALLED_FOLDER
 REMEDY = "install the hook again, or put back the file from a backup"
 FILE_REMEDY = "put it back from a backup, or move it away and install all again"
 _WEB_CREDENTIALS = re.compile(r"^((?:git\+)?https?://)[^/?#]*@", re.IGNORECASE)
@@ -35,7 +35,7 @@ _SSH_PASSWORD = re.compile(r"^(git\+ssh://[^/?#:@]*):[^/?#]*@", re.IGNORECASE)  
 
 
 class HookGrants(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the owner agreed to, in the words of HOOK.yaml."""
+    """The rights that the owner agreed to, in the words of HOOK.yaml."""
 
     events: tuple[str, ...] = ()
     intercepts: tuple[str, ...] = ()
@@ -51,21 +51,21 @@ class HookGrants(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InstalledHook(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it came from, what was installed, and where it lies."""
+    """One installed hook: its source, its contents, and its folder."""
 
     source: str = ""
-    index: str = ""  # by which it was found, and in which a newer one is looked for
+    index: str = ""  # the index that it was found in, and that is searched for a newer one
     commit: str | None = None
     digest: str = ""
     path: str
-    packages: tuple[str, ...] = ()  # which came with it: each with its version and the hashes of its files
-    packages_digest: str = ""  # of all that they are, laid out; an earlier version did not write it
-    stored_as: str = ""  # under which name lies what it keeps; an earlier version kept it under the hook's own
+    packages: tuple[str, ...] = ()  # installed with it: each with its version and the hashes of its files
+    packages_digest: str = ""  # of the installed packages; an earlier version did not write it
+    stored_as: str = ""  # the name of its store; an earlier version used the hook's own
     grants: HookGrants
 
 
 class InstalledSkill(msgspec.Struct, frozen=True, kw_only=True):
-    """Likewise of a skill; `hooks`: those that it brings, agreed to with it."""
+    """One installed skill; `hooks` are its own hooks, which the owner agreed to together with it."""
 
     source: str = ""
     index: str = ""
@@ -76,17 +76,17 @@ class InstalledSkill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnusedStore(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook has left that is installed no more: under which name it lies, and where the hook came from."""
+    """The store that an uninstalled hook has left: its name, and the source of the hook."""
 
     stored_as: str
     source: str = ""
 
 
 class LockFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The file as it stands; each entry is read for itself, so that a bad one spoils no other.
+    """The file as it is; each entry is decoded separately, so that a bad one spoils no other.
 
-    `stores`: of hooks that are, or were, installed: under which name lies what they keep, where they were given another
-    one than is made of where they come from. `unused_stores`: by name, what the last such hook has left.
+    `stores` names the stores of hooks that are or were installed, if they differ from the name made of the hook's
+    source. `unused_stores` has, by name, the store that the last such hook left.
     """
 
     version: int
@@ -97,7 +97,7 @@ class LockFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnreadableEntry(msgspec.Struct, frozen=True):
-    """As it stands in the file, and why nobody can read it."""
+    """An entry as the file has it, and why it cannot be read."""
 
     raw: msgspec.Raw
     reason: str
@@ -107,7 +107,7 @@ Entry = TypeVar("Entry", InstalledHook, InstalledSkill)
 
 
 class HooksLock:
-    """Reads the file when it has changed."""
+    """The reader of the file; it reads again when the file has changed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -121,63 +121,63 @@ class HooksLock:
 
     @property
     def stores(self) -> Mapping[str, str]:
-        """As in the file."""
+        """Return the stores, as in the file."""
         self._follow()
         return self._stores
 
     @property
     def unused_stores(self) -> Mapping[str, UnusedStore]:
-        """Likewise."""
+        """Return the unused stores, as in the file."""
         self._follow()
         return self._unused_stores
 
     @property
     def folder(self) -> Path:
-        """Where the paths in it begin."""
+        """Return the folder that the paths in the file start from."""
         return self._path.parent
 
     def list_files(self, folder: Path) -> list[Path]:
-        """The file, if the hook in this folder was installed, and so counts by it."""
+        """Return the lock file if the hook in this folder was installed, and so depends on it."""
         return [self._path] if f"{folder}/".startswith(self._installed) else []
 
     @property
     def trouble(self) -> str:
-        """Why none of it can be read; nothing where all is well."""
+        """Say why the file cannot be read; "" if it can."""
         self._follow()
         return self._wrong
 
     def list(self) -> Iterator[tuple[str, InstalledHook]]:
-        """All that can be read, by their names."""
+        """Yield the readable hooks, by name."""
         self._follow()
         for name, one in sorted(self._entries.items()):
             if isinstance(one, InstalledHook):
                 yield name, one
 
     def get(self, name: str) -> InstalledHook | None:
-        """What it says of the hook of this name; nothing also where that cannot be read."""
+        """Return the hook's entry; None if it is missing or unreadable."""
         self._follow()
         entry = self._entries.get(name)
         return entry if isinstance(entry, InstalledHook) else None
 
     def list_skills(self) -> Iterator[tuple[str, InstalledSkill]]:
-        """Likewise."""
+        """Yield the readable skills, by name."""
         self._follow()
         for name, one in sorted(self._skills.items()):
             if isinstance(one, InstalledSkill):
                 yield name, one
 
     def list_unreadable(self) -> Iterator[tuple[str, msgspec.Raw]]:
-        """All other hooks, as they stand in the file."""
+        """Yield the unreadable hooks, as the file has them."""
         self._follow()
         yield from ((name, one.raw) for name, one in self._entries.items() if isinstance(one, UnreadableEntry))
 
     def list_unreadable_skills(self) -> Iterator[tuple[str, msgspec.Raw]]:
-        """Likewise."""
+        """Yield the unreadable skills, as the file has them."""
         self._follow()
         yield from ((name, one.raw) for name, one in self._skills.items() if isinstance(one, UnreadableEntry))
 
     def list_faults(self) -> Iterator[str]:
-        """Which entries cannot be read, why, and what helps."""
+        """Yield a line for each unreadable entry, with the reason and the remedy."""
         self._follow()
         for kind, entries in (("hook", self._entries), ("skill", self._skills)):
             for name, one in sorted(entries.items()):
@@ -189,7 +189,10 @@ class HooksLock:
         return f"{self._path}: {kind}s.{to_one_line(name)}: {entry.reason}; {remedy}"
 
     def find(self, folder: Path, name: str) -> InstalledHook | None:
-        """What was agreed to when the hook in this folder was installed; None: it was placed. HookError: who knows."""
+        """Return the entry of the hook in this folder; None if it was placed by hand.
+
+        Raises HookError if the file does not say which.
+        """
         self._follow()
         lies_there = f"{folder}/".startswith(self._installed)
         if self._wrong and lies_there:
@@ -242,18 +245,18 @@ def _read_entry(raw: msgspec.Raw, kind: type[Entry]) -> Entry | UnreadableEntry:
         entry = msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError) as error:
         return UnreadableEntry(raw, to_one_line(str(error)))
-    # Earlier versions kept them as they were written.
+    # Earlier versions kept the login in them.
     bare = {"source": remove_login(entry.source), "index": remove_login(entry.index)}
     return msgspec.structs.replace(entry, **bare)
 
 
 def remove_login(address: str) -> str:
-    """Where something lies, without a name and a password or token for it: it is kept, printed and passed on."""
+    """Remove the name, the password and the token from an address: it is kept, printed and passed on."""
     return _SSH_PASSWORD.sub(r"\1@", _QUERY.sub(_remove_secrets, _WEB_CREDENTIALS.sub(r"\1", address)))
 
 
 def _remove_secrets(found: re.Match[str]) -> str:
-    """Of a query what is no password, token or signature by its name."""
+    """Return the address without the parts of its query whose names are those of passwords, tokens or signatures."""
     said = re.split("[&;]", found[2])
     kept = "&".join(one for one in said if not SECRET_NAME.search(unquote(one.partition("=")[0])))
     return found[0] if len(kept) == len(found[2]) else f"{found[1]}?{kept}" if kept else found[1]
@@ -264,7 +267,7 @@ def _is_same_place(one: Path, other: Path) -> bool:
 
 
 def list_missing_grants(manifest: Manifest, grants: HookGrants) -> Iterator[str]:
-    """What it says beyond what was agreed to, in words."""
+    """Yield, in words, the rights that the manifest wants beyond the granted ones."""
     called = (("schedule", manifest.schedule), ("webhook", manifest.webhook))
     own = {f"{kind}:{manifest.folder}" for kind, said in called if said}
     env = (*manifest.env, *((manifest.secret_env,) if manifest.secret_env else ()))
@@ -289,7 +292,7 @@ def list_missing_grants(manifest: Manifest, grants: HookGrants) -> Iterator[str]
 
 
 def _is_within(path: str, agreed: tuple[str, ...]) -> bool:
-    """Links are followed: they may have been laid since."""
+    """Tell if the path is inside a granted one; links are followed, since they may be newer than the grant."""
     real = Path(os.path.realpath(expand_path(path)))
     return any(real.is_relative_to(os.path.realpath(expand_path(one))) for one in agreed)
 

@@ -1,7 +1,8 @@
-"""Hooks that were installed: each in a folder `NAME@DIGEST` that `hooks.lock` names, and called NAME.
+"""Installed hooks: each in a folder `NAME@DIGEST` that `hooks.lock` names, and called NAME.
 
-A folder that somebody placed under that name stands in for it, and so does a hook that comes with the gateway: else one
-of a stranger would get its options, and decide in its place. Then it is listed as `NAME@DIGEST`, and says so.
+A folder that a person placed under that name replaces the installed hook, and so does a hook that comes with the
+gateway: otherwise a stranger's hook would get its options, and decide in its place. The installed one is then listed as
+`NAME@DIGEST`, with the reason.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +29,10 @@ GONE = "it was installed, and its folder is gone"
 
 @dataclass(frozen=True)
 class InstalledSource(FolderSource):
-    """`placed`: where a folder of the same name stands in for an installed one."""
+    """The place of installed hooks.
+
+    `placed` are the folders in which a hook of the same name replaces an installed one.
+    """
 
     lock: HooksLock = field(kw_only=True, compare=False)
     placed: tuple[Path, ...] = field(kw_only=True)
@@ -53,7 +57,7 @@ class InstalledSource(FolderSource):
         return version if version and version.name == name else None
 
     def list_touched(self, folders: Iterable[Path]) -> Iterable[str]:
-        """Also one for which a placed folder stands in, or does so no more."""
+        """List the touched hooks, also one that a placed folder replaces, or no longer replaces."""
         known = self._find_folders()
         for folder in folders:
             if folder.parent == self.path:
@@ -65,7 +69,10 @@ class InstalledSource(FolderSource):
         return _name_of(folder)
 
     def _find_folders(self) -> Mapping[str, Path]:
-        """Those that the lock names; all that lie there, where it cannot be read, or not what it says of them."""
+        """Find the folders that the lock names.
+
+        If the lock or an entry of it cannot be read, the folders that it may mean count too.
+        """
         unreadable = dict(self.lock.list_unreadable())
         lying = sorted(self.path.glob("*@*")) if self.lock.trouble or unreadable else []
         unclear = {name: one for one in lying if (name := _name_of(one)) in unreadable or self.lock.trouble}
@@ -73,7 +80,7 @@ class InstalledSource(FolderSource):
         return {**unclear, **{name: folder for name, folder in found if folder.parent == self.path}}
 
     def _read_installed(self, name: str, folder: Path) -> HookVersion:
-        """As it is called, or, where a placed folder stands in for it, as its own folder is."""
+        """Read an installed hook under its name, or under its folder's if a placed folder replaces it."""
         own = self._own_findings() if self.path.is_dir() else ()
         found = self._read_folder(folder.name, folder.is_symlink(), own) or self._report_missing(folder)
         entry = self.lock.get(name)
@@ -90,8 +97,10 @@ class InstalledSource(FolderSource):
 
 
 def find_packages(installed: Path, entry: InstalledHook) -> Path | None:
-    """Where the packages lie that came with a hook: in a folder that is called by what it holds, so that other packages
-    count with the lock, in one go. An earlier version called it as it called the folder of the hook.
+    """Find the folder of the packages that came with a hook.
+
+    The folder's name contains the hash of its contents, so that other packages count together with the lock, in one
+    step. An earlier version called it as it called the folder of the hook.
     """
     own = Path(entry.path).name
     names = (packages_folder_of(own, entry.packages_digest), own) if entry.packages else ()
@@ -100,7 +109,7 @@ def find_packages(installed: Path, entry: InstalledHook) -> Path | None:
 
 
 def packages_folder_of(own: str, digest: str) -> str:
-    """`own`: the name of the hook's folder."""
+    """Return the name of the packages' folder; `own` is the name of the hook's folder."""
     return f"{own}-{digest.removeprefix(PREFIX)[:SHORT_DIGEST]}"
 
 
@@ -109,6 +118,6 @@ def _name_of(folder: Path) -> str:
 
 
 def make_installed_source(home: Home, dialects: tuple[Dialect, ...], dirs: Iterable[str] = ()) -> InstalledSource:
-    """Return those of this home; `dirs`: where hooks are placed besides."""
+    """Return the installed hooks of this home; `dirs` are further folders in which people place hooks."""
     placed, lock = (home.hooks, *map(home.path, dirs), BUILT_IN_FOLDER), HooksLock(home.hooks_lock)
     return InstalledSource(home.installed_hooks, "installed", dialects=dialects, lock=lock, placed=placed)

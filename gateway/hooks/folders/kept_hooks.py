@@ -1,12 +1,12 @@
-"""The memory of hooks: their manifests as of the last good load, from one start to the next.
+"""The memory of hooks: their manifests at the last good load, from one start to the next.
 
 A guard that cannot be read, or whose folder is gone, cannot say what it guards. Its kept manifest says it, until a
 person takes the hook away. A folder that changes or goes while a tool that may change files is at work is `held`: it
-waits for a person, however it came to that.
+waits for a person, whatever changed it.
 
-The memory also keeps what plugins register if their source does not show it: until such a hook has run, tools wait for
-it. The registrations count as long as nothing changes on which they may depend: the whole folder, its options, the
-variables that it reads, and its own packages.
+The memory also keeps the registrations of plugins whose source does not show them: until such a hook has run, tools
+wait for it. The registrations count as long as nothing changes on which they may depend: the whole folder, its options,
+the variables that it reads, and its own packages.
 """
 
 import hashlib
@@ -31,8 +31,8 @@ from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.threads import run_in_thread
 
 REGISTRATIONS_FILE = "registrations.json"
-MAX_BYTES = 2 << 20  # of a folder that is hashed whenever it is looked at
-SAVE_PAUSE, RETRY_PAUSE = 0.1, 30.0  # seconds in which more may change, and after what could not be written
+MAX_BYTES = 2 << 20  # of a folder that is hashed at each look
+SAVE_PAUSE, RETRY_PAUSE = 0.1, 30.0  # seconds to collect changes, and to wait after a failed write
 CHANGED, GONE, OFF = "its folder was changed", "its folder went", "it was switched off"
 
 log = logging.getLogger("gateway.hooks")
@@ -41,8 +41,8 @@ log = logging.getLogger("gateway.hooks")
 class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
     """One hook at its last good load: `place` is the folder or file that named it, on this `device`, as this `inode`.
 
-    `dialect` is what it was written for. `key`: a hash of the circumstances in which it registered this. `held`: its
-    change while a tool was at work.
+    `dialect` is the dialect that it was written for. `key` is a hash of the circumstances in which it registered this.
+    `held` is its change while a tool was at work.
     """
 
     key: str = ""
@@ -62,7 +62,7 @@ class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
 class KeptHooks:
     """The kept hooks by name, in memory and in one file of the home.
 
-    `is_new`: the file may be missing. `is_lost`: it says less than it should, so a hook that is not well guards all.
+    `is_new`: the file may be missing. `is_lost`: the file has lost entries, so a hook that is not well guards all.
     """
 
     def __init__(self, environment: HookEnvironment, *, is_new: bool) -> None:
@@ -78,23 +78,23 @@ class KeptHooks:
         return iter([name for name, kept in self._kept.items() if kept.manifest])
 
     def get(self, name: str) -> KeptHook | None:
-        """Find it; None if it guards nothing and is not durable."""
+        """Return the kept hook; None if it guards nothing and is not durable."""
         kept = self._kept.get(name)
         return kept if kept and kept.manifest else None
 
     def find_manifest(self, name: str) -> Manifest | None:
-        """Find the manifest of its last good load."""
+        """Find the manifest of the hook's last good load."""
         kept = self._kept.get(name)
         return kept.manifest if kept else None
 
     def assume(self, version: HookVersion) -> Manifest:
-        """Have it guard every tool from now on: it is not known which it guarded."""
+        """Make the hook guard every tool from now on, because the tools that it guarded are not known."""
         manifest = Manifest(folder=version.name, name=version.name, intercepts=("tool:before",), on_error="deny")
         self._put(version.name, KeptHook(manifest=manifest, path=str(version.path), place=str(version.source.path)))
         return manifest
 
     def find_registered(self, version: HookVersion) -> HookRegistrations | None:
-        """Find its registrations, if they are known."""
+        """Find the hook's registrations, if they are known."""
         kept = self._kept.get(version.name)
         if kept is None or version.manifest is None or not version.manifest.unread:
             return None
@@ -126,33 +126,33 @@ class KeptHooks:
         )
 
     def keep_registered(self, version: HookVersion, manifest: Manifest) -> None:
-        """`manifest`: of this version, with what it has registered."""
+        """Keep the registrations of this version; `manifest` has them."""
         registered = HookRegistrations(manifest.events, manifest.intercepts, manifest.guards)
         if key := self._key_of(version, manifest):
             before = self._kept.get(version.name) or KeptHook()
             self._put(version.name, msgspec.structs.replace(before, key=key, registered=registered))
 
     def find_missed(self, name: str) -> MissedDecisions:
-        """Find the decisions that it failed to make, and that no person has seen."""
+        """Find the decisions that the hook failed to make, and that no person has seen."""
         kept = self._kept.get(name)
         return kept.missed if kept else MissedDecisions()
 
     def keep_missed(self, name: str, missed: MissedDecisions) -> None:
-        """Keep these, also over restarts."""
+        """Keep these failed decisions, also over restarts."""
         self._put(name, msgspec.structs.replace(self._kept.get(name) or KeptHook(), missed=missed))
 
     def hold(self, name: str, what: str) -> KeptHook:
-        """Have it wait for a person from now on."""
+        """Let the hook wait for a person from now on."""
         self._put(name, msgspec.structs.replace(self._kept[name], held=what))
         return self._kept[name]
 
     def accept(self, name: str, digest: str) -> None:
-        """Go by this content from now on, as a person has said."""
+        """Use this content from now on, as a person has decided."""
         if kept := self._kept.get(name):
             self._put(name, msgspec.structs.replace(kept, held="", digest=digest))
 
     def forget(self, name: str) -> None:
-        """Go on without it."""
+        """Forget the hook, and go on without it."""
         if self._kept.pop(name, None):
             self._changed.set()
 
@@ -162,7 +162,7 @@ class KeptHooks:
             self._changed.set()
 
     async def run(self) -> None:
-        """Write down each change soon, until it is cancelled."""
+        """Write each change soon, until cancelled."""
         while True:
             await self._changed.wait()
             await anyio.sleep(SAVE_PAUSE)
@@ -170,7 +170,7 @@ class KeptHooks:
                 await anyio.sleep(RETRY_PAUSE)
 
     async def save(self) -> bool:
-        """Write down the changes. Returns False if the file cannot be written."""
+        """Write the changes. Returns False if the file cannot be written."""
         if not self._changed.is_set():
             return True
         self._changed = anyio.Event()
@@ -186,7 +186,7 @@ class KeptHooks:
         return True
 
     def _key_of(self, version: HookVersion, manifest: Manifest) -> str:
-        """Return "" if it cannot be said; a possible secret counts only as set or not set."""
+        """Return the hash of its circumstances, "" if unknown; a possible secret counts only as set or not set."""
         try:
             code = read_whole_folder(version.path, MAX_BYTES).digest if version.source.is_placed else version.digest
         except (HookError, OSError):
@@ -201,14 +201,14 @@ class KeptHooks:
 
 @dataclass(frozen=True)
 class KeptSource(MissingSource):
-    """The hooks that no place has now, and that no person has taken away."""
+    """The place of hooks that no other place has now, and that no person has taken away."""
 
     path: Path
     origin: str = "what was here"
 
 
 def describe_missing(kept: KeptHook, sources: Iterable[Source]) -> str:
-    """Say why it still counts, though no place has it; "" if a person took it away, or its place out."""
+    """Say why a hook still counts though no place has it; "" if a person removed it, or its place."""
     if kept.held:
         return f"{kept.held} while a tool was at work"
     place = Path(kept.place)
@@ -233,7 +233,7 @@ def find_inode(place: Path) -> tuple[int, int]:
 
 
 def _is_empty(place: Path) -> bool:
-    """Tell if it is a folder with nothing in it, as one is in which something is to be mounted."""
+    """Tell if it is a folder with nothing in it, like a mount point without its mount."""
     try:
         return next(place.iterdir(), None) is None
     except OSError:
@@ -241,7 +241,7 @@ def _is_empty(place: Path) -> bool:
 
 
 def _read_entries(path: Path) -> tuple[dict[str, KeptHook], bool]:
-    """Return the entries that can be read, and whether these are all: one takes none of the others with it."""
+    """Return the readable entries, and whether they are all; an unreadable one spoils no other."""
     entries, found = read_json(path, dict[str, msgspec.Raw], {"": msgspec.Raw()}), dict[str, KeptHook]()
     for name, entry in entries.items():
         with suppress(msgspec.MsgspecError, ValueError):
@@ -253,7 +253,7 @@ def _read_entries(path: Path) -> tuple[dict[str, KeptHook], bool]:
 
 
 def _list_packages(folder: Path) -> list[str]:
-    """With their versions."""
+    """List the packages in this folder, with their versions."""
     try:
         return sorted(path.name for path in folder.iterdir() if path.suffix == ".dist-info")
     except OSError:
