@@ -1,4 +1,4 @@
-"""Find the hook that changed a tool call, for the approver's question and for the model if the call is denied."""
+"""The search for the hook that changed a tool call, for the approver's question and the model's text about a denial."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
@@ -13,11 +13,11 @@ from gateway.hooks.withheld_codes import WithheldFields
 
 
 class CallWatcher:
-    """Compare the tool calls of an event between its interceptors. `plan` is the event's plan with this check built in.
+    """A comparison of the tool calls of an event between its interceptors.
 
-    An interceptor's answer is applied to the event after it returns; so a change belongs to the hook that was called
-    last. `changed_by` maps call ids to the names of hooks, and grows with each find. An approval applies to calls
-    including the codes that hooks cannot read.
+    `plan` is the event's plan with this check built in. An interceptor's answer is applied to the event after it
+    returns; so a change belongs to the hook that was called last. `changed_by` maps call ids to the names of hooks, and
+    grows with each find. An approval applies to calls including the codes that hooks cannot read.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Dispatch one event: to its interceptors one after the other, then to its observers.
+"""The dispatch of one event: to its interceptors one after the other, then to its observers.
 
 A plan (`EventPlan`) lists the hooks of an event; it is built once for each name, so that an event costs a dictionary
 look-up and the calls themselves. `dispatch` walks through the calls of a plan and holds four things:

@@ -33,12 +33,12 @@ class Deadline:
 
     @property
     def is_behind(self) -> bool:
-        """True if a cancellation that arrives now comes from this deadline alone."""
+        """Return True if a cancellation that arrives now comes from this deadline alone."""
         return self.task is not None and 0 < self.cancels >= self.task.cancelling() - self.before
 
     @property
     def is_cancelling(self) -> bool:
-        """True if the task was ever asked to end."""
+        """Return True if the task was ever asked to end."""
         return self.task is not None and self.task.cancelling() > 0
 
     def enforce(self, now: float) -> None:

@@ -1,4 +1,4 @@
-"""Find the hook that changed a field of an event: from then on its words, command or file are that hook's.
+"""The search for the hook that changed a field of an event: from then on its words, command or file are that hook's.
 
 An interceptor's answer is applied after it returns, so a change belongs to the hook that was called last, as in
 `CallWatcher`.
@@ -22,7 +22,7 @@ class FieldChange(NamedTuple):
 
 
 class FieldWatcher:
-    """Compare the `watched` fields of an event between its interceptors.
+    """A comparison of the `watched` fields of an event between its interceptors.
 
     `plan` is the event's plan with this check built in.
     """

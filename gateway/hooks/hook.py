@@ -101,7 +101,7 @@ class Hook:
 
     @property
     def queued(self) -> int:
-        """The number of events that wait for it; 0 for an interceptor."""
+        """Return the number of events that wait for it; 0 for an interceptor."""
         return 0
 
     def applies(self, name: str, fields: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Find the hooks that put file lines into an answer: each must be allowed to send its file.
+"""The search for the hooks that put file lines into an answer: each must be allowed to send its file.
 
 A line counts if no field of the event named this file before the hook was called.
 """
@@ -18,7 +18,7 @@ PROMPT = frozenset({"messages", "message_full", "system", "tools", "context"})  
 
 
 class LineWatcher:
-    """Compare the file lines of an event between its interceptors.
+    """A comparison of the file lines of an event between its interceptors.
 
     `brought` maps each file to its hooks; `plan` is the event's plan.
     """

@@ -42,7 +42,7 @@ class Observer(Hook):
 
     @property
     def queued(self) -> int:
-        """The number of events that wait for it."""
+        """Return the number of events that wait for it."""
         return len(self.mailbox.queue)
 
 
@@ -87,7 +87,7 @@ class Mailbox:
 
     @property
     def is_quiet(self) -> bool:
-        """True if nothing waits and nothing is in delivery."""
+        """Return True if no event waits or is in delivery."""
         return not (self.queue or self._open)
 
     def overflow(self) -> None:

@@ -1,4 +1,4 @@
-"""Outcomes: the combined answers of an event's interceptors."""
+"""The combination of the answers of an event's interceptors into one outcome."""
 
 from asyncio import CancelledError
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ _ABSENT = object()
 
 
 class OutcomeCollector:
-    """The answers so far.
+    """The answers to one event so far.
 
     The first `End` or hard `Deny` decides and ends the chain. Soft denials are joined; the last of several `Retry`
     counts; all questions are asked. A denied operation needs no question, and one with an open question cannot be

@@ -1,4 +1,4 @@
-"""Find the subscriptions that match an event's name.
+"""The search for the subscriptions that match an event's name.
 
 A pattern consists of whole segments, as names do: `*` as the last one matches all the rest (at least one segment; alone
 it matches everything), elsewhere exactly one. Such patterns are kept in a tree of segments, so that a search costs the
@@ -30,8 +30,9 @@ def has_whole_segments(pattern: str) -> bool:
 
 @dataclass(slots=True)
 class _PatternNode(Generic[Item]):
-    """The subscriptions below one prefix: `here` ends here, `rest` matches anything below; the child `*` matches any
-    segment.
+    """The subscriptions below one prefix.
+
+    `here` ends here, `rest` matches anything below; the child `*` matches any segment.
     """
 
     here: list[Item] = field(default_factory=list)
@@ -73,7 +74,7 @@ class Patterns(Generic[Item]):
 
     @property
     def is_empty(self) -> bool:
-        """True if no item is stored."""
+        """Return True if no item is stored."""
         return not (self._exact or self._globs) and self._tree.is_empty
 
     def add(self, pattern: str, item: Item) -> None:

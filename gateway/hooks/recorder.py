@@ -39,7 +39,7 @@ class HookDecision(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The decision's key, which is the same when the turn runs again."""
+        """Return the decision's key, which is the same when the turn runs again."""
         return self.event_id, self.hook, self.decision
 
 
@@ -66,7 +66,7 @@ class OwedEvents:
 
     @property
     def decisions(self) -> tuple[HookDecision, ...]:
-        """The decisions that wait for the next append, in order."""
+        """Return the decisions that wait for the next append, in order."""
         return tuple(self._decisions)
 
     def has(self, id: str) -> bool:  # noqa: A002 - its usual name
@@ -81,7 +81,7 @@ class OwedEvents:
 
     @property
     def waiting(self) -> tuple[OwedEvent, ...]:
-        """The events that wait for the next append, in order."""
+        """Return the events that wait for the next append, in order."""
         return tuple(self._waiting.values())
 
     def forget(self, written: Iterable[OwedEvent], decisions: Sequence[HookDecision] = ()) -> None:

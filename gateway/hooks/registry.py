@@ -116,7 +116,7 @@ class HookRegistry:
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """The hooks of this scope, as registered, each with its failures and its waiting events."""
+        """Return the hooks of this scope, as registered, each with its failures and its waiting events."""
         return self._subscriptions.hooks
 
     @overload
@@ -239,7 +239,7 @@ class HookRegistry:
 
     @property
     def current_cause(self) -> Cause | None:
-        """The id and depth of the event that is handled here and now."""
+        """Return the id and depth of the event that is handled here and now."""
         return self._deadlines.cause()
 
     async def settled(self) -> None:

@@ -196,7 +196,7 @@ def _read_answer(result: Mapping[str, Any], sent: Mapping[str, Any], odd: frozen
 
 
 def interceptor(wire: Wire, timeout: float = TIMEOUT) -> Callable[[Event], Awaitable[Any]]:
-    """A hook for `registry.on` behind a wire.
+    """Return a hook for `registry.on` behind a wire.
 
     remote = await Remote.open(RemoteSpec("guard", "http://127.0.0.1:8000/hooks", is_local=True), time.time, new_id)
     registry.on("tool:before", interceptor(remote))

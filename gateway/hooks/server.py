@@ -91,7 +91,7 @@ class HookServer:
 
     @property
     def asgi(self) -> "HookServer":
-        """The ASGI application: the server itself. Uvicorn would take a bound method for an ASGI 2 application."""
+        """Return the ASGI application: the server itself. Uvicorn takes a bound method for an ASGI 2 application."""
         return self
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:

@@ -99,7 +99,7 @@ class Subscription:
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """The registered hooks."""
+        """Return the registered hooks."""
         return tuple(hook for _, hook in self.entries)
 
     def __call__(self) -> None:
@@ -159,7 +159,7 @@ class Subscriptions:
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """The hooks of this scope, in the order of registration."""
+        """Return the hooks of this scope, in the order of registration."""
         with self.lock:
             return tuple(self._hooks)
 

@@ -1,4 +1,4 @@
-"""Run an event for a caller that cannot await: without a loop, or in a plain function below a running one.
+"""The run of an event for a caller that cannot await: without a loop, or in a plain function below a running one.
 
 The chain of interceptors is the same coroutine as elsewhere; here it is driven by hand, and it cannot wait. A hook that
 has to wait is refused, and the whole run with it: half a chain is no reliable answer.
@@ -81,7 +81,7 @@ def _call_without_loop(hook: Hook) -> Handler:
 def _step(awaitable: Awaitable[Any]) -> tuple[bool, Any]:
     """Take the first step. Return True with the answer if that finished it and everything it started.
 
-    Raises what the awaitable raises. Unfinished work is cancelled.
+    Raises the error of the awaitable. Unfinished work is cancelled.
     """
     context = copy_context()
     context.run(CAUSE.set, _chains.deadlines.cause())  # the loop could not know it by its task

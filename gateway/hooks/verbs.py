@@ -21,7 +21,7 @@ HOOK_SHOWN: Mapping[str, Shown] = {
 
 
 class HookListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """At most so many (-1: all) from the one at `first` on: by name, or those with trouble first.
+    """The range of hooks to list: at most `limit` (-1: all) from `first` on, by name, or those with trouble first.
 
     `text` is part of their name, of the names of their events or, for admins, of their description.
     """
@@ -33,20 +33,20 @@ class HookListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ListedHooksParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The hook of this name, or all where none is named."""
+    """The hook of this name, or all hooks without one."""
 
     name: str = ""
 
 
 class HookLogParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The last lines of what the hook of this name has printed."""
+    """The hook of this name, and the number of its last lines of output."""
 
     name: str
     lines: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
 
 
 class TrialParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A hook, tried with this event or with all that it subscribes to; with these fields or with samples."""
+    """A hook, and its trial: with this event or all that it subscribes to, and with these fields or samples."""
 
     name: str
     event: str = ""
@@ -54,7 +54,7 @@ class TrialParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FireParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A hook, told of this event; with these fields or with samples."""
+    """A hook, and the event to deliver to it, with these fields or with samples."""
 
     name: str
     event: str
@@ -62,7 +62,7 @@ class FireParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LetterParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The dead letter of a hook that has this number, or all of them."""
+    """A hook, and the number of its dead letter, or none for all of them."""
 
     name: str
     id: int | None = None
@@ -73,7 +73,7 @@ class LetterParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReplayParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A hook, told again of events of these names (all that it subscribes to), since a time."""
+    """A hook, and the past events to deliver again: of these names, or of all that it subscribes to, since a time."""
 
     name: str
     names: tuple[str, ...] | None = None

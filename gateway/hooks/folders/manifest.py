@@ -1,9 +1,9 @@
-"""A hook's manifest, `HOOK.yaml`, as a value: what the folder subscribes to, how it is called, what it needs.
+"""A hook's manifest, `HOOK.yaml`, as a value: its subscriptions, how it is called, and what it needs.
 
-Binding checks the types of its values, the `_check` functions what types cannot say: each gets the tree, so that
-its finding names the line and column of the very word that is wrong. Reading imports nothing and runs nothing, and
-finds everything that is wrong at once; what is only odd is a warning. A folder that was written for Hermes, with no key
-of ours in it, is read as Hermes reads it, save that mistakes which there fall silent are shown here.
+Binding checks the types of its values, the `_check` functions check the rest: each gets the tree, so that its finding
+names the line and column of the very word that is wrong. Reading imports nothing and runs nothing, and finds all errors
+at once; oddities are warnings. A folder that was written for Hermes, with no key of ours in it, is read as Hermes reads
+it, except that mistakes which Hermes ignores are shown here.
 """
 
 import os
@@ -64,7 +64,7 @@ from gateway.yaml_source.tree import (
 
 BEFORE_TOOLS = ("tool:before", "tools:before")  # a hook before a tool guards it, unless it says otherwise
 MANIFEST_FILE = "HOOK.yaml"
-FORMER_PACKAGES = frozenset({"anthropic", "mcp", "openai"})  # came with the gateway once
+FORMER_PACKAGES = frozenset({"anthropic", "mcp", "openai"})  # came with earlier versions of the gateway
 HANDLER_FILE = "handler.py"
 MAX_MANIFEST_BYTES = 64_000
 MAX_NAME = 100
@@ -75,7 +75,7 @@ _WHOLE_PATH = re.compile(WHOLE_PATH_PATTERN)
 
 
 class HookRegistrations(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a hook subscribes to in its code, and which of that it guards."""
+    """The events that a hook subscribes to in its code, and those of them that it guards."""
 
     events: tuple[str, ...] = ()
     intercepts: tuple[str, ...] = ()
@@ -83,9 +83,9 @@ class HookRegistrations(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Manifest(ManifestKeys, frozen=True, kw_only=True):
-    """What a folder says about itself, made whole: `command` is split into words, each name stands once.
+    """The manifest of a folder, made whole: `command` is split into words, and each name occurs once.
 
-    Others than `HOOK.yaml` may say it too; then its texts may have any length.
+    It may come from other files than `HOOK.yaml`; then its texts may have any length.
     """
 
     folder: str
@@ -94,43 +94,43 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     version: str = ""
     max: int = 1
     uses: tuple[PluginRight, ...] = ()  # type: ignore[assignment]  # a plugin has more
-    found: tuple[str, ...] = ()  # which of `env` and `uses` were not declared but stand in a Hermes folder's source
-    says_reach: bool = False  # one of `reads`, `writes` and `net` stands in it
+    found: tuple[str, ...] = ()  # entries of `env` and `uses` from a Hermes folder's source, not declared
+    says_reach: bool = False  # it has `reads`, `writes` or `net`
     says_on_error: bool = False  # `on_error` is in it
-    own_key: str = ""  # the plainest key of its HOOK.yaml that only we have; without one its source shows what it needs
+    own_key: str = ""  # the plainest key of its HOOK.yaml that only we have; without one its source shows its needs
     entry: str = HANDLER_FILE  # the file that its worker runs
-    decide_limit: float = DECIDE_TIMEOUT  # seconds that it may take to decide, where `timeout` does not say
-    starts_programs: bool = False  # it lies where its owner put it, and its source starts other programs
-    commands: tuple[str, ...] = ()  # that its source names; which ones it brings is known once it is up
-    noted: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # by its dialect, which alone reads it
-    files: tuple[str, ...] = ()  # that its source names, and that are kept for it where somebody keeps them
-    guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
-    shut: tuple[str, ...] = ()  # of `intercepts`: what is denied while it may not run, though its failures deny nothing
-    rewords: bool = True  # where it intercepts, it may change what somebody is about to be told
-    unread: str = ""  # where it registers what its source does not show: what stands above is all that this may be
-    shown: HookRegistrations = HookRegistrations()  # then: what of it the source does show
-    patches: tuple[str, ...] = ()  # what of another program it changes, which is not there
-    acts: bool = True  # whether it does anything besides
+    decide_limit: float = DECIDE_TIMEOUT  # seconds to decide if it has no `timeout`
+    starts_programs: bool = False  # it was placed by hand, and its source starts other programs
+    commands: tuple[str, ...] = ()  # named in its source; a running hook says which ones it brings
+    noted: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # notes of its dialect for itself
+    files: tuple[str, ...] = ()  # named in its source, and kept up to date for it if a writer knows them
+    guards: tuple[str, ...] = ()  # of `intercepts`: denied when it fails, whatever `on_error` says
+    shut: tuple[str, ...] = ()  # of `intercepts`: denied while it may not run, though its failures deny nothing
+    rewords: bool = True  # as an interceptor, it may change text for people
+    unread: str = ""  # where it registers events that its source does not show; the fields above have all possible ones
+    shown: HookRegistrations = HookRegistrations()  # with `unread`: the events that its source shows
+    patches: tuple[str, ...] = ()  # the parts that it changes of another program, which is not here
+    acts: bool = True  # it does more than to patch
     left_out: frozenset[str] = frozenset()  # fields that its source does not read
-    former: tuple[str, ...] = ()  # of `FORMER_PACKAGES`: those that its source imports
+    former: tuple[str, ...] = ()  # the packages of `FORMER_PACKAGES` that its source imports
 
     @property
     def guard(self) -> "Guard | None":
-        """What is denied while the hook cannot answer."""
+        """Return the events to deny while the hook cannot answer; None if it guards nothing."""
         names = self.intercepts if self.on_error == "deny" else (*self.guards, *self.shut)
         return Guard(names, self.when, self.order) if names else None
 
     @property
     def is_guard(self) -> bool:
-        """Tell if an end of its program that cannot be understood is a failure."""
+        """Tell if an unclear end of the hook's program counts as a failure."""
         return self.on_error == "deny" or bool(self.guards)
 
     def denies(self, event: str) -> bool:
-        """Whether this event is denied when the hook fails at it."""
+        """Tell if this event is denied when the hook fails at it."""
         return self.on_error == "deny" or event in EventSelector(self.guards)
 
     def limit_to(self, known: HookRegistrations | None) -> "Manifest":
-        """With what it is known to register besides what its source shows; as it is where nobody knows."""
+        """Return the manifest with only the known and the shown registrations; unchanged if none are known."""
         if not self.unread or known is None:
             return self
         intercepts = tuple(dict.fromkeys((*self.shown.intercepts, *known.intercepts)))
@@ -161,18 +161,18 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
 
 
 def describe_patches(names: Sequence[str]) -> str:
-    """Why a hook that does nothing else is without effect."""
+    """Say why a hook that only patches another program is without effect."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"it patches {names[0]}{more}"
 
 
 def describe_unknown_guard(place: str) -> str:
-    """Why a plugin that has not run yet counts as a guard."""
+    """Say why a plugin that has not run yet counts as a guard."""
     return f"what it registers at {place} is known only when it runs"
 
 
 class Guard(msgspec.Struct, frozen=True):
-    """What a hook with `on_error: deny` stands before: while it cannot answer, these are denied."""
+    """The events that are denied while a hook cannot answer."""
 
     intercepts: tuple[str, ...]
     when: dict[str, Any] = {}
@@ -180,7 +180,7 @@ class Guard(msgspec.Struct, frozen=True):
 
 
 class ParsedManifest(msgspec.Struct, frozen=True):
-    """A manifest and what was found in it: where a finding is an error only `guard`, as far as it can be read."""
+    """A manifest and its findings; if one is an error, only its `guard`, as far as it can be read."""
 
     manifest: Manifest | None
     findings: tuple[Finding, ...] = ()
@@ -191,7 +191,7 @@ class ParsedManifest(msgspec.Struct, frozen=True):
         return tuple(finding for finding in self.findings if finding.severity == "error")
 
     def required(self, folder: Path) -> Manifest:
-        """The manifest, or a HookError that tells all findings at once."""
+        """Return the manifest, or raise a HookError with all findings."""
         if self.manifest is None:
             found = "\n".join(f"  {finding}" for finding in self.errors)
             raise HookError(f"the hook {folder.name} cannot be read:\n{found}")
@@ -199,12 +199,12 @@ class ParsedManifest(msgspec.Struct, frozen=True):
 
 
 def label_of(name: str) -> str:
-    """A folder's name, fit for one line: letters of every script stay, what is not printable is escaped."""
+    """Return a folder's name for one line: letters of every script stay, unprintable characters are escaped."""
     return to_printable(name if name.isprintable() else ascii(name)[1:-1], MAX_NAME)
 
 
 def find_misnamed_manifest(path: Path) -> str:
-    """What was probably meant as the manifest: `hook.yml` and the like."""
+    """Find a file that was probably meant as the manifest: `hook.yml` and the like."""
     try:
         with os.scandir(path) as entries:
             return next((entry.name for entry in entries if entry.name.lower() in ("hook.yaml", "hook.yml")), "")
@@ -213,14 +213,14 @@ def find_misnamed_manifest(path: Path) -> str:
 
 
 def read_document(folder: Path) -> YamlDocument:
-    """The manifest as it is written."""
+    """Read the manifest as a tree."""
     return read_yaml(folder / MANIFEST_FILE, MAX_MANIFEST_BYTES, name=f"{label_of(folder.name)}/{MANIFEST_FILE}")
 
 
 def read_manifest(folder: Path, name: str = "") -> ParsedManifest:
-    """What the folder's manifest says; nothing is raised, and nothing of the folder is run.
+    """Read the folder's manifest; errors become findings, and nothing in the folder is run.
 
-    `name`: what the hook is called, where that is not the folder's name.
+    `name` is the hook's name if it differs from the folder's.
     """
     name = name or folder.name
     if not (folder / MANIFEST_FILE).exists():
@@ -252,7 +252,7 @@ def _report_missing_manifest(folder: Path) -> ParsedManifest:
 
 
 def _bind_valid_keys(root: YamlMapping) -> ManifestKeys:
-    """What can be bound when not all can, so that the rest is checked in the same reading."""
+    """Bind the valid keys if others are not, so that one reading checks all of them."""
     pairs = (pair for pair in root.pairs if bind(YamlMapping(root.place, (pair,)), ManifestKeys, unknown="warning")[0])
     return bind(YamlMapping(root.place, tuple(pairs)), ManifestKeys, unknown="warning")[0] or ManifestKeys()
 
@@ -278,26 +278,26 @@ def _build_manifest(folder: str, root: YamlMapping, keys: ManifestKeys, own_key:
 
 
 def _delivery_of(root: YamlMapping, keys: ManifestKeys) -> DeliveryMode:
-    """Who calls from outside was told that we have it, so it is kept for the hook unless that says otherwise."""
+    """Return the delivery mode; a webhook's default is durable, since the caller got a confirmation."""
     return "durable" if keys.webhook and not root.get("delivery") else keys.delivery
 
 
 def _names_said(keys: ManifestKeys, names: Sequence[str]) -> Sequence[str]:
-    """What a hook subscribes to: of a glob, where it speaks another dialect, the events that this has words for."""
+    """Return the hook's subscriptions; in another dialect, a glob means the events for which it has words."""
     if keys.dialect == "gateway":
         return names
     return [point for name in names for point in sherma.POINTS if point in EventSelector([name])]
 
 
 def _command_of(root: YamlMapping, keys: ManifestKeys) -> tuple[str, ...]:
-    """Raises ValueError where a command that is one text cannot be split into words."""
+    """Return the words of the command. Raises ValueError if a command that is one text cannot be split."""
     return tuple(shlex.split(" ".join(keys.command))) if isinstance(root.get("command"), YamlScalar) else keys.command
 
 
 def _read_guard(root: YamlMapping) -> Guard | None:
-    """Read from the tree itself, so that a guard whose manifest is broken elsewhere still denies."""
+    """Read the guard from the tree itself, so that it denies even if its manifest is broken elsewhere."""
     names = tuple(item.text for item in _scalars_at(root, "intercepts") if _NAME.fullmatch(item.text))
-    if root.key("on_error") is None:  # what it would guard by default
+    if root.key("on_error") is None:  # the events that it would guard by default
         names = tuple(name for name in BEFORE_TOOLS if name in EventSelector(names))
     elif "deny" not in [item.text for item in _scalars_at(root, "on_error")]:
         return None
@@ -311,7 +311,7 @@ def _items_of(node: YamlNode | None) -> tuple[YamlNode, ...]:
 
 
 def _check_foreign_keys(root: YamlMapping, is_foreign: bool) -> Iterator[Finding]:
-    """Keys of other systems that mean something else there, or nothing here."""
+    """Yield the keys of other systems that mean something else there, or nothing here."""
     if key := root.key("priority"):
         what = "`priority` means low first in some systems and high first in others"
         remedy = "write `order: <number>`; low goes first, the default is 0"
@@ -344,7 +344,7 @@ def _place_of(root: YamlMapping, *path: str) -> SourceLocation:
 
 
 def _scalars_at(root: YamlMapping, *path: str) -> Iterator[YamlScalar]:
-    """The words that stand under these keys, be they one or a list."""
+    """Return the words under these keys, either one or a list."""
     node: YamlNode | None = root
     for key in path:
         node = node.get(key) if isinstance(node, YamlMapping) else None
@@ -386,7 +386,7 @@ def _check_subscription(key: str, item: YamlScalar) -> Finding | None:
 
 
 def _matching_points(pattern: str) -> tuple[EventSpec, ...]:
-    """The events of the catalogue that a subscription takes in."""
+    """Return the events of the catalogue that a subscription matches."""
     if known := get_event_spec(pattern):
         return (known,)
     return tuple(known for name, known in EVENT_SPECS.items() if fnmatchcase(name, pattern)) if "*" in pattern else ()
@@ -430,7 +430,7 @@ def _check_webhook(folder: str, root: YamlMapping) -> Iterator[Finding]:
 
 
 def _check_wire(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
-    """How the hook is called: a handler, a command or a URL, and what belongs to each."""
+    """Check how the hook is called: by a handler, a command or a URL, with the keys that belong to each."""
     if keys.command and keys.url:
         yield Finding(_place_of(root, "url"), "`command` and `url` stand side by side", "keep the one that is meant")
     for key, of in MEANT_BESIDE:
@@ -451,7 +451,7 @@ def _check_wire(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
 
 
 def _check_dialect(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
-    """What a hook would be told of, and its dialect cannot say."""
+    """Yield the events that the hook subscribes to, and for which its dialect has no word."""
     if keys.dialect == "gateway":
         return
     for item in (*_scalars_at(root, "events"), *_scalars_at(root, "intercepts")):
@@ -520,7 +520,7 @@ def _check_environment(root: YamlMapping) -> Iterator[Finding]:
 
 
 def check_reach(root: YamlMapping) -> Iterator[Finding]:
-    """Paths must mean the same wherever the gateway was started, and there must be a process that reaches them."""
+    """Yield paths that depend on where the gateway was started, and keys that mean nothing beside `url`."""
     for key in ("reads", "writes"):
         for item in _scalars_at(root, key):
             if not is_whole_path(item.text):
@@ -537,7 +537,7 @@ def is_whole_path(path: str) -> bool:
 
 
 def expand_path(path: str) -> str:
-    """A path as it stands in a manifest, from / on."""
+    """Return a path from a manifest as an absolute path."""
     return os.path.normpath(os.path.expanduser(path))  # noqa: PTH111 - it need not be there, and links stay links
 
 

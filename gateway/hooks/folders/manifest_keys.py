@@ -1,4 +1,4 @@
-"""The keys of `HOOK.yaml`: their types, their bounds and what each says, for the check of the file and for editors."""
+"""The keys of `HOOK.yaml`: their types, their bounds and their meanings, for the check of the file and for editors."""
 
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ PluginRight = HookRight | Literal["tool", "llm", "session"]  # plugins have thes
 
 OBSERVE_TIMEOUT, DECIDE_TIMEOUT, REMOTE_TIMEOUT = 120.0, 10.0, 30.0
 
-# What hooks written for Hermes carry; Hermes reads the first three and passes over the rest, and so do we.
+# Keys of hooks written for Hermes. Hermes reads those of HERMES_KEYS and passes over the rest, and so do we.
 HERMES_KEYS = frozenset({"name", "description", "events", "version", "enabled"})
 IGNORED_KEYS = frozenset({"author", "authors", "license", "homepage", "repository", "tags", "category", "metadata"})
 FOREIGN_KEYS = frozenset({"platforms", "capabilities", "requires_env", "priority"})

@@ -1,4 +1,4 @@
-"""The JSON schema of `HOOK.yaml`, for editors: its keys with what they say, and the events that there are."""
+"""The JSON schema of `HOOK.yaml`, for editors: its keys with their meanings, and the events of the catalogue."""
 
 from typing import Any
 
@@ -16,11 +16,14 @@ from gateway.hooks.folders.manifest_keys import (
 from gateway.yaml_source.json_schema import build_json_schema
 
 SCHEMA_FILE = "HOOK.schema.json"
-ALONE = ("command", *REACH_KEYS)  # what cannot stand beside `url`
+ALONE = ("command", *REACH_KEYS)  # keys that exclude `url`
 
 
 def build_manifest_schema() -> dict[str, Any]:
-    """What is an error in a manifest is one here too, as far as a schema can say it; so is a key that nothing reads."""
+    """Build the schema; what is an error in a manifest is one here too, as far as a schema can say it.
+
+    So is a key that nothing reads.
+    """
     schema = build_json_schema(ManifestKeys, "hermes-gateway: HOOK.yaml")
     keys = schema["properties"]
     names = [spec.name for spec in EVENT_SPECS.values()]
@@ -43,7 +46,7 @@ def build_manifest_schema() -> dict[str, Any]:
 
 
 def _narrow_items(listed: dict[str, Any], item: dict[str, Any]) -> None:
-    """Of a list that may be written as its only entry."""
+    """Narrow the items of a list that may be written as its only entry."""
     for choice in listed["anyOf"]:
         if "items" in choice:
             choice["items"] = item

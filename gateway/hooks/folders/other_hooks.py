@@ -35,7 +35,7 @@ class OwedFilter:
 
 
 class OtherHooks:
-    """The hooks of no other gateway; `SharedHooks` are those of the gateways that share a journal.
+    """The hooks of the other gateways, of which there are none here; `SharedHooks` has those that share a journal.
 
     `on_change` is called when the filters change, and `on_guards` gets the hooks whose guards change.
     """

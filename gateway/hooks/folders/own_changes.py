@@ -1,9 +1,9 @@
-"""Folders that change their own code: if each such change were loaded, it would bring the next one, without end.
+"""Folders that change their own code: loading each such change would bring the next one, without end.
 
-A file does not say who wrote it, so the judgement goes by when and how often it changes. A change is the hook's own if
+A file does not say who wrote it, so the gateway judges by when and how often it changes. A change is the hook's own if
 load after load something changes during the load, or, more than twenty times in a row, right after it. Then the folder
-rests, each time for longer. A person may come to look like that, with an editor that saves by itself: so the first rest
-is short, and a change at any other moment ends it.
+rests, each time for longer. A person with an editor that saves by itself may look the same: so the first rest is short,
+and a change at any other moment ends it.
 """
 
 import math
@@ -16,22 +16,22 @@ from gateway.hooks.folders.sources import HookVersion
 
 MOST_WHILE_LOADED, MOST_SOON_AFTER = 5, 20  # loads in a row whose change is followed at once
 SOON = 0.3  # seconds after a load
-LATEST_NOTICE = 2.0  # seconds in which a change is noticed, whatever the clock of the file system says
+LATEST_NOTICE = 2.0  # seconds after which a change is noticed at the latest, whatever the file system's clock says
 RESTS = Backoff(1.0, 30.0)
 
 
 class OwnChanges:
-    """Judges the changes of one folder by the loads that they follow; also loads that failed or were cancelled."""
+    """The judge of one folder's changes, by the loads before them; loads that failed or were cancelled count too."""
 
     def __init__(self) -> None:
-        self._version: HookVersion | None = None  # the one that is being loaded, or was last
+        self._version: HookVersion | None = None  # the version that is being loaded, or was loaded last
         self._ended_at = 0.0
-        self._is_counted = False  # whether something has changed while this one was loaded, or soon after
+        self._is_counted = False  # something has changed while it was loaded, or soon after
         self._while_loaded = self._soon_after = 0  # loads in a row
 
     @contextmanager
     def loading(self, version: HookVersion) -> Iterator[None]:
-        """This version is loaded while inside."""
+        """Note that this version is being loaded while inside."""
         self._version, self._ended_at, self._is_counted = version, math.inf, False
         try:
             yield
@@ -39,7 +39,7 @@ class OwnChanges:
             self._ended_at = time.time()
 
     def find_rest(self, version: HookVersion) -> float:
-        """Seconds to leave the folder alone that has become this version; none where that is not its own doing."""
+        """Return the seconds to leave the folder alone after this change; 0 if the change is not its own."""
         before = self._version
         if before is None or not version.is_ready or version.digest == before.digest:
             return 0.0
@@ -53,13 +53,13 @@ class OwnChanges:
         return RESTS.pause_after(max(self._while_loaded - MOST_WHILE_LOADED, self._soon_after - MOST_SOON_AFTER))
 
     def describe(self) -> str:
-        """Why it is left alone."""
+        """Say why the folder is left alone."""
         when = "as" if self._while_loaded > MOST_WHILE_LOADED else "right after"
         return f"it changes its own code {when} it is loaded"
 
 
 def _find_change_time(before: HookVersion, after: HookVersion) -> float:
-    """When the one became the other, in seconds; what left no time of its own has happened now."""
+    """Return when one version became the other, in seconds; now, if the change left no time of its own."""
     now = time.time()
     changed = max((file.changed / 1e9 for file in {*after.files} - {*before.files}), default=now)
     return min(now, max(now - LATEST_NOTICE, changed))

@@ -21,7 +21,7 @@ DENIES = re.compile(rb"deny", re.IGNORECASE)
 
 
 def check_guard(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
-    """Warn of a guard of tools whose code has none of the words by which it could decide."""
+    """Warn of a guard of tools whose code has none of the words that decide."""
     selector = EventSelector(manifest.intercepts)
     guarded = [name for name in BEFORE_TOOLS if name in selector and manifest.denies(name)]
     code = _select_code(files)
@@ -32,7 +32,7 @@ def check_guard(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Find
 
 
 def describe_new_guards(hooks: Mapping[str, Manifest]) -> str:
-    """Say which of these hooks of ours an earlier version took for none that deny; "" if there are none."""
+    """Name the hooks of ours that deny now, and did not in an earlier version; "" if none do."""
     names = ", ".join(
         name for name, one in hooks.items() if one.guards and one.on_error == "skip" and not one.says_on_error
     )
@@ -41,7 +41,7 @@ def describe_new_guards(hooks: Mapping[str, Manifest]) -> str:
 
 
 def add_own_guards(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
-    """Add the events at which its failures deny; `files`: its code, as far as it is read."""
+    """Add the events that are denied when the hook fails; `files` is its code, as far as it was read."""
     if manifest.says_on_error or manifest.dialect != "gateway":
         return manifest
     can_deny = manifest.wire != "worker" or any(map(DENIES.search, _select_code(files).values()))

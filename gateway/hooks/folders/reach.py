@@ -1,6 +1,6 @@
-"""What a restricted hook reaches: what every program reads, what is its own, and what it says and may.
+"""The reach of a restricted hook: the paths and ports that all programs need, its own folders, and its manifest's.
 
-A hook that was placed by hand and says nothing of `reads`, `writes` and `net` is restricted by nothing.
+A hook that was placed by hand and has no `reads`, `writes` and `net` is not restricted.
 """
 
 import os
@@ -18,21 +18,21 @@ from gateway.hooks.nats_transport import is_nats_url, parse_nats_url
 from gateway.worker.sandbox import Sandbox, find_needed_paths
 
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-# What programs of a person's desktop need. No secret, but with them one acts for the person.
+# Variables for programs of a person's desktop. They are no secrets, but a program can act for the person with them.
 DESKTOP_VARIABLES = frozenset(
     {"DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "PULSE_SERVER"}
 )
-# Those who hold keys for a person, and whoever speaks to the screen for them.
+# The programs that hold keys for a person, and those that control the screen.
 AGENT_VARIABLES = frozenset({"SSH_AGENT_PID", "GPG_AGENT_INFO", "GNOME_KEYRING_CONTROL", "XAUTHORITY", "NOTIFY_SOCKET"})
-NAMES_PORT = 53  # where names are looked up; over TCP, since the filter lets nothing else through
+NAMES_PORT = 53  # for DNS; over TCP, since the filter blocks all else
 OVER_TCP = {"RES_OPTIONS": "use-vc"}
-MAX_FIRST_LINE = 256  # bytes of a script that say which program reads it
+MAX_FIRST_LINE = 256  # bytes of a script's first line, which names its interpreter
 
 
 class HookReach(msgspec.Struct, frozen=True):
-    """What a restricted hook may reach besides what all need, and why it is restricted.
+    """The paths and ports that a restricted hook may reach besides those that all need, and why it is restricted.
 
-    `owns_folder`: it writes into the folder where it lies.
+    `owns_folder`: it may write to its own folder.
     """
 
     reason: str
@@ -43,7 +43,7 @@ class HookReach(msgspec.Struct, frozen=True):
 
 
 class ReachFacts(NamedTuple):
-    """For people: why it is restricted ("": it is not), what it reaches, and what this kernel does not hold of that."""
+    """The reach of a hook, for people: why it is restricted ("": it is not), and what this kernel cannot enforce."""
 
     restricted: str = ""
     reads: tuple[str, ...] = ()
@@ -77,12 +77,12 @@ def describe_reach(reach: HookReach, folder: Path, data: Path, unheld: tuple[str
 
 
 def _describe_path(path: str) -> str:
-    """What does not exist when a hook starts cannot be given to it."""
+    """Describe a path for people; a path that is missing when the hook starts is not reachable."""
     return path if os.path.exists(path) else f"{path} (not there)"  # noqa: PTH110 - as it is written
 
 
 def find_missing_paths(manifest: Manifest) -> Iterator[str]:
-    """For people: what it says that it reaches and is not there, so that it will not reach it."""
+    """Yield, for people, the declared paths that are missing, so that the hook will not reach them."""
     for key, paths in (("reads", manifest.reads), ("writes", manifest.writes)):
         for path in paths:
             if not os.path.exists(expand_path(path)):  # noqa: PTH110 - as it is written
@@ -90,7 +90,10 @@ def find_missing_paths(manifest: Manifest) -> Iterator[str]:
 
 
 def describe_network(net: Net | None, url: str = "") -> str:
-    """`url`: of a server that stands in for its code: nothing of it runs here, and what goes out, the gateway posts."""
+    """Describe the hook's network for people.
+
+    `url` is that of a server instead of code: nothing of it runs here, and the gateway posts its events.
+    """
     if is_nats_url(url):
         address = parse_nats_url(url)
         return f"the gateway sends these events to {address.subject} at {','.join(address.servers)}"
@@ -102,7 +105,7 @@ def describe_network(net: Net | None, url: str = "") -> str:
 
 
 def find_reach(manifest: Manifest, is_installed: bool, is_placed: bool) -> HookReach | None:
-    """None: nothing restricts it. What an installed one says has been agreed to."""
+    """Return the reach of a hook; None if nothing restricts it. An installed one's declared reach was agreed to."""
     if not manifest.says_reach and not is_installed:
         return None
     return HookReach(
@@ -115,7 +118,10 @@ def find_reach(manifest: Manifest, is_installed: bool, is_placed: bool) -> HookR
 
 
 def build_sandbox(reach: HookReach, folder: Path, data: Path, around: tuple[str, ...]) -> Sandbox:
-    """For the hook in this folder, with its own folder for data. `around`: what else lies ready for it."""
+    """Build the sandbox for the hook in this folder, with its own folder for data.
+
+    `around` are further paths that it may read.
+    """
     own = (str(data), *((str(folder),) if reach.owns_folder else ()))
     net = reach.net if isinstance(reach.net, bool) or not reach.net else (*reach.net, NAMES_PORT)
     return Sandbox(
@@ -126,18 +132,18 @@ def build_sandbox(reach: HookReach, folder: Path, data: Path, around: tuple[str,
 
 
 def restrict_environment(environ: Mapping[str, str], reach: HookReach, data: Path) -> dict[str, str]:
-    """What a restricted hook is given of its environment: it has no temporary folder but its own."""
+    """Return the environment of a restricted hook: its only temporary folder is its own."""
     kept = {name: value for name, value in environ.items() if name not in DESKTOP_VARIABLES | AGENT_VARIABLES}
     return {**kept, "TMPDIR": str(data), **(OVER_TCP if isinstance(reach.net, tuple) else {})}
 
 
 def list_certificates(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What libraries for the web are told to trust, which may lie anywhere."""
+    """List the certificates that the environment names for web libraries; they may be anywhere."""
     return tuple(environ[name] for name in CERTIFICATE_VARIABLES if environ.get(name))
 
 
 def list_program_files(command: tuple[str, ...], folder: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The program that a command names, and the one that its first line names, through all links."""
+    """List the program that a command names, and the interpreter in its first line, through all links."""
     found: list[str] = []
     program = _find_program(command[0], folder, environ)
     while program and program not in found:

@@ -1,4 +1,4 @@
-"""Whether a hook may and can run now, and if not, why: everything that is known without running it."""
+"""The check if a hook may and can run now, and if not, why: by everything that is known without running it."""
 
 import re
 import shutil
@@ -36,11 +36,13 @@ Narrowable = TypeVar("Narrowable", Manifest, Guard)
 def check_readiness(
     version: HookVersion, services: HookServices, switches: HookSwitches, kept: Manifest | None = None
 ) -> HookVersion:
-    """The version with what follows from settings and from what is there on this machine; it is `registered` when it
-    may be started. `kept`: its manifest when it last could be used, which counts as long as it cannot be read."""
+    """Return the version with its settings, and with the verdict: `registered` if it may be started.
+
+    `kept` is its manifest from when it could last be used, which counts as long as the present one cannot be read.
+    """
     if version.state == "disabled":
         return version
-    written = version.manifest  # what the owner's settings add was agreed to by who wrote them
+    written = version.manifest  # whoever wrote the owner's settings agreed to their additions
     version = _read_with_settings(version, services, kept)
     installed, doubt = _find_installed(version, services)
     version = replace(version, stored_as=installed.stored_as if installed else version.stored_as)
@@ -59,7 +61,7 @@ def _read_with_settings(version: HookVersion, services: HookServices, kept: Mani
     if version.manifest or kept is None:
         return read
     known = _apply_settings(replace(version, manifest=kept), services)
-    return replace(known, denied=read.denied or known.denied)  # what can still be read of it counts first
+    return replace(known, denied=read.denied or known.denied)  # the part that can still be read counts first
 
 
 def _add_findings(version: HookVersion, services: HookServices) -> HookVersion:
@@ -79,7 +81,7 @@ def _judge_trust(
     doubt: str,
     written: Manifest,
 ) -> HookVersion:
-    """Judge if a person let it run as it is, and if it has all that it needs."""
+    """Judge if a person allowed the hook as it is, and if it has all that it needs."""
     manifest = version.manifest
     assert manifest
     if doubt:
@@ -98,7 +100,7 @@ def _judge_trust(
         return replace(version, state="broken", reason=str(error))
     is_trusted = installed is not None or not version.pinned or switches.is_trusted(version.name, version.pinned)
     state, reason = _check_needs(version, manifest, services, is_trusted)
-    # Nothing counts of a folder that nobody has ever trusted: it may have been planted.
+    # A folder that no person has ever trusted guards nothing: it may have been planted.
     is_known = state != "pending" or version.source.is_named or bool(switches.find_trusted(version.name))
     version = replace(version, denied=version.denied if is_known else None, is_unknown=not is_known)
     excess = "; ".join(list_missing_grants(written, installed.grants)) if installed else ""
@@ -109,7 +111,7 @@ def _judge_trust(
 
 
 def _find_installed(version: HookVersion, services: HookServices) -> tuple[InstalledHook | None, str]:
-    """What was agreed to when it was installed, where it was; or why nobody knows."""
+    """Return the entry of the installed hook, or the reason why it is unknown; neither if it was placed by hand."""
     try:
         return services.lock.find(version.path, version.bare_name), ""
     except HookError as error:
@@ -117,10 +119,11 @@ def _find_installed(version: HookVersion, services: HookServices) -> tuple[Insta
 
 
 def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion:
-    """With its options, and for those events alone that it is meant to get.
+    """Add the hook's options, and limit it to the events that it is meant to get.
 
-    The hook of some agents gets the events of their turns alone, that of a skill those of the conversations that have
-    it. With `hooks.env: strict`, what only stands in the source of a folder written for Hermes does not count.
+    The hook of some agents gets only the events of their turns, that of a skill only those of the conversations that
+    have it. With `hooks.env: strict`, variables and rights that only the source of a folder written for Hermes names do
+    not count.
     """
     audience: dict[str, Sequence[str]] = {}
     settings = services.settings_of(version.name, version.short)
@@ -150,7 +153,7 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
 
 
 def _restrict(kept: Narrowable, audience: Mapping[str, Sequence[str]]) -> Narrowable:
-    """What its manifest asks for besides still holds."""
+    """Limit the hook to this audience; the conditions in its manifest still apply."""
     when = dict(kept.when)
     for field, values in audience.items():
         own = when.get(field, values)
@@ -159,7 +162,10 @@ def _restrict(kept: Narrowable, audience: Mapping[str, Sequence[str]]) -> Narrow
 
 
 def why_not_enabled(version: HookVersion, settings: HooksSettings, switches: HookSwitches) -> str:
-    """Why the hook is switched off, or nothing. The configuration decides first, then commands, then its source."""
+    """Say why the hook is switched off; "" if it is on.
+
+    The configuration decides first, then commands, then its source.
+    """
     name = version.called
     configured = settings.find_overrides(version.name, version.short).enabled
     if configured is False or {version.name, version.short} & {*settings.disabled}:
@@ -167,7 +173,7 @@ def why_not_enabled(version: HookVersion, settings: HooksSettings, switches: Hoo
     if configured or is_listed(version, settings.enabled):
         return ""
     decided = switches.is_enabled(version.store_name)
-    if decided is None:  # an earlier version went by the name of an installed one alone
+    if decided is None:  # an earlier version used the name alone
         decided = switches.is_enabled(version.name)
     if decided is not None:
         return "" if decided else f"switched off by command; to switch it on: hermes-gateway hooks enable {name}"
@@ -175,7 +181,7 @@ def why_not_enabled(version: HookVersion, settings: HooksSettings, switches: Hoo
 
 
 def is_listed(version: HookVersion, enabled: Sequence[str]) -> bool:
-    """Whether `hooks.enabled` means it: that names plugins and what comes with the gateway, by the short name too."""
+    """Tell if `hooks.enabled` means this hook; plugins and built-in hooks are meant by their short names, too."""
     is_other = version.has_namesake and version.name == version.bare_name and not version.source.is_ours
     return not is_other and (version.name in enabled or version.bare_name in enabled)
 
@@ -190,7 +196,7 @@ def _check_isolation(version: HookVersion, manifest: Manifest, services: HookSer
 
 
 def check_filter(version: HookVersion, known: Mapping[str, Collection[str]]) -> Iterator[Finding]:
-    """Values in its `when` that are nearly one of those there are; others may come from a plugin, or mean a person."""
+    """Yield values in its `when` that are nearly one of ours; others may come from a plugin, or mean a person."""
     for field, wanted in version.manifest.when.items() if version.manifest else ():
         values = known.get(field, ())
         for value in wanted if isinstance(wanted, list) else [wanted]:
@@ -217,14 +223,14 @@ def _check_needs(
 
 
 def _find_change(version: HookVersion, installed: InstalledHook) -> str:
-    """What of it is not as it was installed."""
+    """Say what has changed in the hook since it was installed; "" if nothing has."""
     if version.pinned != installed.digest:
         return NOT_AS_INSTALLED
     return "" if has_packages(version.packages, installed.packages_digest) else PACKAGES_CHANGED
 
 
 def find_trust_digest(version: HookVersion, known: str = "") -> str:
-    """The hash of what somebody trusts: of the whole folder, where there is one; `known`: what it was."""
+    """Return the hash that a person trusts: that of the whole folder, if it is one; `known` is the earlier hash."""
     is_folder = version.files and version.path.is_dir()
     return read_whole_folder(version.path, known=known).digest if is_folder else version.digest
 
@@ -236,9 +242,10 @@ def find_missing_needs(
     packages: Sequence[str],
     called: str = "",
 ) -> Iterator[str]:
-    """Yields what is not there, each as a sentence with its remedy; `called` is its name, where that is not its folder.
+    """Yield each missing need as a sentence with its remedy.
 
-    `environ` is what the hook would see, `packages` the folders in which its interpreter looks for packages.
+    `called` is the hook's name if it differs from its folder's. `environ` is the environment that the hook would have,
+    `packages` the folders in which its interpreter looks for packages.
     """
     for name in manifest.requires.bins:
         if shutil.which(name, path=environ.get("PATH")) is None:
@@ -266,7 +273,7 @@ def _find_missing_packages(manifest: Manifest, packages: Sequence[str], command:
 
 
 def list_missing_packages(wanted: Iterable[str], packages: Sequence[str]) -> list[str]:
-    """Those of these requirements, as they are written, that none of these folders fulfils."""
+    """List the requirements, as they are written, that none of these folders fulfils."""
     return [text for text in wanted if _describe_missing_package(text, packages)]
 
 
@@ -283,7 +290,7 @@ def _describe_missing_package(text: str, packages: Sequence[str]) -> str:
 
 
 def _find_installed_version(name: str, place: Path) -> str:
-    """Reads the version of a package off its metadata folder's name; importlib.metadata costs 10 ms."""
+    """Read the version of a package from its metadata folder's name; importlib.metadata costs 10 ms."""
     wanted = fold_name(name)
     try:
         entries = sorted(entry.name for entry in place.iterdir() if entry.suffix == ".dist-info")
@@ -297,5 +304,5 @@ def _find_installed_version(name: str, place: Path) -> str:
 
 
 def fold_name(name: str) -> str:
-    """As PEP 503 compares names of packages."""
+    """Fold a package's name as PEP 503 does, so that equal names compare equal."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,4 +1,4 @@
-"""The Python packages that a hook says it needs, as PEP 440 and PEP 508 write them."""
+"""The Python packages in a hook's `requires`, as PEP 440 and PEP 508 write them."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ REQUIREMENT_LIBRARY = "packaging.requirements"
 
 
 def read_requirement(text: str) -> "Requirement":
-    """A package, the versions of it that will do, and perhaps a condition or an address. ValueError: it is none."""
+    """Read a package, its versions, and perhaps a condition or an address. Raises ValueError if it is none."""
     try:
         requirement: Requirement = importlib.import_module(REQUIREMENT_LIBRARY).Requirement(text)
     except ValueError as error:
@@ -20,7 +20,7 @@ def read_requirement(text: str) -> "Requirement":
 
 
 def parse_requirement(text: str) -> "Requirement":
-    """Reads a package and the versions of it that will do, as PEP 440 writes them.
+    """Read a package and its versions, as PEP 440 writes them.
 
     Raises ValueError with the reason, also for a condition and for an address: those are refused, never guessed.
     """

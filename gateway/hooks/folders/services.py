@@ -1,6 +1,6 @@
-"""What every folder hook is given: the settings, its environment, the parts of the gateway that serve it, and rights.
+"""The services for every folder hook: the settings, its environment, the gateway's parts that serve it, and rights.
 
-What one hook may ask of the gateway is what its manifest `uses`, and it asks with the cause that it acts for.
+A hook may request only what its manifest `uses`, and with the rights of the event that it acts for.
 """
 
 import time
@@ -36,31 +36,31 @@ from gateway.messages.roles import ROLES, Role, pick_low_role
 from gateway.turn_marks import ToolTimes
 from gateway.worker.sandbox import SandboxSupport, find_support
 
-# Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
+# The parameters: the hook, its request ("send", "store.get") with parameters, and the id of the event that it handles.
 RequestServer = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
 
 
-# Whether the whole of one of these names is what this regular expression describes. Raises AgentError.
+# Tells if this regular expression matches one of these names as a whole. Raises AgentError.
 MatchPattern: TypeAlias = Callable[[str, Sequence[str]], Awaitable[bool]]
 
 
 class FileWriter(Protocol):
-    """Writes files for hooks that were made to read them; `files` are those that a hook's source names."""
+    """A writer of files for hooks that expect them; `files` are those that a hook's source names."""
 
     async def keep_files(self, files: Collection[str]) -> None:
-        """They are there when this returns: a hook is about to start."""
+        """Write the files before this returns: a hook is about to start."""
 
     async def wait_for_files(self, files: Collection[str], event: Event) -> None:
-        """Until what this event tells of stands in them; not for long."""
+        """Wait, not for long, until the files contain what this event reports."""
 
 
 STORE_VERBS = "store."  # how they begin
 LOCK_FILE, DATA_FOLDER = "hooks.lock", "data"
-TELLING_LIMIT = 5.0  # seconds that a decision waits for what hooks are being told
+TELLING_LIMIT = 5.0  # seconds that a decision waits for observers to get earlier events
 
 
 class FileWriters:
-    """Several, each of which knows its own files."""
+    """Several writers, each of which knows its own files."""
 
     def __init__(self, *writers: FileWriter) -> None:
         self._writers = writers
@@ -74,11 +74,11 @@ class FileWriters:
             await writer.wait_for_files(files, event)
 
 
-# What of the environment every hook sees; all else must be named in its manifest.
+# Variables that every hook gets; its manifest must name all others.
 _ALWAYS_VISIBLE = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
 _ALWAYS_VISIBLE_PREFIXES = ("LC_", "XDG_")
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
-# What a library asks for that prints or pages: it does without.
+# Variables that libraries for printing and paging ask for; they work without them.
 OF_A_TERMINAL = DESKTOP_VARIABLES | {
     *("BROWSER", "COLORTERM", "COLUMNS", "EDITOR", "FORCE_COLOR", "LANGUAGE"),
     *("LINES", "LOGNAME", "NO_COLOR", "PAGER", "SHELL", "TERM"),
@@ -96,9 +96,9 @@ FindFiles: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 class HookPorts(msgspec.Struct, frozen=True):
     """The parts of the gateway that hooks need besides the registry.
 
-    `match` tests whether a pattern that is not ours means one of some names; without it nothing waits. `follow_call`
-    notes each call of a hook when it is over. `find_files` names the files of an event where they lie here: a durable
-    hook gets events of other gateways, too. `tools`: when tools were at work.
+    `match` tests if a pattern of another program matches one of some names; without it no hook waits. `follow_call`
+    notes each call of a hook when it is over. `find_files` finds the files of an event on this machine: a durable hook
+    gets events of other gateways, too. `tools` knows when tools were at work.
     """
 
     file_writer: FileWriter | None = None
@@ -109,15 +109,16 @@ class HookPorts(msgspec.Struct, frozen=True):
 
 
 class HookEnvironment(msgspec.Struct, frozen=True):
-    """What hooks find around them.
+    """The surroundings of all hooks.
 
-    `environ` is the gateway's own environment, of which a hook sees what it declares; `home` is HERMES_HOME; `state`
-    holds what is kept of hooks, and beside it lie their data and `hooks.lock`; `modules` are offered to handlers by
-    name; `packages` is where the interpreter of the workers looks. `retries` are the seconds between the deliveries of
-    what a durable hook failed at. `redactor` takes secrets out of what hooks say of their failures and print: a hook
-    may be given some, and an error of its own may hold one. `public` are variables that are known to hold no secret.
-    `known_values`: what of ours can stand in the fields of events. `mark` is that of the home, by which processes are
-    found that hooks leave behind. `is_offline`: they reach no network, where the kernel can forbid it.
+    `environ` is the gateway's own environment, of which a hook gets what it declares; `home` is HERMES_HOME; `state`
+    holds what the gateway keeps about hooks, and beside it are their data and `hooks.lock`; `modules` are offered to
+    handlers by name; `packages` are the folders in which the workers' interpreter looks. `retries` are the seconds
+    between the deliveries of an event at which a durable hook failed. `redactor` removes secrets from the failures and
+    the output of hooks: a hook may have secrets, and an error of its own may contain one. `public` are variables that
+    are known to hold no secret. `known_values` are our own values for the fields of events. `mark` is that of the home,
+    by which the gateway finds processes that hooks leave behind. `is_offline`: hooks reach no network, if the kernel
+    can forbid it.
     """
 
     environ: Mapping[str, str]
@@ -136,9 +137,10 @@ class HookEnvironment(msgspec.Struct, frozen=True):
     ports: HookPorts = HookPorts()
 
     def environ_of(self, manifest: Manifest, is_placed: bool = True) -> dict[str, str]:
-        """The environment that this hook's process has; all of it. `is_placed`: its owner put it there by hand.
+        """Return the whole environment of this hook's process.
 
-        What a hook is given by name is a secret from then on, unless it plainly is none.
+        `is_placed`: its owner placed it by hand. The value of a variable that the manifest names is a secret from then
+        on, unless it plainly is none.
         """
         wanted = {*manifest.env, *_ALWAYS_VISIBLE, *CERTIFICATE_VARIABLES}
         if manifest.starts_programs:
@@ -155,29 +157,29 @@ class HookEnvironment(msgspec.Struct, frozen=True):
         return self.logs / f"{name}.log"
 
     def data_of(self, name: str) -> Path:
-        """A folder for the files of this hook alone."""
+        """Return the folder for the files of this hook alone."""
         return self.state.parent / DATA_FOLDER / name
 
     def places_of(self, name: str) -> tuple[str, ...]:
-        """Where the interpreter of this hook looks for packages."""
+        """Return the folders in which this hook's interpreter looks for packages."""
         return (str(self.packages_of(name)), *self.packages)
 
     @property
     def copies(self) -> Path:
-        """Where hooks that run only as they were trusted run."""
+        """Return the folder of the trusted copies, from which hooks run that may run only as they were trusted."""
         return self.state / "trusted"
 
     def packages_of(self, name: str) -> Path:
-        """Where `hooks deps` puts what this hook alone needs."""
+        """Return the folder into which `hooks deps` installs packages for this hook alone."""
         return self.state / "packages" / name
 
 
-# Waits until this hook has been told of what has happened so far in the conversation of this key.
+# Waits until this hook has received the events so far of the conversation with this key.
 WaitUntilTold: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
 class ObserversFirst:
-    """Who is told before others decide: in Hermes a callback or a handler has run before the next guard is asked."""
+    """The observers that get events before others decide: in Hermes, callbacks run before the next guard is asked."""
 
     def __init__(self) -> None:
         self._waits: dict[str, WaitUntilTold] = {}
@@ -189,7 +191,10 @@ class ObserversFirst:
         self._waits.pop(name, None)
 
     async def wait(self, session: Any) -> str:
-        """Until all of them know of what has happened so far. After five seconds the name of one that does not."""
+        """Wait until all observers know of the earlier events; return "".
+
+        After five seconds, return the name of one that does not.
+        """
         late = ""
         with anyio.move_on_after(TELLING_LIMIT):
             for late, wait in tuple(self._waits.items()):  # noqa: B007 - the last one is told of
@@ -200,9 +205,9 @@ class ObserversFirst:
 
 @dataclass(slots=True, eq=False)
 class HookServices:
-    """What a folder hook works with. Built once by the service, and shared by all its hooks.
+    """The services that a folder hook works with, built once and shared by all hooks.
 
-    Nothing of it changes but the settings, when the configuration is read again.
+    Only the settings change, when the configuration is read again.
     """
 
     settings: HooksSettings
@@ -223,11 +228,11 @@ class HookServices:
         self.endings = WireEndings()
 
     def redact(self, said: str) -> str:
-        """What a hook says of itself, as others may see it."""
+        """Remove the secrets from the words of a hook."""
         return self.environment.redactor.clean(said)
 
     def note(self, name: str, text: str) -> None:
-        """Say something in the log of this hook, whoever else writes there."""
+        """Write a line into the log of this hook."""
         output = HookOutput(self.environment.log_of(name), self.redact)
         output.note(text)
         output.close()
@@ -237,14 +242,14 @@ class HookServices:
 
 
 class WireEndings:
-    """The wires of hooks that are gone, as long as something of them may still act."""
+    """The wires of removed hooks that may still act."""
 
     def __init__(self) -> None:
         self._ending: dict[Wire, anyio.Event] = {}
 
     @contextmanager
     def ending(self, wire: Wire) -> Iterator[None]:
-        """It is being ended inside this block."""
+        """Note that this wire is being ended while inside."""
         self._ending[wire] = anyio.Event()
         try:
             yield
@@ -252,18 +257,18 @@ class WireEndings:
             self._ending.pop(wire).set()
 
     async def wait(self) -> None:
-        """Until those that are ending now have ended."""
+        """Wait until the wires that are ending now have ended."""
         for ended in tuple(self._ending.values()):
             await ended.wait()
 
 
-ALWAYS_ALLOWED = "facts"  # how the gateway is set up: there is no secret in it
-AFTERTHOUGHT = 5.0  # seconds after its answer in which what a program asks for is taken as caused by the event
-MAX_CAUSES = 512  # events whose cause is known, for tasks that a hook goes on with after its answer
+ALWAYS_ALLOWED = "facts"  # how the gateway is set up, without secrets
+AFTERTHOUGHT = 5.0  # seconds after its answer in which an event counts as the cause of a program's requests
+MAX_CAUSES = 512  # events whose cause is remembered, for tasks that a hook continues after its answer
 
 
 def check_request(manifest: Manifest, verb: str, params: Mapping[str, Any]) -> None:
-    """Raises HookError where a hook with this manifest may not ask this of the gateway."""
+    """Raise HookError if a hook with this manifest may not request this from the gateway."""
     right = verb.partition(".")[0]
     if right not in manifest.uses and right != ALWAYS_ALLOWED:
         raise HookError(f"{manifest.folder} may not {right}: add `uses: [{right}]` to its HOOK.yaml")
@@ -282,19 +287,22 @@ class HookRights:
         self._services = services
         self._causes: OrderedDict[str, tuple[Cause | None, Role, Mapping[str, str]]] = OrderedDict()
         self._handled: dict[str, None] = {}
-        self._last, self._left = "", 0.0  # the event that it had last, and when it was done with it
-        self._lowest: Role = "owner"  # of all events that it has heard: what it does by itself may be because of any
+        self._last, self._left = "", 0.0  # the event that it handled last, and when it ended
+        self._lowest: Role = "owner"  # of all its events: any of them may be the cause of what it does by itself
 
     @contextmanager
     def handling(self, event: Event) -> Iterator[None]:
-        """It has this event inside; what it does because of that, then or later, has the same cause."""
+        """Let the hook handle this event while inside; its requests because of it, also later, have the same cause."""
         cause = self._services.registry.current_cause
         with self._having(str(event.get("id", "")), cause, role_of_event(event.name, event), event):
             yield
 
     @contextmanager
     def handling_all(self, events: Iterable[tuple[str, int, Mapping[str, Any]]]) -> Iterator[None]:
-        """It has these events inside: of each its name, its depth and its fields, as far as they say whose it is."""
+        """Let the hook handle these events while inside.
+
+        Each has its name, its depth, and the fields that identify its owner.
+        """
         had = list[str]()
         try:
             for name, depth, fields in events:
@@ -306,7 +314,7 @@ class HookRights:
 
     @contextmanager
     def serving(self, fields: Mapping[str, Any]) -> Iterator[str]:
-        """It does what a person wants of it, by its own command or tool, with their rights; the name of this doing."""
+        """Let the hook serve a person by its command or tool while inside, with their rights; yield an id for this."""
         name = uuid.uuid4().hex
         role: Role = next((role for role in ROLES if role == fields.get("role")), "guest")
         with self._having(name, self._services.registry.current_cause, role, fields):
@@ -333,9 +341,9 @@ class HookRights:
             self._last, self._left = name, time.monotonic()
 
     def make_capability(self, manifest: Manifest, store_name: str, *, is_restricted: bool) -> Capability:
-        """What answers the requests of a hook with this manifest, which keeps under this name what it keeps.
+        """Return the function that answers requests of a hook with this manifest and this store.
 
-        A restricted one asks with at most the rights of a user.
+        A restricted hook has at most the rights of a user.
         """
 
         async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
@@ -345,7 +353,7 @@ class HookRights:
             with use_cause(cause), use_rights(role, place):
                 if verb == "emit":
                     told = self._emit(params, role)
-                    await self._services.registry.recorders.settled()  # a hook is not told before that it is done
+                    await self._services.registry.recorders.settled()  # its answer comes only when the event is safe
                     return told
                 name = store_name if verb.startswith(STORE_VERBS) else self._name
                 return await self._services.serve_request(name, verb, params, during)
@@ -353,7 +361,7 @@ class HookRights:
         return serve
 
     def _find_cause(self, during: str) -> tuple[Cause | None, Role, Mapping[str, str]]:
-        """Because of what this is asked for, with whose rights and where: guessed, with the least that it may be."""
+        """Return the cause of a request, with its rights and place; if it must be guessed, with the least rights."""
         cause, role, place = self._causes.get(during or self._guess_event(), (None, self._lowest, {}))
         if during:
             return cause, role, place
@@ -361,13 +369,13 @@ class HookRights:
         return cause, pick_low_role(*known) if known else self._lowest, place
 
     def _guess_event(self) -> str:
-        """A program does not say for which event it asks: for the newest of those that it has, or that it just had."""
+        """Return the newest event that the hook has, or has just had: a program does not name its request's event."""
         if self._handled:
             return next(reversed(self._handled))
         return self._last if time.monotonic() - self._left < AFTERTHOUGHT else ""
 
     def _emit(self, params: dict[str, Any], role: Role) -> int:
-        """How many are told."""
+        """Emit the event; return how many hooks get it."""
         name, fields = params["name"], params.get("fields", {})
         registry = self._services.registry
         registry.emit(name, **{str(field): value for field, value in fields.items()} | {"rights": role})

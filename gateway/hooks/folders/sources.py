@@ -1,7 +1,7 @@
-"""Hooks from their folders to their processes, and the methods of every place of hooks.
+"""The looks at hooks, from their folders to their processes, and the methods of every place of hooks.
 
 A `HookVersion` is one look at one hook. Its source finds it, reads it and opens the wire to it; in between
-`check_readiness` decides if it may run. Each step adds to the value and hands it on.
+`check_readiness` decides if it may run. Each step adds to the value and returns it.
 """
 
 import os
@@ -31,25 +31,24 @@ class CodeFile(msgspec.Struct, frozen=True):
 
     name: str
     size: int
-    changed: int  # ns; the time of the last change of content or rights, which nobody can set back
+    changed: int  # ns; the time of the last change of content or rights, which no program can set back
     inode: int
 
 
 class HookVersion(msgspec.Struct, frozen=True):
     """One look at one hook.
 
-    Found by `stat` alone it has its first fields; with an error among its findings it is `refused`, and nothing of it
-    may be used. Its `name` is that of its folder; of a plugin `plugin:` and that, and where no hook has this name
-    (`has_namesake`) the `short` one without the prefix means it too. Reading it adds the manifest and the `digest`, the
-    hash of all that decides what runs, which is empty as long as only the manifest was read. `state` is `registered`
-    while nothing speaks against starting it; else `reason` says what does. `denied` is what must not happen while the
-    hook cannot answer. `reach`: it is restricted, and may reach this. `pinned`: it runs only as it was trusted, and
-    this is the hash of all of it as it is now. `registered`: what it registered when it last ran like this, where its
-    source does not show that. `packages`: the folder of those that were installed with it, wherever a copy of it runs.
-    `stored_as`: under which name lies what it keeps, where that is another one. `is_guarded_elsewhere`: `denied` is
-    what other gateways say. `is_approved`: its owner has agreed to it, as it is, before it came here. `is_unknown`: no
-    person has ever let it run. `dialect`: what it was written for; `owner_reason` says why. If it cannot be read, the
-    manifest is that of its last good load.
+    A look by `stat` alone fills only the first fields; if one of its findings is an error, the hook is `refused`, and
+    the gateway uses nothing of it. Its `name` is that of its folder; a plugin's is `plugin:` and that, and if no hook
+    has this name (`has_namesake`), the `short` one without the prefix means it too. Reading it adds the manifest and
+    the `digest`, the hash of all that decides what runs, which is empty while only the manifest was read. `state` is
+    `registered` if it may start; otherwise `reason` says why not. `denied` has the events to deny while the hook cannot
+    answer. `reach`: it is restricted, and may reach this. `pinned`: it runs only as it was trusted, and this is the
+    hash of its present contents. `registered`: its registrations when it last ran like this, if its source does not
+    show them. `packages`: the folder of those that were installed with it, wherever a copy of it runs. `stored_as`: the
+    name of its store, if that differs. `is_guarded_elsewhere`: `denied` comes from other gateways. `is_approved`: its
+    owner agreed to it, as it is, before it came here. `is_unknown`: no person has ever let it run. `dialect`: the one
+    that it was written for; `owner_reason` says why. If it cannot be read, the manifest is that of its last good load.
     """
 
     name: str
@@ -63,7 +62,7 @@ class HookVersion(msgspec.Struct, frozen=True):
     denied: Guard | None = None
     digest: str = ""
     options: Mapping[str, Any] = {}
-    written_for: WrittenFor | None = None  # what our configuration says of it, known before it is read
+    written_for: WrittenFor | None = None  # from our configuration, known before the hook is read
     has_namesake: bool = False
     reach: HookReach | None = None
     pinned: str = ""
@@ -78,7 +77,10 @@ class HookVersion(msgspec.Struct, frozen=True):
 
     @property
     def expected(self) -> "HookVersion":
-        """With what it is known to register, until it says so itself; unknown is all that its source leaves open."""
+        """Return the version with its known registrations, until it registers itself.
+
+        Without known ones, all that its source leaves open counts.
+        """
         if self.manifest is None or self.registered is None:
             return self
         manifest = self.manifest.limit_to(self.registered)
@@ -116,12 +118,12 @@ class HookVersion(msgspec.Struct, frozen=True):
 
     @property
     def is_off(self) -> bool:
-        """Tell if events are not kept for it."""
+        """Tell if no events are kept for it."""
         return self.state == "disabled" or self.is_unknown
 
     @property
     def is_unread(self) -> bool:
-        """Tell if it could not be read to the end, which a second look may do."""
+        """Tell if it could not be read completely, which a second look may do."""
         return self.state in UNREAD_STATES and not self.digest and not self.source.is_elsewhere
 
     def is_same_as(self, other: "HookVersion") -> bool:
@@ -129,7 +131,7 @@ class HookVersion(msgspec.Struct, frozen=True):
         return replace(self, source=other.source, files=other.files, registered=other.registered) == other
 
     def is_same_code_as(self, other: "HookVersion") -> bool:
-        """Tell if only the events differ that it gets: a running process can go on with others."""
+        """Tell if only the events that it gets differ: a running process can go on with others."""
         if not self.is_ready or self.manifest is None or other.manifest is None:
             return False
         as_other = replace(self, manifest=other.manifest, denied=other.denied, has_namesake=other.has_namesake)
@@ -138,7 +140,7 @@ class HookVersion(msgspec.Struct, frozen=True):
 
 
 def find_dialect(version: HookVersion, name: str) -> Dialect:
-    """Return that dialect of its place; its own where the place has none of this name."""
+    """Return the dialect of this name in the hook's place; the hook's own if the place has none."""
     return next((one for one in version.source.dialects if one.name == name), version.dialect)
 
 
@@ -148,13 +150,13 @@ class HookPlace(Protocol):
     origin: str
     path: Path
     prefix: str = ""  # begins the names of its hooks
-    is_watched: bool = True  # whether changes in `path` tell that its hooks have changed
+    is_watched: bool = True  # changes in `path` show that its hooks have changed
 
     def list(self) -> Iterator[HookVersion]:
-        """All hooks that are there, by `stat` alone; none if the place does not exist. OSError: it cannot be read."""
+        """List the hooks here, by `stat` alone; none if the place is missing. Raises OSError if it is unreadable."""
 
     def find(self, name: str) -> HookVersion | None:
-        """The hook of this name, by `stat` alone; None if it is not there. OSError: the place cannot be read."""
+        """Find the hook of this name, by `stat` alone, or return None. Raises OSError if the place is unreadable."""
 
     @property
     def switch_file(self) -> Path | None:
@@ -163,7 +165,7 @@ class HookPlace(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Say why it may list too few hooks."""
+        """Say why the place may list too few hooks; "" if it lists all."""
         try:
             with os.scandir(self.path):
                 return ""
@@ -175,7 +177,7 @@ class HookPlace(Protocol):
         return False
 
     def list_touched(self, folders: Iterable[Path]) -> Iterable[str]:
-        """List its hooks to look at again after these folders were touched."""
+        """List the hooks to look at again after these folders were touched."""
         return [self.prefix + folder.name for folder in folders if folder.parent == self.path]
 
 
@@ -183,7 +185,7 @@ class Source(HookPlace, Protocol):
     """A place with its hooks. Two equal sources list the same hooks."""
 
     conversations: frozenset[str] | None = None  # its hooks get the events of these sessions alone
-    is_ours: bool = False  # its hooks come with the gateway: off at first, and what they say of isolation counts
+    is_ours: bool = False  # its hooks come with the gateway: they are off at first, and their `isolation` counts
     is_named: bool = False  # the owner's own configuration names each of its hooks
     dialects: tuple[Dialect, ...] = ()  # the first of these speaks for a hook that cannot be read
     is_forked: bool = False  # its hooks run in processes of the fork server, most of them
@@ -195,23 +197,23 @@ class Source(HookPlace, Protocol):
         return False
 
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
-        """Add the manifest."""
+        """Read the manifest, and add it to the version."""
 
     def inspect(self, version: HookVersion) -> HookVersion:
-        """Add all that its contents say. Raises OSError if a part of it goes meanwhile."""
+        """Read all contents of the hook, and add them. Raises OSError if a part of it is removed meanwhile."""
 
     def why_disabled(self, version: HookVersion) -> str:
-        """Say why it is off if neither the configuration nor a command decides; "" if it is on."""
+        """Say why the hook is off if neither the configuration nor a command decides; "" if it is on."""
 
     def places_of(self, version: HookVersion) -> tuple[str, ...]:
-        """List the folders of the packages that come with it."""
+        """List the folders of the packages that come with the hook."""
         return (str(version.packages),) if version.packages else ()
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
-        """Open the wire to it. Raises HookError with the reason, and leaves nothing behind then."""
+        """Open the wire to the hook. Raises HookError with the reason, and leaves nothing behind then."""
 
     def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:  # noqa: ARG002 - likewise
-        """Say what helps against a failure; `packages` is where its interpreter looks. Often ""."""
+        """Return the remedy for a failure, often ""; `packages` is where the hook's interpreter looks."""
         return ""
 
 

@@ -111,7 +111,7 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     found: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
-    offers: tuple[str, ...] = ()  # what a plugin has beside its callbacks: commands, tools, skills
+    offers: tuple[str, ...] = ()  # a plugin's commands, tools and skills
     digest: str = ""
     loaded_at: float = 0.0
     restarts: int = 0
@@ -129,12 +129,12 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     breaker: BreakerState = "closed"
     breaker_opens_in: float = 0.0
     last_error: LastError | None = None
-    undecided: str = ""  # what it failed to decide, until a person has seen it
+    undecided: str = ""  # the decisions that it failed to make, until a person has seen them
     traces: tuple[CallTrace, ...] = ()
     pid: int = 0
     memory: int = 0
     hangs: str = ""
-    restricted: str = ""  # why it is restricted to the following; "": it reaches everything that its user does
+    restricted: str = ""  # why it is restricted to the following; "": it reaches everything that its user can
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     net: str = ""
@@ -142,7 +142,7 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_behind(self) -> bool:
-        """True if the oldest pending event is so old that a person should look at the hook."""
+        """Return True if the oldest pending event is so old that a person should look at the hook."""
         return self.behind >= LONG_BEHIND
 
     @property
@@ -275,7 +275,7 @@ class Breaker:
 
     @property
     def remaining(self) -> float:
-        """The seconds until the next probe may pass."""
+        """Return the seconds until the next probe may pass."""
         return max(0.0, self._until - self.clock()) if self._until is not None else 0.0
 
     def admits(self) -> bool:

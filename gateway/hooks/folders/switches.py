@@ -1,7 +1,7 @@
-"""What people decided about hooks by command: switched on or off, trusted as they are. Kept in one small file of ours.
+"""The decisions of people about hooks, by command: switched on or off, and trusted as they are; in one small file.
 
-The journal holds the same, for all gateways that share it (`shared_switches.py`), and counts. The file is
-for commands that run without a gateway. A folder is its user's; nothing is ever written into it.
+The journal holds the same, for all gateways that share it (`shared_switches.py`), and takes precedence. The file is for
+commands that run without a gateway. The gateway never writes into a hook's folder, which belongs to the user.
 """
 
 import logging
@@ -23,7 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class HookDecisions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """By the name of the hook's store: of a hook that was placed, its own. What was trusted, by folder name."""
+    """The decisions as the file has them.
+
+    `enabled` is by the name of the hook's store, which for a placed hook is its own; `trusted` is by folder name.
+    """
 
     v: int = 1
     enabled: dict[str, bool] = {}
@@ -38,14 +41,14 @@ class HookSwitches:
         self._decisions = _read_decisions(self._path)
 
     def is_enabled(self, name: str) -> bool | None:
-        """None where nobody decided."""
+        """Return the decision about this hook; None if no person has decided."""
         return self._decisions.enabled.get(name)
 
     def is_trusted(self, name: str, digest: str) -> bool:
         return self.find_trusted(name) == digest
 
     def find_trusted(self, name: str) -> str:
-        """The hash of the version that is; nothing where none ever was."""
+        """Return the hash of the trusted version; "" if none was ever trusted."""
         return self._decisions.trusted.get(name, "")
 
     def enable(self, name: str, enabled: bool) -> None:
@@ -59,7 +62,7 @@ class HookSwitches:
         return self._decisions
 
     def adopt(self, enabled: Mapping[str, bool], trusted: Mapping[str, str]) -> set[str]:
-        """Go by these too, and by them first. Returns the names of which something else is said than before."""
+        """Adopt these decisions, which take precedence; return the names of the hooks whose decision changes."""
         kept = self._decisions
         changed = {name for name, one in enabled.items() if kept.enabled.get(name) != one}
         changed |= {name for name, one in trusted.items() if kept.trusted.get(name) != one}
@@ -69,7 +72,7 @@ class HookSwitches:
             )
             try:
                 self._write()
-            except OSError as error:  # it counts all the same: the journal says it again at the next start
+            except OSError as error:  # it counts even so: the journal repeats it at the next start
                 log.warning("%s cannot be written: %s", self._path, error)
         return changed
 
@@ -85,7 +88,7 @@ def _read_decisions(path: Path) -> HookDecisions:
     except FileNotFoundError:
         return HookDecisions()
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as error:
-        # Nothing of it is lost: it stays beside the one that the next decision writes.
+        # The file is not lost: it stays beside the one that the next decision writes.
         kept = path.with_suffix(".unreadable.json")
         log.error("%s cannot be read (%s): no hook counts as switched or trusted; it is kept as %s", path, error, kept)
         if path.exists():
@@ -94,7 +97,7 @@ def _read_decisions(path: Path) -> HookDecisions:
 
 
 def read_json(path: Path, wanted: type[Read], otherwise: Read) -> Read:
-    """What stands in a file that can be made anew: when it cannot be read, nothing is lost."""
+    """Read a file that can be made again; return `otherwise` if it cannot be read."""
     try:
         return msgspec.json.decode(read_plain_file(path), type=wanted)
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
@@ -102,13 +105,13 @@ def read_json(path: Path, wanted: type[Read], otherwise: Read) -> Read:
 
 
 def remove_leftovers(path: Path) -> None:
-    """What is left of new files of this name whose writers were killed. Nobody else may be writing it."""
+    """Remove unfinished new files of this name whose writers were killed. No other process may be writing it."""
     for left in path.parent.glob(f".{path.name}.*"):
         left.unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Either the old file stands there afterwards or the new one, whole and on the disk; for its owner's eyes alone."""
+    """Write the file so that either the old one or the new one exists, whole and on the disk, for its owner alone."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

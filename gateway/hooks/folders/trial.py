@@ -1,6 +1,6 @@
-"""A hook tried with one event on purpose: in a process made for that (`hooks test`), or as it runs (`hooks fire`).
+"""Trials of a hook with one event: in a process of its own (`hooks test`), or as it runs (`hooks fire`).
 
-What it answers is judged by what judges it while the gateway runs; what would have no effect then is among the remarks.
+The trial judges an answer as the running gateway does; parts that would have no effect are among the remarks.
 """
 
 import json
@@ -26,13 +26,16 @@ from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires.event_calls import CallTerms
 from gateway.hooks.wires.wire import HookFailed, Wire
 
-OUTPUT_DELAY = 0.03  # seconds that what a hook printed takes to its log
+OUTPUT_DELAY = 0.03  # seconds until a hook's output is in its log
 TRIAL_STOP_TIMEOUT = 1.0
-READ_ONLY_VERBS = frozenset({"facts", "store.get", "store.keys"})  # what only looks is done in a trial too
+READ_ONLY_VERBS = frozenset({"facts", "store.get", "store.keys"})  # a trial carries out requests that only read
 
 
 class HookTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one event. `asked`: what the hook wanted of the gateway, which did nothing of it."""
+    """The result of one event.
+
+    `asked`: the requests of the hook, none of which was carried out.
+    """
 
     event: str
     verb: str  # intercept or observe
@@ -42,19 +45,19 @@ class HookTrial(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     traceback: str = ""
     output: str = ""
-    remarks: tuple[str, ...] = ()  # what of its answer has no effect, and what it would not be told
+    remarks: tuple[str, ...] = ()  # about parts of its answer without effect, and events that it would not get
     asked: tuple[dict[str, Any], ...] = ()
 
 
 def make_event(name: str, fields: Mapping[str, Any] | None, answers: Mapping[str, Any] | None = None) -> Event:
-    """Such an event: a sample, with these fields over it. Questions are asked; others than these stay unanswered."""
+    """Make a sample of this event, with these fields over it; questions without an answer here stay open."""
     known = get_event_spec(name)
     given = {**make_sample(name), "id": "sample", "time": time.time(), "cause": None, **(fields or {})}
     return Event(name, given, known.writable if known else None, Bags(answers=dict(answers or {})))
 
 
 def make_answer(verb: str, params: Mapping[str, Any]) -> Any:
-    """As if it had been done; what the agent would have answered nobody knows."""
+    """Make the answer to a request as if it had been carried out; the agent's reply to a task is empty."""
     match verb:
         case "submit" if params.get("wait"):
             return {"reply": "", "status": "ok", "turn_id": "", "error": "", "session_key": ""}
@@ -70,7 +73,7 @@ def verb_of(manifest: Manifest, name: str) -> str:
 async def run_trials(
     version: HookVersion, services: HookServices, name: str = "", fields: Mapping[str, Any] | None = None
 ) -> Sequence[HookTrial]:
-    """One trial for each event that it subscribes to, or for this one. HookError when the hook does not start."""
+    """Run one trial for each subscribed event, or for this one. Raises HookError if the hook does not start."""
     manifest = version.manifest
     assert manifest
     asked: list[dict[str, Any]] = []
@@ -115,7 +118,7 @@ async def _run_trial(
 
 
 async def try_event(version: HookVersion, wire: Wire, event: Event, redact: Callable[[str], str] = str) -> HookTrial:
-    """What comes of this event when the hook at the other end of the wire is told of it."""
+    """Send this event to the hook at the other end of the wire, and return the result."""
     manifest, handlers = version.manifest, HandlerTargets(wire, is_plugin=version.dialect.starts_early)
     assert manifest
     limit, targets = manifest.observe_timeout, handlers.of(event.name)
@@ -135,7 +138,7 @@ async def try_event(version: HookVersion, wire: Wire, event: Event, redact: Call
 async def try_call(
     version: HookVersion, event: Event, call: Callable[[Remark], Awaitable[Any]], redact: Callable[[str], str]
 ) -> HookTrial:
-    """What comes of this event when `call` gives it to the hook."""
+    """Send this event to the hook by `call`, and return the result."""
     manifest = version.manifest
     assert manifest
     remarks: list[str] = list(_list_obstacles(version, manifest, event))
@@ -163,7 +166,7 @@ async def try_call(
 
 
 def _list_obstacles(version: HookVersion, manifest: Manifest, event: Event) -> Iterator[str]:
-    """Why the gateway would not tell it of this event."""
+    """Yield the reasons why the gateway would not send this event to the hook."""
     if event.name not in EventSelector(manifest.subscriptions):
         near = suggest_event(event.name)
         meant = f"; did you mean {near}?" if near else ""
@@ -176,14 +179,14 @@ def _list_obstacles(version: HookVersion, manifest: Manifest, event: Event) -> I
 
 
 def _judge_answer(event: Event, answer: Any, remark: Remark) -> None:
-    """Have it weighed as the registry does."""
+    """Judge the answer as the registry does; remarks go to `remark`."""
     hook, known = Hook(_judge_answer, (event.name,)), get_event_spec(event.name)
     hook.traits = HookTraits(note=remark)
     OutcomeCollector(event, known.outcomes if known else None).take(hook, answer)
 
 
 def fit_fields(manifest: Manifest) -> dict[str, Any]:
-    """Such values of its `when` that it would be told."""
+    """Return field values that satisfy the hook's `when`."""
     return {
         field: wanted[0] if isinstance(wanted, list) else wanted
         for field, wanted in manifest.when.items()

@@ -1,9 +1,9 @@
-"""A hook that runs only as it was trusted: what was hashed is what runs, over its whole folder.
+"""The copy of a hook that runs only as it was trusted: the hashed bytes of its whole folder are those that run.
 
-Between the hash of a folder and the moment at which an interpreter or a shell opens a file of it the file may change.
-So the folder is read once, the hash is taken of what was read, and the hook runs in a copy made of the same bytes, in a
-place of the gateway's that no tool and no restricted hook can write to. What it keeps belongs in its store or its own
-data folder: what it writes beside its code stays in the copy.
+Between the hash of a folder and the moment at which an interpreter or a shell opens a file of it, the file may change.
+So the gateway reads the folder once, hashes the bytes that it read, and runs the hook in a copy made of them, in a
+place of its own that no tool and no restricted hook can write to. The hook's data belong in its store or its own data
+folder: files that it writes beside its code stay in the copy.
 """
 
 import hashlib
@@ -26,13 +26,13 @@ from gateway.hooks.folders.sources import HookVersion
 
 MAX_BYTES = 64 << 20  # of a folder that can be trusted as a whole
 MAX_FILES = 5_000
-MAX_LINKS = 40  # one behind the other, as many as the system follows
-PREFIX = "folder:"  # before the hash of a whole folder; one without it is of a single file
+MAX_LINKS = 40  # in a row, as many as the system follows
+PREFIX = "folder:"  # before the hash of a whole folder; a hash without it is of a single file
 KEPT_COPIES = 2  # of one hook: a process that is being replaced may still import from the one before
 
 
 class TrustedFolder(msgspec.Struct, frozen=True):
-    """All of a folder as it was read at one moment: files with their modes, and links that stay inside it."""
+    """A folder as it was read at one moment: files with their modes, and links that stay inside it."""
 
     digest: str
     files: Mapping[str, tuple[int, bytes]]
@@ -51,12 +51,13 @@ class TrustedFolder(msgspec.Struct, frozen=True):
 
 
 def read_whole_folder(folder: Path, limit: int = MAX_BYTES, known: str = "") -> TrustedFolder:
-    """Everything in it that is the hook, and the hash of that.
+    """Read every file that belongs to the hook, and hash them.
 
-    known: the hash that it should have; one of the time when less was left out is found again.
+    known: the hash that the folder should have; a hash from before the list of ignored files grew is found again.
 
     Raises:
-        HookError: it is too large to be trusted as a whole, cannot be read, or holds what is neither file nor folder.
+        HookError: it is too large to be trusted as a whole, cannot be read, or contains an entry that is neither file
+        nor folder.
     """
     found = _read(folder, limit, is_ignored_entry)
     if known not in ("", found.digest):
@@ -67,7 +68,7 @@ def read_whole_folder(folder: Path, limit: int = MAX_BYTES, known: str = "") -> 
 
 
 def has_digest(folder: Path, digest: str) -> bool:
-    """Whether a folder is what was hashed, whole."""
+    """Tell if the whole folder has this hash."""
     try:
         return read_whole_folder(folder, known=digest).digest == digest
     except HookError:
@@ -75,7 +76,7 @@ def has_digest(folder: Path, digest: str) -> bool:
 
 
 def has_packages(folder: Path | None, digest: str) -> bool:
-    """The same of packages that came with a hook; `digest`: nothing, where an earlier version did not take it."""
+    """Tell if the packages that came with a hook have this hash; an earlier version did not hash them, so "" fits."""
     try:
         return not digest or (folder is not None and make_digest(folder) == digest)
     except OSError:
@@ -83,7 +84,7 @@ def has_packages(folder: Path | None, digest: str) -> bool:
 
 
 def make_digest(folder: Path) -> str:
-    """Of all in it, however much, and nothing left out: of packages Python runs what it made of them before, too.
+    """Hash all files in a folder, however many, and ignore none: Python also runs the bytecode caches of packages.
 
     Raises:
         OSError: it cannot be read.
@@ -137,7 +138,7 @@ def _open_folder(folder: Path) -> Iterator[int]:
 
 
 def _open_below(root: int, name: str) -> int:
-    """A file of a folder that somebody may be changing: no link on the way is followed."""
+    """Open a file of a folder that another program may be changing, without following any link."""
     folder, (*above, last) = os.dup(root), name.split("/")
     try:
         for part in above:
@@ -150,7 +151,7 @@ def _open_below(root: int, name: str) -> int:
 
 
 def _read_link(folder: Path, name: str) -> str:
-    """Where it leads to; only what stays inside the folder is in the copy too."""
+    """Return the target of a link. Raises HookError if it is outside of the folder, and so would not be in the copy."""
     leads_to = str((folder / name).readlink())
     if not _stays_inside(folder, name):
         what = f"{folder.name}/{name} leads out of the folder, or in a circle: {leads_to}"
@@ -159,7 +160,7 @@ def _read_link(folder: Path, name: str) -> str:
 
 
 def _stays_inside(folder: Path, name: str) -> bool:
-    """Followed step by step, through every link on the way: one that leads back in leads elsewhere in a copy."""
+    """Follow a link step by step, and tell if it stays inside at each: one that leaves and returns breaks in a copy."""
     reached, ahead, links = PurePosixPath(), [*reversed(PurePosixPath(name).parts)], 0
     while ahead:
         part = ahead.pop()
@@ -191,10 +192,10 @@ def _hash(files: Mapping[str, tuple[int, bytes]], links: Mapping[str, str]) -> s
 
 
 def use_copy(version: HookVersion, copies: Path) -> HookVersion:
-    """The version with a copy in place of its folder, made of the bytes that were trusted.
+    """Return the version with a copy in place of its folder, made of the trusted bytes.
 
     Raises:
-        HookError: they are other ones now.
+        HookError: the folder has other bytes now.
     """
     pinned = read_whole_folder(version.path, known=version.pinned)
     if pinned.digest != version.pinned:

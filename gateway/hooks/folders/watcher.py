@@ -1,9 +1,9 @@
-"""Notices which hook folders were touched, a moment after it happened, when a burst of writes is over.
+"""The watch on hook folders: it reports touched ones a moment later, when a burst of writes is over.
 
-It reports too much rather than too little: its caller looks at the contents, and finds them changed or not. A source
-that does not exist yet, or was removed, is looked for several times a second: to watch the folder around it would tell
-of each write into a home. Where the system has no more watches to give, the files are looked at as often instead, and
-`trouble` says so.
+It reports too much rather than too little: its caller looks at the contents, and finds them changed or not. It looks
+several times a second for a source that does not exist yet, or was removed: a watch on the folder around it would
+report each write into a home. If the system has no more watches, it looks at the files as often instead, and `trouble`
+says so.
 """
 
 import logging
@@ -24,13 +24,13 @@ from gateway.hooks.folders.kept_hooks import find_inode
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.threads import is_thread_error, run_in_thread, wait_for_threads
 
-STEP = 100  # ms between two looks at what the system has noticed; a step without a write ends a burst
+STEP = 100  # ms between two looks at the system's reports; a step without a write ends a burst
 BURST_LIMIT = 200  # ms that a burst may last
 POLL_INTERVAL = 0.4  # seconds between two looks at the files, where the system notices nothing
-MISSING_INTERVAL = 1.0  # seconds between two looks for sources that are not there
+MISSING_INTERVAL = 1.0  # seconds between two looks for missing sources
 MOUNT_INTERVAL = 10.0  # seconds between two looks if a place is another folder: no system tells of mounts and links
 
-is_folder = os.path.isdir  # false, and no error, for what cannot be looked at
+is_folder = os.path.isdir  # false, and no error, for an unreadable path
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +38,10 @@ TouchedFolders = frozenset[Path]
 
 
 class FolderWatcher:
-    """`run` until its `scope` is cancelled; `notify` gets the folders that were touched, or have come or gone,
-    and the sources that are not there.
+    """The watcher of the sources' folders; `run` works until its `scope` is cancelled.
 
-    Once `is_watching` is set, nothing that happens in the sources goes unnoticed.
+    `notify` gets the folders that were touched, have come or gone, and the missing sources. Once `is_watching` is set,
+    no change in the sources goes unnoticed.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class FolderWatcher:
             await self._poll()
 
     async def _watch(self) -> None:
-        """Until a source comes or goes: then there is another set of places to watch."""
+        """Watch the present sources until one comes or goes: then there are other places to watch."""
         before = self._find_inodes()
         present = [path for path in self._paths if is_folder(path)]
         missing = [path for path in self._paths if path not in present]
@@ -77,7 +77,7 @@ class FolderWatcher:
                     tasks.start_soon(self._follow, present, stop)
                     await anyio.lowlevel.checkpoint()  # its first step makes the watch
                 if self.is_watching.is_set():
-                    self._tell({*_folders_of(present), *self._paths})  # what happened while no watch stood
+                    self._tell({*_folders_of(present), *self._paths})  # changes from before the watch
                 self.is_watching.set()
                 try:
                     while not stop.is_set() and self._find_inodes() == before:
@@ -102,7 +102,7 @@ class FolderWatcher:
         return [find_inode(path) for path in self._paths if is_folder(path)]
 
     async def _poll(self) -> None:
-        """Look at the files themselves."""
+        """Poll the files themselves."""
         before = await run_in_thread(_snapshot_of, self._sources)
         if self.is_watching.is_set():
             self._tell(before)
@@ -119,12 +119,12 @@ class FolderWatcher:
             self._tell(self._find_touched(path for _, path in burst))
             is_deleted = any(change == Change.deleted and Path(path) in sources for change, path in burst)
             if is_deleted or not all(map(is_folder, sources)):
-                stop.set()  # it may be there again, and nobody watches that one
+                stop.set()  # it may exist again, and that one is not watched
 
     def _find_touched(self, burst: Iterable[str]) -> set[Path]:
         paths = {Path(path) for path in burst}
         found = {folder for path in paths for folder in self._folders_around(path)}
-        found |= _folders_of(paths & set(self._paths))  # who may write to a source decides about all that is in it
+        found |= _folders_of(paths & set(self._paths))  # a change of the source's own folder concerns all hooks in it
         # A folder that is linked to from two places is watched once: a change in one is a change in both.
         real = {folder.resolve() for folder in found if folder.is_symlink()}
         if real:
@@ -132,7 +132,7 @@ class FolderWatcher:
         return found
 
     def _folders_around(self, path: Path) -> Iterator[Path]:
-        """The folders that a path lies in; one source may lie within another."""
+        """Yield the hook folders that contain this path; one source may be inside another."""
         for source in self._paths:
             if path == source or not path.is_relative_to(source):
                 continue
@@ -146,7 +146,7 @@ class FolderWatcher:
 
 
 def _snapshot_of(sources: Iterable[Source]) -> dict[Path, object]:
-    """The folders, and of each what changes when it does."""
+    """Return the folders, each with values that change when it does."""
     found: dict[Path, object] = {}
     for version in (version for source in sources for version in _list_versions(source)):
         try:

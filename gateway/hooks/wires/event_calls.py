@@ -1,4 +1,4 @@
-"""Send an event over a wire: to a hook that decides, and whose answer counts, or to one that only observes."""
+"""The calls of an event over a wire: to a hook that decides, and whose answer counts, or to one that only observes."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Encode an event's fields as JSON for another process; a field that is no plain data never causes an error.
+"""The encoding of an event's fields as JSON for another process; it never fails for a field that is no plain data.
 
 Live objects of our own process are left out. Other data that is not plain becomes text to read; a change to it does not
 count.

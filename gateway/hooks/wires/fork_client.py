@@ -342,12 +342,12 @@ class ForkServerClient:
 
     @property
     def pid(self) -> int | None:
-        """The process id; None before the first start."""
+        """Return the process id; None before the first start."""
         return self._server.pid
 
     @property
     def is_forking(self) -> bool:
-        """True if it also forks programs; otherwise it makes only workers and commands."""
+        """Return True if it also forks programs; otherwise it makes only workers and commands."""
         return self._settings.fork
 
     def begin(self) -> None:

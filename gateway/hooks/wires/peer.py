@@ -143,7 +143,7 @@ class Peer:
 
     @property
     def is_serving(self) -> bool:
-        """True if a request of the other end waits for its answer."""
+        """Return True if a request of the other end waits for its answer."""
         return self._served > 0
 
     def tell(self, method: str, params: Mapping[str, Any] | None = None) -> None:

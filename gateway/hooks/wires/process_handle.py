@@ -182,7 +182,7 @@ def describe_exit(status: int) -> str:
 
 
 class ProcessHealth:
-    """A check if a process hangs that has owed an answer since this was created; call it every `LOOK_PAUSE` seconds.
+    """A check if a process hangs that has not answered since this was created; call it every `LOOK_PAUSE` seconds.
 
     On a busy host a process may only be late: so only its own time counts, and not its waiting for a processor or a
     disk. If the system does not tell, all time counts.

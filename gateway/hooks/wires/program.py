@@ -93,7 +93,7 @@ def is_limit_error(error: Exception) -> bool:
 async def open_process(
     spec: ProgramSpec, protocol: asyncio.SubprocessProtocol, stderr: int | None = None
 ) -> asyncio.SubprocessTransport:
-    """Start its process, the leader of a group. Raises OSError, ValueError or HookFailed."""
+    """Start the program, the leader of a group. Raises OSError, ValueError or HookFailed if that fails."""
     if spec.fork is not None:
         program = ProgramRequest(
             command=spec.command, folder=str(spec.folder), env=spec.environ(), sandbox=spec.sandbox
@@ -374,7 +374,7 @@ class OneshotProgram:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The ids of all processes that run now."""
+        """Return the ids of all processes that run now."""
         return tuple(run.pid for run in self._running)
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:

@@ -16,7 +16,7 @@ MIN_SECRET_BYTES = 24
 
 
 class BadSignature(ValueError):
-    """An error: the request was not signed with this secret, not recently, or not for the first time."""
+    """The error of a request that was not signed with this secret, not recently, or not for the first time."""
 
 
 def key_of(secret: str) -> bytes:

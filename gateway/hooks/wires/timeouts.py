@@ -1,7 +1,7 @@
 """The steps after a call's time limit, each harder than the one before.
 
-The task is cancelled; a hook that blocks the loop is asked where it hangs, and interrupted; a hook that resists is
-killed. A hook that handles cancellation well never sees the second step.
+First, the task is cancelled. Then a hook that blocks the loop writes where it hangs, and is interrupted. At last, a
+hook that resists is killed. A hook that handles cancellation well never sees the second step.
 """
 
 import asyncio

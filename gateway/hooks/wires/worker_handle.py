@@ -110,7 +110,7 @@ class WorkerHandle:
 
     @property
     def is_asking(self) -> bool:
-        """True if it waits for an answer of the gateway."""
+        """Return True if it waits for an answer of the gateway."""
         return self._peer.is_serving
 
     @property
