@@ -1,7 +1,7 @@
 """The cause of an event: its id, and the event during whose handling it was fired.
 
 A hook may cause further events, also by giving the agent a task: its message and the replies to it carry the cause on.
-Such a chain ends at a depth of eight.
+The chain ends at a depth of eight.
 
 A hook acts with the rights of the person that its event is about, along the whole chain: each event has them in its
 field `role`, and a hook's own event in `rights`, which the gateway writes.

@@ -24,7 +24,7 @@ def is_exact(pattern: str) -> bool:
 
 
 def has_whole_segments(pattern: str) -> bool:
-    """Return True if `*` only stands for whole segments, so that any program can match the pattern alike."""
+    """Return True if `*` only replaces whole segments, so that any program can match the pattern alike."""
     return all(segment == "*" or is_exact(segment) for segment in pattern.split(":"))
 
 

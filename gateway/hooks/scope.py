@@ -26,7 +26,7 @@ LEFT = ("paused", "interrupted")
 
 
 class NoAnswers(Mapping[str, Any]):
-    """The answers if no one can be asked: always no."""
+    """The answers if no person is there to ask: always no."""
 
     def __getitem__(self, question: str) -> bool:
         return False

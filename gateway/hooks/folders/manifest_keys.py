@@ -24,9 +24,9 @@ IGNORED_KEYS = frozenset({"author", "authors", "license", "homepage", "repositor
 FOREIGN_KEYS = frozenset({"platforms", "capabilities", "requires_env", "priority"})
 
 CALLED_BY = ("events", "intercepts", "schedule", "webhook")
-"""One of these has to stand in it, or nobody calls the hook."""
+"""The keys by which a hook is called; a manifest needs one of them."""
 MEANT_BESIDE = (("protocol", "command"), ("dialect", "url"), ("secret_env", "url"))
-"""Keys that mean nothing without another one."""
+"""The keys that mean nothing without another one."""
 
 EVENT_PATTERN = r"^[^\s:]+(?::[^\s:]+)*$"
 WHOLE_PATH_PATTERN = r"^(/|~/|~$)"
@@ -48,7 +48,7 @@ class ManifestRequires(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReachKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """What it reaches of the machine; who says one of these reaches no more than all of them say."""
+    """The paths and ports that a hook may reach; if it has one of these keys, it reaches no more than they all say."""
 
     reads: Annotated[Words, describe("what it reads besides its own folder: whole paths, from / or ~/ on")] = ()
     writes: Annotated[Words, describe("what it reads and writes: whole paths, from / or ~/ on")] = ()

@@ -30,7 +30,7 @@ MAX_FIRST_LINE = 256  # bytes of a script's first line, which names its interpre
 
 
 class HookReach(msgspec.Struct, frozen=True):
-    """The paths and ports that a restricted hook may reach besides those that all need, and why it is restricted.
+    """The additional paths and ports that a restricted hook may reach, and why it is restricted.
 
     `owns_folder`: it may write to its own folder.
     """

@@ -90,11 +90,11 @@ def is_public_variable(name: str) -> bool:
 
 
 FindFiles: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""The fields of an event, with the files that they name where those lie here."""
+"""Return the fields of an event, with the paths of its files that exist on this machine."""
 
 
 class HookPorts(msgspec.Struct, frozen=True):
-    """The parts of the gateway that hooks need besides the registry.
+    """The further parts of the gateway that hooks need, in addition to the registry.
 
     `match` tests if a pattern of another program matches one of some names; without it no hook waits. `follow_call`
     notes each call of a hook when it is over. `find_files` finds the files of an event on this machine: a durable hook
@@ -179,7 +179,7 @@ WaitUntilTold: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
 class ObserversFirst:
-    """The observers that get events before others decide: in Hermes, callbacks run before the next guard is asked."""
+    """The observers that get events before others decide: in Hermes, callbacks run before the next guard decides."""
 
     def __init__(self) -> None:
         self._waits: dict[str, WaitUntilTold] = {}
