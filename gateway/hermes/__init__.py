@@ -1,1 +1,1 @@
-"""What hooks, plugins and configurations that were written for Hermes need in order to run here."""
+"""Support for hooks, plugins and configurations that were written for Hermes."""

@@ -1,8 +1,8 @@
-"""Whether the callbacks that a plugin registers under a name may decide, seen in its source before anything of it runs.
+"""The question if the callbacks that a plugin registers may decide, answered from its source before it runs.
 
-While a plugin is broken nobody can ask it. Where it may be a guard, what it guards is denied then; who can be seen
-neither to answer, nor to raise, nor to change what it was given only looks on. What cannot be seen is taken at the
-worst.
+A broken plugin cannot answer. If it may be a guard, the gateway denies what it would guard. A callback is a mere
+observer only if the source shows that it neither answers, nor raises, nor changes its arguments. If the source does not
+show it, the worst is assumed.
 """
 
 import ast
@@ -15,18 +15,21 @@ REGISTER = "register_hook"
 # Methods that answer nothing, as long as no function of the folder has their name.
 _SILENT = frozenset({"append", "debug", "error", "exception", "info", "print", "warning"})
 _CHANGING = frozenset({"append", "clear", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"})
-_ENDING = frozenset({"exit", "quit", "_exit", "abort", "kill"})  # a guard whose process is gone has failed
+_ENDING = frozenset({"exit", "quit", "_exit", "abort", "kill"})  # a guard that ends its process has failed
 _READING = frozenset({"get", "items", "values"})
 _SELF = frozenset({"self", "cls"})
 
 
 def can_guard(files: Mapping[str, bytes], hook: str) -> bool:
-    """`files`: the code that it imports, which speaks of this hook. False only where all of its callbacks are seen."""
+    """Tell if a callback of this hook may decide; False only if the source shows all of its callbacks.
+
+    `files` is the code that the plugin imports, which names this hook.
+    """
     source = HandlerSource(files)
     if source.unreadable:
         return True
     calls = [node for node in source.nodes if isinstance(node, ast.Call) and call_name_of(node) == REGISTER]
-    if len(calls) != sum(is_word(node, REGISTER) for node in source.nodes):  # it is handed on under another name
+    if len(calls) != sum(is_word(node, REGISTER) for node in source.nodes):  # it is passed on under another name
         return True
     meant = [call for call in calls if _hook_of(call) in (hook, None)]
     if not meant:
@@ -39,7 +42,7 @@ def can_guard(files: Mapping[str, bytes], hook: str) -> bool:
 
 
 def _hook_of(call: ast.Call) -> str | None:
-    """The name under which it registers; None where that is computed."""
+    """Return the name under which the call registers; None if it is computed."""
     given = call.args[0] if call.args else next((one.value for one in call.keywords if one.arg == "hook_name"), None)
     return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else None
 
@@ -51,7 +54,7 @@ def _callback_of(call: ast.Call) -> ast.expr | None:
 
 
 def _find_functions(callback: ast.expr | None, source: HandlerSource) -> list[Function] | None:
-    """What is called in the end; None where that cannot be seen."""
+    """Find the functions that are called in the end; None if the source does not show them."""
     match callback:
         case ast.Lambda():
             return [callback]
@@ -67,7 +70,7 @@ def _find_functions(callback: ast.expr | None, source: HandlerSource) -> list[Fu
 
 
 def _find_made_functions(name: str, source: HandlerSource) -> list[Function] | None:
-    """What the functions of this name make and return."""
+    """Find the functions that the makers of this name return."""
     found: list[Function] = []
     for maker in _plain_functions(source, name) or ():
         answers = [node.value for node in find_nodes(maker) if isinstance(node, ast.Return)]
@@ -94,14 +97,14 @@ def _is_set(attribute: str, source: HandlerSource) -> bool:
 
 
 class _DecisionSearch:
-    """Looks into a callback, and into those functions of the folder to which it hands what it was given."""
+    """A search of a callback, and of the folder's functions that get its arguments, for a decision."""
 
     def __init__(self, source: HandlerSource) -> None:
         self._source = source
         self._seen: set[int] = set()
 
     def decides(self, function: Function) -> bool:
-        """Whether it may answer, raise what is an answer, or change its arguments."""
+        """Tell if the function may answer, raise an error, or change its arguments."""
         answers = any(
             (isinstance(node, ast.Return) and not self._is_silent(node.value))
             or isinstance(node, ast.Yield | ast.YieldFrom)
@@ -120,7 +123,7 @@ class _DecisionSearch:
         return False
 
     def _interferes(self, function: Function) -> bool:
-        """Tell if it raises something, ends its process, or changes what it was given."""
+        """Tell if the function raises an error, ends its process, or changes its arguments."""
         if id(function) in self._seen:
             return False
         self._seen.add(id(function))
@@ -165,7 +168,7 @@ def _aliases(node: ast.AST, given: set[str]) -> Iterator[str]:
 
 
 def _is_given(node: ast.AST, given: set[str]) -> bool:
-    """Whether this is, or lies in, what the function was given: no copy of it."""
+    """Tell if this is an argument of the function, or a part of one: no copy of it."""
     match node:
         case ast.Name(id=name):
             return name in given

@@ -1,7 +1,7 @@
-"""What Hermes's own `config.yaml` says of plugins, shell hooks and outbound webhooks. It is read, and never written.
+"""The plugins, shell hooks and outbound webhooks in Hermes's own `config.yaml`, which is read and never written.
 
-It is read again when it has changed and somebody looks. What of it cannot be understood is left out and found fault
-with; while a file cannot be read at all, what it said before counts.
+A look reads the file again if it has changed. Unclear entries are left out, with a finding; while the file cannot be
+read at all, its earlier contents count.
 """
 
 import logging
@@ -33,7 +33,7 @@ WEBHOOK_TIMEOUT, LONGEST_WEBHOOK_TIMEOUT = 10.0, 60.0
 
 
 class ShellEntry(msgspec.Struct, frozen=True):
-    """`hooks.<event>`: a command that is run for each such event."""
+    """One entry of `hooks.<event>`: a command that is run for each such event."""
 
     event: str
     command: str
@@ -43,7 +43,7 @@ class ShellEntry(msgspec.Struct, frozen=True):
 
 
 class OutboundEntry(msgspec.Struct, frozen=True):
-    """One of `hooks.outbound`: a URL that gets events."""
+    """One entry of `hooks.outbound`: a URL that gets events."""
 
     url: str
     events: tuple[str, ...]
@@ -53,7 +53,7 @@ class OutboundEntry(msgspec.Struct, frozen=True):
 
 
 class HermesHooks(msgspec.Struct, frozen=True):
-    """All of it. `entries`: the settings of plugins, by name."""
+    """The hooks in the file. `entries` are the settings of plugins, by name."""
 
     enabled: frozenset[str] = frozenset()
     disabled: frozenset[str] = frozenset()
@@ -69,7 +69,10 @@ class HermesHooks(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class HermesConfig:
-    """The file. `is_safe`: Hermes's safe mode, in which none of this counts. `trouble`: why it cannot be read now."""
+    """The file.
+
+    `is_safe` is Hermes's safe mode, in which none of this counts. `trouble` says why it cannot be read now.
+    """
 
     path: Path
     is_safe: bool = False
@@ -78,7 +81,7 @@ class HermesConfig:
     _read: HermesHooks = field(default_factory=HermesHooks, init=False, compare=False, repr=False)
 
     def read(self) -> HermesHooks:
-        """As it is now."""
+        """Return the present contents; read the file again if it has changed."""
         if self.is_safe:
             return HermesHooks()
         try:
@@ -102,7 +105,7 @@ class HermesConfig:
 
 
 def read_hermes_config(path: Path) -> HermesHooks:
-    """What the file says now, safe mode or not."""
+    """Read the file as it is now, in safe mode, too."""
     tree = read_yaml(path, FILE_LIMIT, name=str(path))
     findings = list(tree.findings)
     root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(SourceLocation(str(path)))
@@ -158,7 +161,7 @@ def _read_timeout(item: YamlNode, default: float, longest: float, findings: list
 
 
 def get_items(node: YamlNode | None) -> tuple[YamlNode, ...]:
-    """Those of a list; anything else is the one item of a list, and nothing is none."""
+    """Return the items of a list; any other node is the only item of a list, and None is no item."""
     return node.items if isinstance(node, YamlSequence) else () if node is None else (node,)
 
 

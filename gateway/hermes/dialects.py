@@ -1,7 +1,7 @@
 """The dialects of Hermes: handlers in folders, plugins, and the shell hooks and webhooks of its `config.yaml`.
 
-A handler is a folder with a `HOOK.yaml`, as our hooks are, and declares little: the rest is read from its source. A
-plugin says only when it runs what it subscribes to, and Hermes's own configuration switches it on and off.
+A handler is a folder with a `HOOK.yaml`, as our hooks are, and declares little: its source shows the rest. A plugin
+registers its hooks only when it runs, and Hermes's own configuration switches it on and off.
 """
 
 import importlib
@@ -54,11 +54,11 @@ from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.protocol import LoadedHandlers, PluginContents
 from gateway.yaml_source.tree import Finding, SourceLocation
 
-WORK_FOLDER = "TERMINAL_CWD"  # where Hermes's terminal begins, for all conversations
+WORK_FOLDER = "TERMINAL_CWD"  # the folder in which Hermes's terminal starts, for all conversations
 PACKAGE_READER = "gateway.hermes.package_files"  # imported when something is missing: it knows three file formats
 DECIDE_SECONDS = 5.0  # that all handlers written for Hermes have together to decide about a command
 
-# What of Hermes's modules acts, and the right that it takes here.
+# The parts of Hermes's modules that act, by the right that they need here.
 _RIGHTS_BY_IMPORT = {
     "send": re.compile(rb"\bsend_message_tool\b"),
     "submit": re.compile(rb"\bAIAgent\b"),
@@ -66,7 +66,7 @@ _RIGHTS_BY_IMPORT = {
     "session": re.compile(rb"\bSessionStore\b"),
 }
 _DECIDES = re.compile(rb"""["']decision["']""")
-# Words at which a folder of ours is looked at as well: commands, names that we offer, and packages that came with us.
+# Words that make it look at a folder of ours, too: commands, names that we offer, and packages that came with us.
 _SPOKEN_OF = re.compile(rb"\bcommand:[^\s]|\bgateway\.hooks\b|" + FORMER_IMPORT.pattern, re.MULTILINE)
 
 
@@ -88,7 +88,7 @@ class HermesDialect(Dialect):
 
 
 class HandlerDialect(HermesDialect):
-    """A handler of Hermes: `HOOK.yaml` and `handler.py`."""
+    """The dialect of Hermes's handlers: `HOOK.yaml` and `handler.py`."""
 
     name = "hermes"
     loads_any_name = True
@@ -130,15 +130,15 @@ HERMES = HandlerDialect()
 
 @dataclass(frozen=True)
 class PluginDialect(HermesDialect):
-    """A plugin of Hermes."""
+    """The dialect of Hermes's plugins."""
 
     config: HermesConfig
 
     name = "hermes-plugin"
     markers = frozenset({*PLUGIN_MANIFEST_FILES, PLUGIN_ENTRY_FILE})
     off_at_first = "is off, as every plugin that nothing switches on"
-    waits_for_told = True  # under Hermes one callback of a conversation follows the other
-    turn = Turn(("tool:before",), can_change=True)  # what most guards pass, in a process each
+    waits_for_told = True  # in Hermes, the callbacks of a conversation run one after the other
+    turn = Turn(("tool:before",), can_change=True)  # most guards decide about it, each in its own process
     starts_early = True
     shapes = "gateway.hermes.plugin.plugin"
 
@@ -194,9 +194,10 @@ class PluginDialect(HermesDialect):
         return entries.get(name) or (manifest and entries.get(manifest.name)) or {}
 
     def facts_of(self, folder: Path, manifest: Manifest, place: Path) -> Mapping[str, Any]:
-        """Return its `ctx.manifest`; `guards`: the events at which its failures deny.
+        """Return its `ctx.manifest`; `guards` are the events that are denied when it fails.
 
-        `callbacks`: hooks that it may register when it has long been running; `patches`: what of Hermes it changes.
+        `callbacks`: hooks that it may register when it has long been running; `patches`: the parts of Hermes that it
+        changes.
         """
         return {
             **read_plugin_facts(folder),
@@ -222,7 +223,7 @@ class PluginDialect(HermesDialect):
 
 
 class ShellDialect(HermesDialect):
-    """A program that Hermes's configuration names, run for one event."""
+    """The dialect of programs that Hermes's configuration names, each run for one event."""
 
     name = "hermes-shell"
     needs_trust = True
@@ -238,7 +239,7 @@ class ShellDialect(HermesDialect):
 
 
 class WebhookDialect(HermesDialect):
-    """A URL that Hermes's configuration names."""
+    """The dialect of URLs that Hermes's configuration names."""
 
     name = "hermes-webhook"
 
@@ -267,7 +268,7 @@ def _find_former(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
 
 
 def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes], *, is_owner: bool = True) -> Manifest:
-    """Add what the source shows and no key declares."""
+    """Add to the manifest what the source shows and no key declares."""
     source = join_python_files(files)
     env = find_environment_names(source)
     uses = tuple(verb for verb, words in _RIGHTS_BY_IMPORT.items() if words.search(source))
@@ -288,7 +289,7 @@ def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes], *, is_
 
 
 def _decides(manifest: Manifest, files: Mapping[str, bytes], source: bytes, *, is_owner: bool) -> bool:
-    """Tell if its handler's answers about commands count; in a folder of ours only where they always did."""
+    """Tell if its handler's answers about commands count; in a folder of ours only if an earlier version read them."""
     if is_owner:
         return _has_answers(manifest, files)
     return manifest.written_for is None and _DECIDES.search(source) is not None
@@ -319,7 +320,7 @@ def _check_source(folder: Path, manifest: Manifest, files: Mapping[str, bytes]) 
 
 
 def check_command_names(manifest: Manifest) -> Iterator[Finding]:
-    """Yield the commands that it waits for and that do not exist here."""
+    """Yield a warning for each command that the hook waits for and that does not exist here."""
     named = [name for name in manifest.subscriptions if name.startswith("command:") and "*" not in name]
     for name in named:
         word = name.partition(":")[2]
@@ -360,8 +361,8 @@ def _describe_missing_module(said: str, called: str, folder: Path, packages: Seq
 def decision_of(answer: Any) -> dict[str, Any] | None:
     """Return the part of a handler's answer at `command:*` that Hermes reads: four words, and nothing else.
 
-    A handler that answers other things too has worked there for years; here it must not be taken for one that fails. A
-    message that is no text is none.
+    A handler that also answers other things has worked there for years; here it must not count as failed. A message
+    that is no text is left out.
     """
     if not isinstance(answer, Mapping):
         return None

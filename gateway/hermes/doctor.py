@@ -1,7 +1,6 @@
-"""`doctor --hermes`: what of an existing Hermes home works here, what degrades and why. It reads, and touches nothing.
+"""The checks of `doctor --hermes`: which parts of a Hermes home work here, which degrade, and why. It only reads.
 
-Nothing is imported or run: what is said of a hook or a plugin is seen in its files. What was tried (`--load`) is told
-with it.
+It imports and runs nothing: it judges a hook or a plugin by its files. The results of trial runs (`--load`) are added.
 """
 
 import re
@@ -49,15 +48,15 @@ from gateway.yaml_source.parser import read_yaml
 from gateway.yaml_source.tree import Finding, YamlMapping
 
 FILE_LIMIT = 2_000_000
-MOST_SHARED = 3  # folders of which it is said one by one that their group may write to them
+MOST_SHARED = 3  # folders that a group may write to; from then on, one row tells of all
 WORKS, DEGRADES, BROKEN, OFF, WITHOUT_EFFECT = "works", "degrades", "broken", "off", "without effect"
-PENDING = "pending"  # somebody has to say that it may run
-# What plugins register, and what of it is taken up here.
+PENDING = "pending"  # a person has to allow it to run
+# The registrations of plugins that have an effect here.
 SUPPORTED_REGISTRATIONS = frozenset({"hook", "command", "tool", "skill"})
 _REGISTERS = re.compile(rb"\.register_(\w+)\(")
 _MIDDLEWARE = re.compile(rb"""\.register_middleware\(\s*(?:kind\s*=\s*)?["'](\w+)["']""")
 
-# Sections of Hermes's config.yaml, and what becomes of them.
+# The sections of Hermes's config.yaml, with their verdicts here.
 SECTIONS: Mapping[str, tuple[str, str]] = {
     "hooks": (
         WORKS,
@@ -79,7 +78,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
 
 
 class CompatibilityRow(NamedTuple):
-    """One thing of the home: what it is, its verdict, and why."""
+    """One part of the home: its kind, its name, the verdict, and why."""
 
     what: str
     name: str
@@ -94,7 +93,7 @@ def check_hermes_home(
     settings: HooksSettings,
     loads: Mapping[str, LoadResult] | None = None,
 ) -> list[CompatibilityRow]:
-    """All that there is of Hermes in this home, in the order in which it is shown. `loads`: what was tried, by name."""
+    """Check all parts of Hermes in this home, in the order of display; `loads` are the trial runs, by name."""
     return [
         *_join_shared(list(check_folders(home, environ, settings, loads or {})), home),
         *check_settings(home, settings),
@@ -104,7 +103,7 @@ def check_hermes_home(
 
 
 def _join_shared(rows: list[CompatibilityRow], home: Home) -> Iterator[CompatibilityRow]:
-    """The rows, where one says of all folders that their group may write to them: so it is with a usual umask."""
+    """Join the warnings that a group may write to folders into one row, since a usual umask causes them all."""
     shared = [row for row in rows if any(GROUP_WRITABLE in why for why in row.why)]
     if len(shared) < MOST_SHARED:
         yield from rows
@@ -119,7 +118,7 @@ def _join_shared(rows: list[CompatibilityRow], home: Home) -> Iterator[Compatibi
 def check_folders(
     home: Home, environ: Mapping[str, str], settings: HooksSettings, loads: Mapping[str, LoadResult]
 ) -> Iterator[CompatibilityRow]:
-    """Hooks and plugins; what was loaded is told of as it went."""
+    """Check hooks and plugins; a hook that was tried is judged by its trial."""
     config, switches = HermesConfig(home.hermes_config), HookSwitches(home.hook_state)
     plugins = [make_plugin_source(place, "plugins", config) for place in list_plugin_folders(home)]
     others = (make_package_source(home, environ), make_missing_source(home, environ))
@@ -150,7 +149,7 @@ def _why_off(folder: HookVersion, settings: HooksSettings, switches: HookSwitche
 def _apply_trust(
     row: CompatibilityRow, version: HookVersion, switches: HookSwitches, why: str = ""
 ) -> CompatibilityRow:
-    """Who has not been trusted as it is now does not run yet; the command that says so comes first."""
+    """Mark a hook as pending that is not trusted as it is now; the command that trusts it comes first."""
     if switches.is_trusted(version.name, version.digest):
         return row
     helps = f"{why}read it, then run: hermes-gateway hooks trust {version.called}"
@@ -158,7 +157,7 @@ def _apply_trust(
 
 
 def _apply_load(row: CompatibilityRow, load: LoadResult) -> CompatibilityRow:
-    """What happened counts more than what was seen in the source; that it starts does not make whole what lacks."""
+    """Judge by the trial run rather than by the source; but a start does not make up for missing parts."""
     if load.error:
         others = (why for why in row.why if why.partition(": ")[2] not in load.error)
         verdict = WITHOUT_EFFECT if row.verdict == WITHOUT_EFFECT else BROKEN
@@ -172,9 +171,9 @@ def _apply_load(row: CompatibilityRow, load: LoadResult) -> CompatibilityRow:
 def _check_folder(
     what: str, folder: HookVersion, home: Home, environ: Mapping[str, str], *, is_loaded: bool
 ) -> CompatibilityRow:
-    """Errors make it fail; what is another thing here than in Hermes degrades it, and all else is only told.
+    """Judge one folder: errors break it, differences from Hermes degrade it, and the rest is only mentioned.
 
-    `is_loaded`: it was tried, and so what it imports at once is there.
+    `is_loaded`: it was tried, so the packages that it imports at once are present.
     """
     if folder.state == "disabled":
         return CompatibilityRow(what, folder.bare_name, OFF, (folder.reason,))
@@ -211,7 +210,7 @@ def _check_folder(
 
 
 def describe_missing_imports(folder: HookVersion, absent: Iterable[MissingImport], places: Sequence[str]) -> list[str]:
-    """One line for each command that helps."""
+    """Describe missing packages, in one line for each command that helps."""
     found: dict[str, list[str]] = {}
     for one in absent:
         if not one.is_sure:
@@ -229,7 +228,7 @@ def _format_finding(finding: Finding) -> str:
 
 
 class PluginEffect(NamedTuple):
-    """What of a plugin's registrations is nothing here; `is_idle`: all of it."""
+    """The registrations of a plugin that have no effect here; `is_idle`: that is true of all of them."""
 
     unsupported: tuple[str, ...] = ()
     is_idle: bool = False
@@ -281,7 +280,7 @@ def check_settings(home: Home, settings: HooksSettings) -> Iterator[Compatibilit
 
 
 def _check_entries(home: Home, settings: HooksSettings) -> Iterator[CompatibilityRow]:
-    """Every shell hook and webhook."""
+    """Check every shell hook and webhook."""
     config, switches = HermesConfig(home.hermes_config), HookSwitches(home.hook_state)
     consent = _find_consent(home)
     sources = {"shell hook": ShellHookSource(config.path, config), "webhook": WebhookSource(config.path, config)}
@@ -294,14 +293,14 @@ def _check_entries(home: Home, settings: HooksSettings) -> Iterator[Compatibilit
             if off := why_not_enabled(one, settings, switches):
                 row = row._replace(verdict=OFF, why=(off, *row.why))
             elif not switches.find_trusted(one.name) and one.is_approved:
-                pass  # and so it is trusted from its first look on
+                pass  # so it is trusted from its first look on
             elif (one.dialect.needs_trust or settings.trust == "pinned") and verdict in (WORKS, DEGRADES):
                 row = _apply_trust(row, one, switches, consent if one.dialect.needs_trust else "")
             yield row
 
 
 def _find_consent(home: Home) -> str:
-    """What Hermes has of its user's consent to other contents, or to any."""
+    """Say what Hermes's own record of consent means for a shell hook that is not trusted here."""
     if (home.root / ALLOWLIST_FILE).exists():
         return f"{ALLOWLIST_FILE} of Hermes does not approve it as it is now; "
     tree = read_yaml(home.hermes_config, FILE_LIMIT, name=str(home.hermes_config))
@@ -310,7 +309,7 @@ def _find_consent(home: Home) -> str:
 
 
 def check_variables(schema: SettingsSchema, home: Home, environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
-    """Of `.env` alone: names, never values."""
+    """Check the variables in `.env`; only names are shown, never values."""
     outside = read_environment({}, home.env)
     keys = {variable: provider for provider, offer in PROVIDERS.items() for variable in offer.variables}
     works = {

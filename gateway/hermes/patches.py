@@ -1,11 +1,11 @@
-"""What of Hermes or of Python a hook or plugin patches, seen in its source, and whether it does anything besides.
+"""The parts of Hermes or of Python that a hook or plugin patches, from its source, and if it does anything else.
 
-Patched is an attribute of a module, class or adapter of Hermes's that is set, in whatever way, and a class whose
-subclasses are searched for; and of Python a function or class by which a process reaches files, programs or the
-network, or a call that holds the whole process to something. In another process than Hermes's that changes nothing; a
-hook that only works in this way is `without effect`. Names are followed through imports, assignments, loops, and the
-arguments and results of the folder's own functions, without regard to their scopes: it is a guess, and it changes
-nothing but what is shown.
+A patch of Hermes sets an attribute of one of its modules, classes or adapters, in any way, or searches for the
+subclasses of a class. A patch of Python replaces a function or class by which a process reaches files, programs or the
+network, or is a call that affects the whole process. In another process than Hermes's that changes nothing; a hook that
+only works in this way is `without effect`. The search follows names through imports, assignments, loops, and the
+arguments and results of the folder's own functions, without regard to their scopes: it is a guess, and it only changes
+what people see.
 """
 
 import ast
@@ -26,20 +26,20 @@ def _read_words(text: str) -> frozenset[str]:
 
 PATCHED = re.compile(r"(?<!\w)(gateway|hermes_cli|tools|run_agent|hermes_\w+|model_tools|toolsets|agent)(\.|\Z)")
 _MENTION = re.compile(rb"\b(gateway|hermes_\w+|tools|run_agent|model_tools|toolsets)\b")
-# Of Python and of much used packages: through what a process acts.
+# The modules of Python and of popular packages through which a process acts.
 _PYTHON_MODULES = (
     r"(builtins|os|sys|io|subprocess|socket|shutil|pathlib|asyncio|multiprocessing|http|urllib|requests|httpx|aiohttp"
     r"|urllib3|websockets|openai|anthropic|resource|threading)"
 )
 PATCHED_PYTHON = re.compile(_PYTHON_MODULES + r"(\.|\Z)")
-# An attribute of a module or a class is set, in some way, or something is called that holds the whole process.
+# Text that may set an attribute of a module or a class, or make a call that affects the whole process.
 _ASSIGNED = re.compile(rb"(?<![\w.])(\.?(?:\w+\.)++)\w++ *+=(?!=)")
 _MODULE_OR_CLASS = re.compile(rf"\b({_PYTHON_MODULES}|[A-Z]\w*)\.".encode())
 _MENTION_OF_PYTHON = re.compile(
     rf"\bimport {_PYTHON_MODULES}[\w.]* as\b"
     r"|\b(addaudithook|meta_path|setrlimit|prlimit|settrace|setprofile|chroot|umask|setattr|mock|__subclasses__)\b".encode()
 )
-# What a hook sets there is for itself: what it prints to, and where it looks.
+# Settings that a hook changes for itself: its output, and its search paths.
 _OWN_OF_PYTHON = re.compile(r"os\.environ|sys\.(std\w+|path\w*|modules|argv|\w*hook|ps\d|dont_write_bytecode)\b")
 _PROCESS_CALLS = frozenset(
     {
@@ -49,17 +49,17 @@ _PROCESS_CALLS = frozenset(
     }
 )
 RUNNER = "gateway.run.GatewayRunner"
-RUNNER_ARGUMENT = "gateway"  # under which Hermes hands its runner to a plugin's callback
-MOST_READ = 128_000  # bytes of those files of a folder that speak of Hermes; to read more would hold the gateway
-MOST_ROUNDS = 5  # of following names; a longer way is nobody's
+RUNNER_ARGUMENT = "gateway"  # names Hermes's runner among the arguments of a plugin's callback
+MOST_READ = 128_000  # bytes of a folder's files that mention Hermes; reading more would block the gateway
+MOST_ROUNDS = 5  # of following names; no code has a longer way
 
-# Calls whose result belongs to what they are given, or is found in it.
+# Calls whose result is their argument, or a part of it.
 _PASSES = frozenset({"list", "tuple", "set", "sorted", "iter", "next", "reversed", "type", "vars", "getmembers"})
 _PASSING_METHODS = frozenset({"get", "values", "items", "pop", "copy", "__subclasses__", "getmembers"})
 _IMPORTS = frozenset({"import_module", "__import__"})
 _PATCHERS = frozenset({"patch", "wrap_function_wrapper", "patch_function_wrapper", "wrap_object", "resolve_path"})
 _OBJECT_SEARCHES = frozenset({"get_objects", "get_referrers"})
-# Calls that do nothing to the world: looking at things, and telling of it.
+# Calls without effect outside the process: reading values, and logging.
 _HARMLESS = _read_words(
     """print getattr setattr delattr hasattr isinstance issubclass callable len str repr int float bool list tuple dict
     set frozenset sorted type vars dir id super iter next enumerate zip any all range max min format globals locals
@@ -69,7 +69,7 @@ _HARMLESS_MODULES = _read_words(
     """asyncio datetime functools gc importlib inspect json logging os pathlib re sys threading time traceback types
     warnings"""
 )
-# A hook that imports nothing else reads its settings, reckons, and reaches nobody.
+# A hook that imports nothing else reads its settings, computes, and has no effect outside.
 _QUIET_MODULES = _HARMLESS_MODULES | _read_words(
     """__future__ collections contextlib copy dataclasses enum fnmatch hashlib io itertools math string tomllib typing
     unicodedata uuid weakref yaml"""
@@ -81,16 +81,16 @@ _HARMLESS_METHODS = _read_words(
     __init__"""
 )
 _WRITING = frozenset({"open", "write", "write_text", "write_bytes", "writelines", "mkdir", "touch", "dump"})
-# Of the modules above.
+# Functions of the modules above that do have an effect.
 _ACTING = frozenset({"system", "popen", "kill", "execv", "spawnv", "remove", "unlink", "rmdir", "rename", "replace"})
-# By which people or the model can call it.
+# Registrations by which people or the model can call the plugin.
 _OFFERS = frozenset({"register_", "register_command", "register_tool", "register_skill"})
 _RUNS_TEXT = frozenset({"exec", "eval", "__import__"})
-_STARTS_LATER = frozenset({"asyncio", "threading"})  # what they are given is called
+_STARTS_LATER = frozenset({"asyncio", "threading"})  # they call their arguments
 
 
 class Patch(NamedTuple):
-    """What is patched, and where in the source."""
+    """One patch: the patched name, and its place in the source."""
 
     place: SourceLocation
     name: str
@@ -102,14 +102,14 @@ class Patch(NamedTuple):
 
 
 class PatchReport(NamedTuple):
-    """`acts`: it does something besides, or nobody can see that it does not."""
+    """The patches of a folder. `acts`: it also does something else, or the source does not show that it does not."""
 
     patches: tuple[Patch, ...]
     acts: bool
 
 
 def find_patches(folder: str, files: Mapping[str, bytes], entry: str, starts_only: bool = False) -> PatchReport:
-    """Of a hook (its entry has `handle`) or a plugin (it has `register`).
+    """Find the patches of a hook (its entry has `handle`) or a plugin (it has `register`).
 
     `starts_only`: Hermes calls it at the start alone. Its files are then its own log, and its calls act only if it
     imports more than `_QUIET_MODULES`.
@@ -151,7 +151,7 @@ def _mentions_python(source: bytes) -> bool:
 
 
 class HermesNames:
-    """Which names of a folder's source stand for something of Hermes's; or of whatever else `patched` describes."""
+    """The names in a folder's source that mean something of Hermes, or of whatever else `patched` describes."""
 
     patched = PATCHED
 
@@ -174,7 +174,7 @@ class HermesNames:
                 break
 
     def of(self, node: ast.AST | None) -> str:
-        """The name in Hermes of what this expression gives; "" when it is nothing of Hermes's."""
+        """Return the name in Hermes of this expression's value; "" if it is not Hermes's."""
         match node:
             case ast.Name(id=name):
                 return self._names.get(name, "")
@@ -211,7 +211,7 @@ class HermesNames:
         return self._results.get(name, "")
 
     def patched_by(self, node: ast.AST) -> Iterator[str]:
-        """What of Hermes this statement or expression patches."""
+        """Yield the names of Hermes that this statement or expression patches."""
         for target in _targets(node):
             if isinstance(target, ast.Attribute) and (base := self.of(target.value)):
                 yield f"{base}.{target.attr}"
@@ -266,7 +266,10 @@ class HermesNames:
 
 
 class PythonNames(HermesNames):
-    """The same of Python itself: what a hook sets there for itself is no patch."""
+    """The names in a folder's source that mean something of Python.
+
+    A setting that a hook changes for itself is no patch.
+    """
 
     patched = PATCHED_PYTHON
 
@@ -278,7 +281,7 @@ class PythonNames(HermesNames):
 
 
 def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Names that an import binds, and what each stands for."""
+    """Yield the names that an import binds, each with its meaning."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             top = alias.name.partition(".")[0]
@@ -298,7 +301,7 @@ def _targets(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def call_name_of(call: ast.Call) -> str:
-    """The last word of what is called."""
+    """Return the last word of the called name."""
     match call.func:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
@@ -306,7 +309,7 @@ def call_name_of(call: ast.Call) -> str:
 
 
 def _acts(patchers: Sequence[HermesNames], entry: str, starts_only: bool, is_quiet: bool) -> bool:
-    """Whether what Hermes calls of it does something besides patching, as far as can be seen."""
+    """Tell if the functions that Hermes calls do more than patch, as far as the source shows."""
     source = patchers[0].source
     waiting = _find_roots(source, entry)
     if waiting is None or (entry != HANDLER_FILE and any(map(has_answer, waiting))):
@@ -326,12 +329,12 @@ def _acts(patchers: Sequence[HermesNames], entry: str, starts_only: bool, is_qui
 
 
 def _word_of(node: ast.AST) -> object:
-    """The name of an attribute, or the value of a text."""
+    """Return the name of an attribute, or the value of a text."""
     return node.attr if isinstance(node, ast.Attribute) else node.value if isinstance(node, ast.Constant) else None
 
 
 def _own_functions_of(call: ast.Call, source: HandlerSource) -> list[Function] | None:
-    """What of the folder this calls; None when that is nothing of it."""
+    """Return the folder's functions that this call means; None if it calls none of them."""
     called = call_name_of(call)
     return source.functions.get("__init__", []) if called in source.classes else source.functions.get(called)
 
@@ -344,11 +347,11 @@ def _called_later(call: ast.Call, source: HandlerSource) -> Iterator[Function]:
 
 
 def _find_roots(source: HandlerSource, entry: str) -> list[Function] | None:
-    """The functions that Hermes calls when something happens; None where one cannot be seen."""
+    """Find the functions that Hermes calls at events; None if the source does not show one."""
     if entry == HANDLER_FILE:
         return source.find_functions("handle")
     if any(_word_of(node) in _OFFERS for node in source.nodes):
-        return None  # seen, or put together: `f"register_{kind}"`
+        return None  # by its name, or by a computed one: `f"register_{kind}"`
     calls = [node for node in source.nodes if isinstance(node, ast.Call)]
     roots: list[Function] = []
     for call in calls:
@@ -382,7 +385,7 @@ def _is_harmless(call: ast.Call, patchers: Sequence[HermesNames], starts_only: b
 
 
 def _root_of(call: ast.Call) -> str:
-    """The first word of what is called."""
+    """Return the first word of the called name."""
     root: ast.AST = call
     while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
         root = root.func if isinstance(root, ast.Call) else root.value

@@ -1,4 +1,4 @@
-"""What Hermes plugins give the agent and the people (tools, skills, commands), and what they may ask of the gateway."""
+"""The tools, skills and commands of Hermes plugins, for the agent and for people, and the plugins' own requests."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -46,19 +46,22 @@ from gateway.worker.protocol import PluginItem
 
 TOOL_TIMEOUT = COMMAND_TIMEOUT = 300.0
 LLM_TIMEOUT = 120.0
-START_PATIENCE = 10.0  # seconds that somebody waits who typed a command of a plugin that is not up yet
+START_PATIENCE = 10.0  # seconds that a typed command waits for its plugin to start
 
 FitTool: TypeAlias = Callable[[Tool, Role], Tool | None]
 
 
 class Plugins:
-    """What the running plugins have, as the agent and the commands know it."""
+    """The offers of the running plugins, for the agent and the commands."""
 
     def __init__(self, offering: PluginTools) -> None:
         self._offering = offering
 
     def extend_agent(self, agent: Agent) -> Agent:
-        """The agent with their tools and skills. A name that is taken keeps its meaning, if nobody wanted otherwise."""
+        """Return the agent with the plugins' tools and skills.
+
+        Unless a plugin may override it, a name that is taken keeps its meaning.
+        """
         has_offers = any(offers.tools or offers.skills for _, offers in self._offering.all())
         if not has_offers and not any(self._offering.missing()):
             return agent
@@ -73,7 +76,7 @@ class Plugins:
         return replace(agent, tools=tuple({**brought, **own}.values()), skills=tuple(skills))
 
     def _override_tools(self, agent: Agent) -> Agent:
-        """With plugins' tools in the place of ours, for the agents that it may ask too."""
+        """Return the agent with plugins' tools in place of ours, also for the agents that it may ask."""
         tools = list(agent.tools)
         for hook, offers in self._offering.all():
             for other in offers.tools if _may_override(hook.current) else ():
@@ -91,7 +94,7 @@ class Plugins:
         return replace(agent, tools=tuple({one.name: one for one in tools}.values()), agents=below)
 
     def _hold(self, hook: FolderHook, tool: Tool) -> Tool:
-        """Our tool while the plugin that takes its place is not up: it waits for that one, and is never used before."""
+        """Return our tool while its replacing plugin does not run: it waits for it, and is never used before."""
 
         async def call(args: dict[str, Any], context: ToolContext) -> Any:
             try:
@@ -118,7 +121,10 @@ class Plugins:
                 yield Command(name, f"of {hook.called}", run, hidden=True, by_hooks=True)
 
     async def wait_for_command(self, word: str) -> Command | None:
-        """What no source of a plugin names may come with one that is being started; if not, the answer says that."""
+        """Wait for a command that no plugin's source names, since a starting plugin may bring it.
+
+        If a plugin is still starting afterwards, return a command whose answer says so.
+        """
         with anyio.move_on_after(START_PATIENCE):
             await self._offering.settled()
         slow = [hook for hook in self._offering.missing() if hook.process.state == "starting"]
@@ -155,7 +161,7 @@ class Plugins:
         return run
 
     def _late_runner(self, hook: FolderHook, command: str, patience: float = START_PATIENCE) -> RunCommand:
-        """Runs it when the plugin is up."""
+        """Return a runner that waits until the plugin runs."""
 
         async def run(call: CommandCall) -> CommandResult:
             try:
@@ -179,7 +185,7 @@ def _may_override(version: HookVersion | None) -> bool:
 
 
 def _as_own(tool: str, given: Any) -> Any:
-    """What a plugin's tool gave, as ours of this name would give it; AgentError where that is an error."""
+    """Translate the result of a plugin's tool into that of our tool of this name. Raises AgentError for an error."""
     if tool not in TOOL_RESULTS or not isinstance(given, str):
         return given
     result = read_override(tool, given)
@@ -189,7 +195,7 @@ def _as_own(tool: str, given: Any) -> Any:
 
 
 def _skill_from(hook: FolderHook, offered: PluginItem) -> Skill:
-    """`<plugin>:<name>`, by the plugin's own name; a SKILL.md without a description has that of its registration."""
+    """Return the skill `<plugin>:<name>`; without a description in its SKILL.md, it has that of its registration."""
     folder = Path(offered.folder)
     found = read_skill(folder, [])
     description = offered.description or (found.description if found else "")
@@ -197,7 +203,7 @@ def _skill_from(hook: FolderHook, offered: PluginItem) -> Skill:
 
 
 class PluginLlmRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`llm`: what a plugin wants of the model."""
+    """The request `llm`: a plugin calls the model."""
 
     messages: tuple[dict[str, Any], ...]
     temperature: float | None = None
@@ -206,23 +212,27 @@ class PluginLlmRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PluginToolRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`tool`: a tool of the agent, used by hand."""
+    """The request `tool`: a plugin uses a tool of the agent."""
 
     name: str
     args: dict[str, Any] = {}
 
 
 class PluginSessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`session`: a conversation by its key. `begin`: whose it becomes where nobody has begun it."""
+    """The request `session`: a conversation by its key.
+
+    `begin` is the owner of the conversation if it has not begun yet.
+    """
 
     key: str
     begin: dict[str, str] = {}
 
 
 class PluginGrants:
-    """The grants of all hooks, and those that plugins have besides. `find_agent`: that of a place, as it is now.
+    """The rights of all hooks, and the additional ones of plugins.
 
-    `fit`: a tool as somebody of this role has it. `find_limits`: a restricted plugin's tools read what it reads.
+    `find_agent` returns the present agent of a place. `fit` returns a tool as a person of this role has it.
+    `find_limits`: a restricted plugin's tools read only what the plugin may read.
     """
 
     def __init__(
@@ -249,7 +259,7 @@ class PluginGrants:
         }
 
     async def __call__(self, hook: str, verb: str, params: dict[str, Any], during: str) -> Any:
-        """Raises HookError."""
+        """Answer a request of a hook. Raises HookError."""
         if verb not in self.verbs:
             return await self._grants(hook, verb, params, during)
         kind, answer = self.verbs[verb]
@@ -280,7 +290,7 @@ class PluginGrants:
 
     @asynccontextmanager
     async def _count(self, hook: str) -> AsyncIterator[CallUsage]:
-        """For calls of models that belong to no turn: what they used is written at the end."""
+        """Count the usage of model calls that belong to no turn, and write it at the end."""
         counted, view = TurnUsage(UsageOrigin(find_person(hook), hook=hook)), self._registry.scope({})
         try:
             yield CallUsage(self._usage.totals, counted, BudgetPort(RIGHTS.get(), view.run, view.emit))
@@ -296,17 +306,16 @@ class PluginGrants:
                 session = await self._sessions.append(
                     session, msgspec.structs.replace(opened, platform=platform, user_id=user)
                 )
-            except Conflict:  # somebody has written there meanwhile, and it has begun
+            except Conflict:  # another writer has begun it meanwhile
                 session = await self._sessions.open(asked.key)
         said = as_openai_messages(map(as_message, session.entries))
         return {"entry": entry_of(session, None, {}), "messages": said, "model": session.model}
 
     async def _tool(self, hook: str, asked: PluginToolRequest) -> str:
-        """As the model would use it: with the same events, checks and refusals; nobody can be asked here.
+        """Use a tool as the model would, with the same events, checks and refusals, but without asking a person.
 
-        It reaches what the person has for whom the plugin acts, and the agent that acts for them: because of their
-        message a plugin gets no more.
-        What comes of it is told as Hermes's tools tell it.
+        It reaches what the person may reach for whom the plugin acts, and the agent that acts for them: a message gives
+        a plugin no more rights. The result has the shape of Hermes's tools.
         """
         role = RIGHTS.get()
         facts: dict[str, Any] = {"platform": INTERNAL, "user_id": f"hook:{hook}", "session_id": "", "turn_id": ""}

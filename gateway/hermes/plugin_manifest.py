@@ -1,6 +1,6 @@
 """A Hermes plugin as a hook: its `plugin.yaml` becomes a manifest, and its source shows its subscriptions.
 
-Only `register(ctx)`, in the process of the plugin, says what it subscribes to. Until then the names in its source
+Only `register(ctx)`, in the process of the plugin, tells its real subscriptions. Until then the names in its source
 count, so a guard guards from the start; afterwards its registrations count.
 """
 
@@ -112,7 +112,7 @@ def list_entries(folder: Path) -> list[Path]:
 
 
 def has_plugins(folder: Path) -> bool:
-    """Tell if it is no plugin, but has some."""
+    """Tell if a folder is no plugin, but contains some."""
     entries = list_entries(folder)
     return not _has_manifest(entries) and any(_has_manifest(list_entries(entry)) for entry in entries)
 
@@ -135,14 +135,14 @@ def find_overrides(source: bytes) -> tuple[str, ...]:
 
 
 def find_environment_names(source: bytes) -> tuple[str, ...]:
-    """Return the variables that it may read: all names in capitals, if it reads any variable."""
+    """Return the variables that the code may read: all names in capitals, if it reads any variable."""
     if not _READS_ENVIRON.search(source):
         return ()
     return tuple(dict.fromkeys(map(bytes.decode, _LITERAL_NAME.findall(source))))
 
 
 def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> Manifest:
-    """Add all that its source shows."""
+    """Add to the manifest all that the source shows."""
     text = join_python_files(sources)
     env = dict.fromkeys((*manifest.env, *find_environment_names(text)))
     code = select_imports(manifest.folder, manifest.entry, sources)
@@ -153,7 +153,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     declared = b"\n".join(source for name, source in sources.items() if name in PLUGIN_MANIFEST_FILES)
     guards = [*find_guards(declared, code), *around]
     shown = registered = _list_registrations(rows, guards)
-    # A network or a model of Hermes's registers by names that it computes; it guards nothing unless it speaks of that.
+    # Hermes's networks and models register by computed names; they guard nothing unless they name a guard.
     is_open = not {*manifest.noted.get("kinds", ())}.difference(SUPPORTED_KINDS) or bool(guards)
     hides = [row for row in _GUARDS if seen.place and is_open and (not seen.is_name or can_guard(code, row.name))]
     if possible := list(dict.fromkeys((*guards, *hides))) if hides else []:
@@ -191,14 +191,14 @@ def _list_registrations(rows: Iterable[HermesHook], guards: Sequence[HermesHook]
 
 
 def find_guards(declared: bytes, code: Mapping[str, bytes]) -> Sequence[HermesHook]:
-    """Find the guards that its code or its `plugin.yaml` names; a guard whose callbacks only look on is none."""
+    """Find the guards that the code or `plugin.yaml` names, without those whose callbacks only observe."""
     text = b"\n".join((declared, join_python_files(code)))
     named = (row for row in _GUARDS if re.search(rf"\b{row.name}\b".encode(), text))
     return [row for row in named if can_guard(code, row.name)]
 
 
 def find_tool_callbacks(code: Mapping[str, bytes]) -> list[HermesHook]:
-    """Find the middleware that it may register: as long as it is broken, each kind may have stopped a call."""
+    """Find the middleware that the code may register: while the plugin is broken, each kind may have stopped a call."""
     text = join_python_files(code)
     if b"register_middleware" not in text:
         return []
@@ -206,7 +206,7 @@ def find_tool_callbacks(code: Mapping[str, bytes]) -> list[HermesHook]:
 
 
 def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
-    """Replace what the source shows by what it has registered."""
+    """Replace the subscriptions from the source by the registered ones."""
     decides = {name for mark in loaded.marks if mark.target in loaded.offers.decides for name in mark.names}
     observes = dict.fromkeys(name for mark in loaded.marks for name in mark.names if name not in decides)
     guards = tuple({name for mark in loaded.marks if mark.on_error == "deny" for name in mark.names})
@@ -222,7 +222,7 @@ def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
 
 
 def _check_provided_hooks(root: YamlMapping) -> Iterable[Finding]:
-    """Hook names of the manifest that never fire here."""
+    """Yield a warning for each hook name of the manifest that never fires here."""
     for key in ("provides_hooks", "hooks"):
         for node in get_items(root.get(key)):
             if isinstance(node, YamlScalar) and node.text not in HERMES_HOOKS:
@@ -232,6 +232,6 @@ def _check_provided_hooks(root: YamlMapping) -> Iterable[Finding]:
 
 
 def _words_of(node: YamlNode | None) -> tuple[str, ...]:
-    """A list of names, each as a text or as a mapping with a `name`."""
+    """Return a list of names, each written as a text or as a mapping with a `name`."""
     named = [item.get("name") if isinstance(item, YamlMapping) else item for item in get_items(node)]
     return tuple(one.text for one in named if isinstance(one, YamlScalar) and one.text)

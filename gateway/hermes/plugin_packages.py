@@ -1,8 +1,8 @@
-"""Plugins that are Python packages: whatever names itself under the entry point `hermes_agent.plugins`.
+"""The plugins that are Python packages: those with the entry point `hermes_agent.plugins`.
 
-They are found by the text that an installer left beside them, and listed; none is imported before somebody has switched
-it on by its name. A plugin folder of the same name stands in for such a package: a package may come along with another
-one, a folder was put there.
+They are found and listed by the text that their installer left beside them; none is imported before a person has
+switched it on by its name. A plugin folder of the same name replaces such a package: a package may be installed along
+with another one, but a person put the folder there.
 """
 
 import importlib.util
@@ -38,7 +38,10 @@ _SUMMARY = re.compile(r"^Summary: (.{1,500})$", re.MULTILINE)
 
 
 class PluginPackage(NamedTuple):
-    """One entry point. `value`: a module, or `module:name`; `info`: the folder in which its installer describes it."""
+    """One entry point.
+
+    `value` is a module, or `module:name`; `info` is the folder in which the installer describes the package.
+    """
 
     name: str
     value: str
@@ -62,7 +65,7 @@ def read_text(path: Path) -> str:
 
 
 def find_plugin_packages(places: Iterable[Path]) -> dict[str, PluginPackage]:
-    """By name; an earlier place counts before a later one, as it does for imports."""
+    """Find the packages, by name; an earlier place takes precedence, as it does for imports."""
     found: dict[str, PluginPackage] = {}
     for place in places:
         with suppress(OSError):
@@ -73,7 +76,7 @@ def find_plugin_packages(places: Iterable[Path]) -> dict[str, PluginPackage]:
 
 @cache
 def _read_place(place: Path, _changed: int) -> tuple[PluginPackage, ...]:
-    """What was installed there, as long as nothing is added or taken away."""
+    """Read the packages installed in this place; cached until something is added or removed."""
     infos = sorted(entry.name for entry in os.scandir(place) if entry.name.endswith(".dist-info"))
     texts = ((place / info, read_text(place / info / ENTRY_POINTS_FILE)) for info in infos)
     return tuple(
@@ -95,7 +98,7 @@ def _parse_entry_points(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _find_module_file(package: PluginPackage) -> tuple[Path, str] | None:
-    """The folder of its code, and the file in there that is the entry; nothing of it is imported."""
+    """Find the folder of the package's code, and the entry file in it, without importing any of it."""
     top, *below = package.module.split(".")
     place = package.info.parent
     if not (place / top).is_dir() and not below and (place / f"{top}.py").is_file():
@@ -113,7 +116,10 @@ def _find_module_file(package: PluginPackage) -> tuple[Path, str] | None:
 
 @dataclass(frozen=True)
 class PluginPackageSource(FolderSource):
-    """`path` has a folder of packages for each hook that `hooks deps` served; `places`: those of the interpreter."""
+    """The source of plugin packages.
+
+    `path` has a folder of packages for each hook that `hooks deps` served; `places` are those of the interpreter.
+    """
 
     places: tuple[str, ...] = field(kw_only=True)
 
@@ -125,7 +131,7 @@ class PluginPackageSource(FolderSource):
 
     @property
     def trouble(self) -> str:
-        return ""  # nobody needs to have such a folder
+        return ""  # such a folder need not exist
 
     def list(self) -> Iterator[HookVersion]:
         return (self._version_of(package) for package in self._find_packages().values())
@@ -163,7 +169,7 @@ class PluginPackageSource(FolderSource):
         return find_plugin_packages([*map(Path, self.places), *own])
 
     def _locate(self, version: HookVersion) -> tuple[PluginPackage, tuple[Path, str]]:
-        """FileNotFoundError when it has gone."""
+        """Find the package and its entry file. Raises FileNotFoundError if it is gone."""
         package = self._find_packages().get(version.bare_name)
         found = _find_module_file(package) if package else None
         if package is None or found is None:
@@ -186,7 +192,7 @@ class PluginPackageSource(FolderSource):
 
 
 def make_package_source(home: Home, environ: Mapping[str, str]) -> PluginPackageSource:
-    """Those of this interpreter, and those that `hooks deps` put in."""
+    """Return the plugin packages of this interpreter, and those that `hooks deps` installed."""
     places = tuple(place for place in sys.path if place)
     config = make_hermes_config(home, environ)
     path, dialects = home.hook_state / "packages", (PluginDialect(config),)

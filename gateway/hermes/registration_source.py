@@ -1,7 +1,7 @@
-"""Which hooks a plugin registers, read from its text before anything of it runs; and where it registers one unseen.
+"""The hooks that a plugin registers, from its text before it runs, and the places that may register hidden ones.
 
-A call that names its hook in plain sight shows that name. A plugin that registers in another way may register anything,
-a guard too: until it has loaded it counts as one.
+A call with a literal name shows that name. A plugin that registers in another way may register anything, a guard too:
+until it has loaded, it counts as a guard.
 """
 
 import re
@@ -12,15 +12,15 @@ from gateway.hooks.folders.manifest import label_of
 from gateway.yaml_source.tree import SourceLocation
 
 _CALL = re.compile(rb"""\bregister_hook\(\s*(?:hook_name\s*=\s*)?(?:["'](\w+)["']\s*[,)])?""")
-# Ways to register that a reader of names does not see: the method under another name, a name that is put together,
-# text that is run, and what lies inside of an object.
+# Ways to register that a search for names misses: the method under another name, a name that is computed,
+# text that is run, and the contents of an object.
 _HIDDEN = re.compile(
     rb"""(?<!["'])\bregister_hook\b(?!\(|["'])|\bgetattr\(\s*\w+\s*,\s*(?!["']\w+["']\s*[,)])"""
     rb"""|\bgetattr\([^()]*["']register_hook["']|\b(?:exec|eval)\(|\.__dict__\b"""
 )
 _ENTRY = re.compile(rb"\bdef register\(\s*(\w+)")
 _DEFINED = re.compile(rb"\b(?:def|class)\s+(\w+)")
-_HARMLESS = frozenset(  # functions that register nothing by what they are given
+_HARMLESS = frozenset(  # functions that register nothing by their arguments
     b"bool callable dir getattr hasattr id isinstance partial print repr str type"
     b" debug info warning error exception log".split()
 )
@@ -28,9 +28,9 @@ _SPEAKS = re.compile(rb"\bregister")
 
 
 class RegistrationSource(NamedTuple):
-    """`names`: of the hooks that it is seen to register. `place`: where it registers what is not seen; None: nowhere.
+    """The `names` of the hooks that a plugin visibly registers, and the `place` of a hidden registration, or None.
 
-    `is_name`: that call is seen, and with it what it registers; only under which name is not.
+    `is_name`: the call itself is visible, with its callback; only the name is not.
     """
 
     names: frozenset[str] = frozenset()
@@ -39,7 +39,7 @@ class RegistrationSource(NamedTuple):
 
 
 def read_registrations(folder: str, entry: str, files: Mapping[str, bytes]) -> RegistrationSource:
-    """`files`: what the plugin imports. Of several places the worst is told."""
+    """Read the registrations in `files`, the code that the plugin imports; of several hidden ones, return the worst."""
     text = b"\n".join(files.values())
     if not _SPEAKS.search(text):
         return RegistrationSource()

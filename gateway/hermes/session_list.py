@@ -1,7 +1,7 @@
-"""`sessions/sessions.json`, as hooks written for Hermes read it: which conversation is where, and under which id.
+"""The file `sessions/sessions.json` for hooks written for Hermes: the place and the id of each conversation.
 
-Kept only in a home in which no Hermes has run: where there is a `state.db` or a `sessions.json` that is not ours, that
-is Hermes's to write. It is a copy for others; nothing of ours reads it but its own entries, after a restart.
+The gateway writes it only in a home in which no Hermes has run: an existing `state.db` or `sessions.json` that is not
+ours belongs to Hermes. It is a copy for hooks; the gateway itself reads only its own entries, after a restart.
 """
 
 import json
@@ -31,16 +31,16 @@ from gateway.threads import run_in_thread
 
 MARKER = "written by hermes-gateway for hooks made for Hermes; the conversations themselves are in its journal"
 SESSIONS_FILE = KEPT_FILES[1]
-WRITE_PAUSE = 1.0  # seconds in which changes are gathered
-LOOK_PAUSE = 0.02  # seconds between two looks for a conversation of which a hook is about to hear
-LAST_WORDS = 2.0  # seconds that a hook waits at most until that stands there
+WRITE_PAUSE = 1.0  # seconds in which changes are collected
+LOOK_PAUSE = 0.02  # seconds between two looks for a conversation whose event a hook is about to get
+LAST_WORDS = 2.0  # seconds that a hook waits at most for its entry
 MAX_SESSIONS = 500  # conversations, the newest
 
 log = logging.getLogger(__name__)
 
 
 class SessionList:
-    """`is_foreign`: whether the home's `state.db` is Hermes's own."""
+    """The writer of the file. `is_foreign` tells if the home's `state.db` is Hermes's own."""
 
     def __init__(self, home: Home, engine: Engine, sessions: SessionRepository, is_foreign: Callable[[], bool]) -> None:
         self._home = home
@@ -54,10 +54,10 @@ class SessionList:
         self._one_at_a_time = anyio.Lock()
 
     async def keep_files(self, files: Collection[str]) -> None:
-        """What was written before stands there; each conversation comes before a hook hears of it."""
+        """Do nothing: earlier entries are in the file, and a new one comes before its hook gets the event."""
 
     async def wait_for_files(self, files: Collection[str], event: Event) -> None:
-        """Under Hermes a conversation stands there before a handler hears anything of it."""
+        """Wait until the file has this conversation, as in Hermes, before a hook gets its event."""
         key, session_id = str(event.get("session_key") or ""), event.get("session_id")
         if SESSIONS_FILE not in files or not key or not session_id or not self._is_running:
             return
@@ -68,7 +68,7 @@ class SessionList:
                 await anyio.sleep(LOOK_PAUSE)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled. Where Hermes begins to run in this home, the file is left to it."""
+        """Write changes until cancelled; leave the file to Hermes once Hermes runs in this home."""
         heard = await self._engine.tail(subjects.IN_SUBJECTS, subjects.TURN_SUBJECTS)
         kept = _read_json(self._home.hermes_sessions)
         self._entries = {key: _with_local_times(value) for key, value in kept.items() if isinstance(value, dict)}
@@ -82,7 +82,7 @@ class SessionList:
                     await self._write()
 
     def describe(self) -> str:
-        """For people, behind the name of a hook that reads it."""
+        """Describe the file for people, behind the name of a hook that reads it."""
         said = (
             "written for it, from the journal"
             if self._is_running and self.is_ours()
@@ -91,7 +91,7 @@ class SessionList:
         return f"{SESSIONS_FILE}: {said}"
 
     def is_ours(self) -> bool:
-        """Whether the file is ours to write, or not there and no Hermes either."""
+        """Tell if the file is ours to write: it is ours, or missing, and no Hermes has run here."""
         path = self._home.hermes_sessions
         is_free = not path.exists() or _read_json(path).get("_README") == MARKER
         return is_free and not self._is_foreign()
@@ -124,7 +124,7 @@ class SessionList:
 
 
 def entry_of(session: Session, message: Message | None, before: Mapping[str, Any]) -> dict[str, Any]:
-    """One value of the file, in Hermes's shape."""
+    """Return one value of the file, in Hermes's shape."""
     origin = dict(before.get("origin") or {})
     if message is not None:
         at = message.address
@@ -166,7 +166,7 @@ def entry_of(session: Session, message: Message | None, before: Mapping[str, Any
 
 
 def write_entries(path: Path, content: Mapping[str, Any]) -> None:
-    """Whole or not at all."""
+    """Write the file as a whole, or not at all."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
@@ -182,12 +182,12 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _format_time(seconds: float) -> str:
-    """As Hermes writes it: the local time, which names no zone. Handlers subtract it from `datetime.now()`."""
+    """Format a time as Hermes does, in local time without a zone: handlers subtract it from `datetime.now()`."""
     return datetime.fromtimestamp(seconds).isoformat()  # noqa: DTZ006 - see above
 
 
 def _with_local_times(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry of before, which may name a zone."""
+    """Return an earlier entry, which may name a zone, with local times."""
     times = {}
     for name in ("created_at", "updated_at"):
         with suppress(TypeError, ValueError, KeyError, OverflowError):

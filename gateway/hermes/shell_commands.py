@@ -1,4 +1,4 @@
-"""The command of a shell hook: its words, the files that it names and what they read, and the hash of it all."""
+"""The command of a shell hook: its words, the files that it names, the variables that they read, and the hash of it."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 MAX_SCRIPT_BYTES = 4_000_000
 SCRIPT_ENDINGS = (".bash", ".js", ".lua", ".mjs", ".php", ".pl", ".py", ".rb", ".sh", ".ts", ".zsh")
 ALLOWLIST_FILE = "shell-hooks-allowlist.json"  # of Hermes
-APPROVED_ENDINGS = (*SCRIPT_ENDINGS, ".cjs", ".fish", ".pyw")  # by which Hermes knows a script among the words
+APPROVED_ENDINGS = (*SCRIPT_ENDINGS, ".cjs", ".fish", ".pyw")  # those that Hermes takes for scripts
 SYSTEM_PATHS = ("/usr/", "/bin/", "/sbin/", "/lib")
 
 _VARIABLE = re.compile(rb"(?:\$\{?|environ(?:\.get\(|\[)|getenv\()[\"']?([A-Z][A-Z0-9_]{1,199})")
@@ -33,13 +33,13 @@ class ShellApproval(msgspec.Struct, frozen=True):
 
 
 class ShellApprovals(msgspec.Struct, frozen=True):
-    """Hermes's list of them."""
+    """Hermes's list of approved commands."""
 
     approvals: tuple[ShellApproval, ...] = ()
 
 
 def shell_digest_of(entry: ShellEntry, home: Path) -> str:
-    """Of all that decides what runs."""
+    """Hash all that decides what runs."""
     total = hashlib.sha256(f"{entry.event}\0{entry.command}\0{entry.matcher}".encode())
     for path in _list_files(entry.command, home):
         script = _read_script(path)
@@ -48,7 +48,7 @@ def shell_digest_of(entry: ShellEntry, home: Path) -> str:
 
 
 def is_approved_in_hermes(entry: ShellEntry, home: Path) -> bool:
-    """Tell if Hermes's own list approves this command, and its script is as it was then."""
+    """Tell if Hermes's own list approves this command, and its script has not changed since then."""
     try:
         said = msgspec.json.decode(read_plain_file(home / ALLOWLIST_FILE), type=ShellApprovals)
     except (OSError, msgspec.MsgspecError, ValueError):
@@ -59,7 +59,7 @@ def is_approved_in_hermes(entry: ShellEntry, home: Path) -> bool:
 
 
 def _describe_change(command: str) -> str | None:
-    """Return the time of a script's last change as Hermes writes it down."""
+    """Return the time of a script's last change as Hermes writes it."""
     words = split_command(command)
     paths = [word for word in words if "/" in word]
     script = next((word for word in words if word.lower().endswith(APPROVED_ENDINGS)), (paths or words)[0])
@@ -71,12 +71,12 @@ def _describe_change(command: str) -> str | None:
 
 
 def split_command(command: str) -> tuple[str, ...]:
-    """As Hermes splits it: no shell looks at it, and `~` is the home of the user."""
+    """Split a command as Hermes does: without a shell, and with `~` for the user's home."""
     return tuple(str(Path(word).expanduser()) if word.startswith("~") else word for word in shlex.split(command))
 
 
 def check_command_files(place: SourceLocation, words: Sequence[str], home: Path) -> Iterator[Finding]:
-    """Whether program and script are there: an interpreter without its script ends as a script that blocks does."""
+    """Check that program and script exist: an interpreter without its script ends like a script that blocks."""
     script = next((word for word in words[1:] if not word.startswith("-")), "")
     named = (*(words[:1] if "/" in words[0] else ()), *((script,) if script.endswith(SCRIPT_ENDINGS) else ()))
     for word in named:
@@ -89,7 +89,7 @@ def check_command_files(place: SourceLocation, words: Sequence[str], home: Path)
 
 
 def _list_files(command: str, home: Path) -> list[Path]:
-    """What the user wrote, as far as it is named: programs of the system are not asked about."""
+    """List the user's files that the command names; the system's programs do not count."""
     try:
         paths = [home / word for word in split_command(command)]
     except ValueError:
@@ -103,18 +103,18 @@ def _list_files(command: str, home: Path) -> list[Path]:
 
 
 def find_command_variables(command: str, home: Path) -> tuple[str, ...]:
-    """The names of environment variables that its scripts read: nothing else declares them."""
+    """Find the environment variables that the command's scripts read: nothing else declares them."""
     scripts = read_command_files(command, home)
     return tuple(dict.fromkeys(name.decode() for script in scripts for name in _VARIABLE.findall(script)))
 
 
 def read_command_files(command: str, home: Path) -> list[bytes]:
-    """What stands in the files that it names."""
+    """Read the files that the command names."""
     return [_read_script(path) or b"" for path in _list_files(command, home)]
 
 
 def _read_script(path: Path) -> bytes | None:
-    """None where it cannot be read."""
+    """Read a script; return None if it cannot be read."""
     try:
         return read_plain_file(path, MAX_SCRIPT_BYTES)
     except OSError:

@@ -88,7 +88,7 @@ class ConfigSource(Source):
         return ""
 
     def _entry_of(self, version: HookVersion) -> Any:
-        """FileNotFoundError when it has gone."""
+        """Return the hook's entry. Raises FileNotFoundError if it is gone."""
         if (entry := self.entries().get(version.name)) is None:
             raise FileNotFoundError(f"{version.name} is not in {self.path} any more")
         return entry
@@ -96,7 +96,7 @@ class ConfigSource(Source):
 
 @dataclass(frozen=True)
 class ShellHookSource(ConfigSource):
-    """`hooks.<event>`: programs, each run for one event."""
+    """The shell hooks, `hooks.<event>`: programs, each run for one event."""
 
     is_named = True
     prefix = "shell-"
@@ -166,7 +166,7 @@ class ShellHookSource(ConfigSource):
 
 @dataclass(frozen=True)
 class WebhookSource(ConfigSource):
-    """`hooks.outbound`: URLs, each for some events."""
+    """The webhooks, `hooks.outbound`: URLs, each for some events."""
 
     prefix = "webhook-"
     dialects: tuple[Dialect, ...] = (WEBHOOK,)
@@ -215,7 +215,7 @@ def list_hermes_sources(home: Home, environ: Mapping[str, str]) -> tuple[Source,
 
 
 def list_plugin_folders(home: Home) -> list[Path]:
-    """`plugins/`, and the categories in it: folders that are no plugin, but have some."""
+    """List `plugins/`, and the categories in it: folders that are no plugin, but contain some."""
     return [home.plugins, *filter(has_plugins, list_entries(home.plugins))]
 
 

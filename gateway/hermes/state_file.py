@@ -1,12 +1,12 @@
-"""`state.db` as those know it who read Hermes's: its tables `sessions` and `messages`, folded from the turn journal.
+"""The file `state.db` for readers of Hermes's: its tables `sessions` and `messages`, folded from the turn journal.
 
-Nothing of ours reads it, and it may be thrown away at any time. A file is ours when its header has our `application_id`
-and nobody else has written to it: triggers in the file itself note that, and so does the version of its schema; both
-are looked at in the very transaction that writes. From then on it is theirs, and left to them. How far the journal was
-read stands in the file too, so that nothing is in it twice and nothing is left out.
+The gateway does not read it, and it may be deleted at any time. A file is ours if its header has our `application_id`
+and no other program has written to it: triggers in the file note such writes, and so does the version of its schema.
+The transaction that writes checks both. After such a write, the file is left to the other program. The file also says
+how far the journal was read, so that no record is in it twice or left out.
 
-Everything here is synchronous and runs in a thread. The header is read only where this process has no connection to the
-file: to close a file takes away the locks that SQLite holds on it for the whole process.
+Everything here is synchronous and runs in a thread. The header is read only if this process has no connection to the
+file: closing a file releases the locks that SQLite holds on it for the whole process.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ APPLICATION_ID = 0x68677773
 NOWHERE = -1
 LEFT_TO_THEM = "left to them and never written here; to have it made anew, delete it and restart the gateway"
 MAGIC, ID_PLACE, HEADER_SIZE = b"SQLite format 3\0", 68, 72
-BUSY_TIMEOUT = 2.0  # seconds; a reader holds up nobody, another writer does
+BUSY_TIMEOUT = 2.0  # seconds to wait for another writer; a reader blocks no one
 END_REASONS: Mapping[str, str] = MappingProxyType({"resumed": "session_switch", "branch": "session_switch"})
 
 _TABLES = """
@@ -84,7 +84,7 @@ log = logging.getLogger(__name__)
 
 
 def find_owner(path: Path) -> StateOwner:
-    """Whose file it is by its header; nobody's is one that is not there, or has nothing in it."""
+    """Find the owner of the file by its header; a file that is missing or empty has none."""
     try:
         if path.is_symlink():
             return "theirs"
@@ -99,9 +99,9 @@ def find_owner(path: Path) -> StateOwner:
 
 
 def read_content(path: Path) -> StateContent:
-    """What others have made of a file of ours: nothing, words in it, or another file, as Hermes when it begins with it.
+    """Tell if others have changed a file of ours: not at all, by rows in it, or into another file, as Hermes does.
 
-    It changes nothing; who has it open meanwhile is told nothing of it.
+    It changes nothing, and does not disturb programs that have the file open.
     """
     is_closed = not path.with_name(f"{path.name}-wal").exists()
     try:
@@ -121,7 +121,10 @@ def read_content(path: Path) -> StateContent:
 
 
 class StateFile:
-    """The file, once it is opened. `is_unclean`: deleted words are still in SQLite's log, where a reader holds it."""
+    """The file and its connection.
+
+    `is_unclean`: deleted words are still in SQLite's log, because a reader holds it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -134,7 +137,7 @@ class StateFile:
         return self._db is not None
 
     def open(self) -> bool:
-        """Whether it is ours to write; it is made where there is none."""
+        """Open the file, and tell if it is ours to write; make it if it is missing."""
         if self._db is not None and self._inode == _inode_of(self.path):
             return True
         self.close()
@@ -147,23 +150,23 @@ class StateFile:
         self._inode = _inode_of(self.path)
         self.path.chmod(0o600)
         self._db = _connect(self.path, "rw")
-        self._db.execute("PRAGMA synchronous=NORMAL")  # what is lost can be made anew
+        self._db.execute("PRAGMA synchronous=NORMAL")  # lost records can be folded in again
         self._db.execute("PRAGMA secure_delete=ON")
         return True
 
     def read_progress(self) -> tuple[int, str]:
-        """Up to where records are folded in, and the mark of that one.
+        """Return how far the journal was folded in, and the mark of the last record.
 
-        NOWHERE: another journal is in it, of several shards, for each of which 0.1.0 wrote a number.
+        NOWHERE: the file has records of a journal of several shards, for each of which 0.1.0 wrote a number.
         """
         assert self._db
         upto, mark = self._db.execute("SELECT upto, mark FROM hermes_gateway").fetchone()
         return upto if isinstance(upto, int) else NOWHERE, str(mark)
 
     def fold(self, page: Sequence[Record], upto: int, mark: str) -> bool:
-        """Fold records in, all in one transaction; they lead to `upto` and `mark`.
+        """Fold records in, in one transaction; they lead to `upto` and `mark`.
 
-        False, and nothing is written, where it is not ours any more.
+        Return False, and write nothing, if the file is no longer ours.
         """
         db = self._db
         if db is None or self._inode != _inode_of(self.path):
@@ -188,18 +191,18 @@ class StateFile:
         return True
 
     def has_session(self, session: str) -> bool:
-        """Look for a row with this id."""
+        """Tell if the file has a session with this id."""
         found = self._db and self._db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone()
         return found is not None
 
     def clean(self) -> None:
-        """Take deleted words off the file as well."""
+        """Remove deleted words from the file's log as well."""
         if self._db is not None and self.is_unclean:
             (is_busy, *_) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self.is_unclean = bool(is_busy)
 
     def remove(self) -> None:
-        """Throw it away, if it is ours."""
+        """Delete the file, if it is ours."""
         self.close()
         if find_owner(self.path) == "ours" and self._was_ours_alone():
             self.close()
@@ -212,7 +215,7 @@ class StateFile:
             self._db = None
 
     def _was_ours_alone(self) -> bool:
-        """Whether nobody else has written to it; a damaged one of ours counts as ours."""
+        """Tell if no other program has written to the file; a damaged one of ours counts as ours."""
         try:
             db = _connect(self.path, "ro")
         except sqlite3.Error:
@@ -222,14 +225,14 @@ class StateFile:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise
-            return False  # another table stands there, or none
+            return False  # it has another table, or none
         except sqlite3.DatabaseError:
             return True
         finally:
             db.close()
 
     def _create(self) -> None:
-        """Whole or not at all: nobody sees it half made, and what somebody has put there meanwhile stays."""
+        """Make the file as a whole, or not at all; a file that another program has made meanwhile stays."""
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         beside.unlink(missing_ok=True)
         os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -250,7 +253,7 @@ class StateFile:
 
 
 def make_mark(record: Record) -> str:
-    """By which the record is known again: a journal that has another one there is another journal."""
+    """Return the mark of a record: a journal with another mark at its place is another journal."""
     return hashlib.sha256(record.data).hexdigest()[:16]
 
 
@@ -324,7 +327,7 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
             db.execute(f"DELETE FROM {table} WHERE {column} IN ({gone})", (conv,))  # noqa: S608 - our own names
         db.execute("DELETE FROM hermes_gateway_sessions WHERE conv = ?", (conv,))
     if kept.status in ("forgotten", "shortened"):
-        return  # what stays follows, or is here already
+        return  # the records that stay follow, or are here already
     current = "SELECT id, claimed FROM hermes_gateway_sessions WHERE conv = ? AND is_current"
     if found := db.execute(current, (conv,)).fetchone():
         name, claimed = found
@@ -345,7 +348,10 @@ def _apply_undone(db: sqlite3.Connection, conv: str, kept: records.TurnsUndone, 
 
 
 def _apply_deleted(db: sqlite3.Connection, conv: str, kept: records.MessageDeleted, _at: float) -> None:
-    """A row that stands for several messages goes with each: which words are whose is not known here."""
+    """Replace the content of each row that belongs to the message, also if it belongs to others, too.
+
+    The row does not say which words are whose.
+    """
     where = "session_id IN (SELECT id FROM hermes_gateway_sessions WHERE conv = ?)"
     is_theirs = "instr(' ' || platform_message_id || ' ', ?)"
     what = f"UPDATE messages SET content = ? WHERE {where} AND {is_theirs}"  # noqa: S608 - our own words
@@ -366,7 +372,7 @@ def _add_turn(
     began: float,
     ended: float,
 ) -> None:
-    """The person's message has the time at which the turn began; what follows ends with the turn, in order."""
+    """Add the entries of a turn; the first has the time of its start, the others end with the turn, in order."""
     first = None
     told = as_openai_messages(map(as_message, entries))
     for place, (entry, said) in enumerate(zip(entries, told, strict=True)):
@@ -394,7 +400,7 @@ def _count_messages(db: sqlite3.Connection, session: str) -> None:
 
 
 def _add_usage(db: sqlite3.Connection, session: str, used: Usage) -> None:
-    """What the endpoint has no price for has no cost."""
+    """Add the usage; an endpoint without prices has no cost."""
     db.execute(
         "UPDATE sessions SET input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,"
         " api_call_count = api_call_count + ?, model = COALESCE(NULLIF(?, ''), model),"

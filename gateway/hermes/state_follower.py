@@ -1,7 +1,7 @@
-"""Keeps `state.db` for hooks that read it: from when the first of them starts, and never where it is Hermes's own.
+"""The task that writes `state.db` for the hooks that read it, from the start of the first one.
 
-It follows the journal, so what is forgotten there is gone here within a second. A file of ours that nobody reads any
-more is thrown away at the next start.
+It never writes a file of Hermes's own. It follows the journal, so forgotten words are gone here within a second. The
+next start deletes a file of ours that no hook reads any more.
 """
 
 import logging
@@ -26,18 +26,18 @@ StateMode: TypeAlias = Literal["auto", "on", "off"]
 
 STATE_FILE = KEPT_FILES[0]
 PAGE = 500
-READ_INTERVAL = 0.1  # seconds in which changes are gathered
+READ_INTERVAL = 0.1  # seconds in which changes are collected
 RETRY_PAUSE = 1.0
-LAST_WORDS = 2.0  # seconds that a hook waits at most until the turn of which it hears the end is in the file
-FIRST_FOLD = 2.0  # seconds that a hook waits at most for the conversations of the time before it
+LAST_WORDS = 2.0  # seconds that a hook waits at most until the file has the turn whose end it gets
+FIRST_FOLD = 2.0  # seconds that a hook waits at most for earlier conversations
 
 log = logging.getLogger(__name__)
 
 
 class StateFollower:
     def __init__(self, path: Path, engine: Engine, mode: StateMode) -> None:
-        self.is_theirs = False  # somebody else's file stands there, or somebody else has written to ours
-        self.is_shared = False  # ... to ours, which is still the same: a program of the user's, and no Hermes
+        self.is_theirs = False  # the file belongs to another program, or another program has written to ours
+        self.is_shared = False  # it has written to ours, which is still the same: a user's program, and not Hermes
         self._engine = engine
         self._mode = mode
         self._file = StateFile(path)
@@ -49,7 +49,7 @@ class StateFollower:
         self._one_at_a_time = anyio.Lock()
 
     async def keep_files(self, files: Collection[str]) -> None:
-        """A hook that reads these is about to start: it finds the file, with as much in it as a moment allows."""
+        """Prepare the file for a hook that is about to start, with as many records as a short wait allows."""
         if STATE_FILE not in files or self._mode == "off" or self._is_wanted.is_set():
             return
         try:
@@ -60,7 +60,7 @@ class StateFollower:
         self._is_wanted.set()
 
     async def wait_for_files(self, files: Collection[str], event: Event) -> None:
-        """Under Hermes a session is there when a handler hears of its start, and a turn when it hears of its end."""
+        """Wait until the file has the session or the turn of this event, as in Hermes."""
         if STATE_FILE not in files or not self._is_wanted.is_set() or self.is_theirs:
             return
         with anyio.move_on_after(LAST_WORDS):
@@ -81,7 +81,10 @@ class StateFollower:
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Until cancelled. `settled` waits until all hooks that there are at the start have begun."""
+        """Follow the journal until cancelled.
+
+        `settled` waits until all hooks of the start have started.
+        """
         task_status.started()
         try:
             async with anyio.create_task_group() as tasks:
@@ -94,13 +97,13 @@ class StateFollower:
                 await self._call(self._file.close)
 
     def is_foreign(self) -> bool:
-        """Whether Hermes's own file stands there, or somebody else's."""
+        """Tell if the file is Hermes's own, or another program's."""
         if self.is_theirs or self._file.is_open or self._one_at_a_time.locked():
             return self.is_theirs and not self.is_shared
         return find_owner(self._file.path) == "theirs"
 
     def describe(self) -> str:
-        """For people, behind the name of a hook that reads it."""
+        """Describe the file for people, behind the name of a hook that reads it."""
         if self._mode == "off":
             return f"{STATE_FILE}: not written here (sessions.state_db: off)"
         if self.is_theirs and self.is_shared:
@@ -124,7 +127,7 @@ class StateFollower:
             except (EngineError, sqlite3.Error, OSError) as error:
                 log.warning("%s does not keep up now: %s", self._file.path, error)
                 if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-                    await self._call(self._file.remove)  # damaged: made anew
+                    await self._call(self._file.remove)  # damaged: the next look makes another
                 await anyio.sleep(RETRY_PAUSE)
                 continue
             with anyio.move_on_after(RETRY_PAUSE if self._file.is_unclean else None):
@@ -134,7 +137,7 @@ class StateFollower:
     async def _wait_for_news(self, changes: Tail) -> None:
         async for record in changes:
             if record.seq == 0 or record.seq > self._reached:
-                await anyio.sleep(READ_INTERVAL)  # what comes meanwhile is read in one go
+                await anyio.sleep(READ_INTERVAL)  # records that come meanwhile are read together
                 return
 
     async def _read_on(self) -> None:
@@ -151,7 +154,7 @@ class StateFollower:
                 self._reached, self._mark = upto, mark
                 self._tell_ends(page)
             else:
-                await run_in_thread(self._file.close)  # another file, or others' words in ours
+                await run_in_thread(self._file.close)  # another file, or rows of another program in ours
 
     def _tell_ends(self, page: Sequence[Record]) -> None:
         ends = (kept.turn_id for one in page if isinstance(kept := records.decode(one.data), records.TurnEnded))
@@ -160,17 +163,17 @@ class StateFollower:
         self._has_read = anyio.Event()
 
     async def _open(self) -> int | None:
-        """Up to where the file has read the journal; None where it is not ours to write."""
+        """Open the file, and return how far it has the journal; None if it is not ours to write."""
         if not await run_in_thread(self._file.open):
             self.is_shared = (
                 find_owner(self._file.path) == "ours" and await run_in_thread(read_content, self._file.path) == "shared"
             )
             self.is_theirs = True
-            level = logging.WARNING if self._mark else logging.INFO  # somebody has written to ours: that is news
+            level = logging.WARNING if self._mark else logging.INFO  # another program has just written to ours
             log.log(level, "%s is not ours, or others have written to it: it is left to them", self._file.path)
             return None
         upto, mark = await run_in_thread(self._file.read_progress)
-        if upto != self._reached:  # not what we wrote last: an older copy, or a file of another journal
+        if upto != self._reached:  # it differs from our last write: an older copy, or a file of another journal
             last = await self._engine.read(subjects.TURN_SUBJECTS, max(upto - 1, 0), 1)
             if [upto, mark] != [part for one in last for part in (one.seq, make_mark(one))]:
                 await run_in_thread(self._file.remove)
@@ -180,6 +183,6 @@ class StateFollower:
         return upto
 
     async def _call(self, function: Callable[[], None]) -> None:
-        """In a thread, one at a time: nothing synchronous on the loop."""
+        """Run the function in a thread, one at a time, since it would block the loop."""
         async with self._one_at_a_time:
             await run_in_thread(function)

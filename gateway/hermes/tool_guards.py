@@ -1,6 +1,6 @@
-"""Which tools the guards of a plugin or a shell hook name, seen in its source or its matcher.
+"""The tools that the guards of a plugin or a shell hook name, from the plugin's source or the hook's matcher.
 
-A guard that waits for a tool that nobody has stops nothing, and looks like one that does.
+A guard for a tool that does not exist stops nothing, and looks as if it did.
 """
 
 import ast
@@ -19,13 +19,13 @@ GUARD, TOOL_ARGUMENT = "pre_tool_call", "tool_name"
 MCP_SAMPLES = ("mcp__server__tool",)
 REGEX = ("match", "fullmatch", "search")
 KINDS = {"startswith": "that begin with", "fnmatch": "like", **dict.fromkeys(REGEX, "that match")}
-MOST_HANDS = 4  # through which the tool's name is followed
+MOST_HANDS = 4  # functions through which the tool's name is followed
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _PLAIN_WORDS = re.compile(r"\^?\(?(?:\?:)?(\w+(?:\|\w+)*)\)?\$?")  # one|another, maybe in brackets
 
 
 def check_tool_guards(folder: str, files: Mapping[str, bytes]) -> Iterator[Finding]:
-    """What there is to say of a plugin whose guard waits for tools that it will never be told of."""
+    """Yield warnings about a plugin's guard that waits for tools which never come to it."""
     if not any(GUARD.encode() in source for source in files.values()):
         return
     trees = dict(sorted(parse_first_files(files)))
@@ -46,7 +46,7 @@ def check_tool_guards(folder: str, files: Mapping[str, bytes]) -> Iterator[Findi
 
 
 def check_tool_pattern(place: SourceLocation, matcher: str) -> Iterator[Finding]:
-    """The same of a shell hook's `matcher`: words that are tools, or a pattern that must match one."""
+    """Yield warnings about a shell hook's `matcher` that names unknown tools, or matches none."""
     if words := _PLAIN_WORDS.fullmatch(matcher):
         if unknown := [name for name in words[1].split("|") if not _is_told(name, ours_too=True)]:
             yield _make_finding(place, unknown)
@@ -57,7 +57,7 @@ def check_tool_pattern(place: SourceLocation, matcher: str) -> Iterator[Finding]
 
 
 def _could_take_long(matcher: str) -> bool:
-    """Whether one repetition may stand in another; the names are short, so that some side by side do no harm."""
+    """Tell if one repetition may be inside another; a few side by side do no harm, since names are short."""
     repeats = len(re.findall(r"[*+{]", matcher))
     return repeats > 4 or (repeats > 1 and re.search(r"\)[*+{]", matcher) is not None)
 
@@ -76,16 +76,16 @@ def _make_finding(place: SourceLocation, unknown: Sequence[str]) -> Finding:
 
 
 def _is_told(name: str, ours_too: bool = False) -> bool:
-    """Whether a tool may come to a guard under this name."""
+    """Tell if a tool may come to a guard under this name."""
     told = _told_name(name)
     return name in TOLD_TOOLS or (ours_too and told != name) or (name.startswith("mcp__") and told == name)
 
 
 def _told_name(name: str) -> str:
-    """What a tool of this name, ours or Hermes's, is called when it comes to a guard."""
+    """Return the name under which a tool of this name, ours or Hermes's, comes to a guard."""
     if name.startswith("mcp__"):
         return name.replace("-", "_")
-    # Where the server's name ends, is known from the configuration, which is another one tomorrow.
+    # Only the configuration says where the server's name ends, and it may change.
     return "mcp__SERVER__TOOL" if name.startswith("mcp_") else HERMES_TOOLS.describe_name(name)
 
 
@@ -99,7 +99,7 @@ def _registered_tools(tree: ast.Module) -> Iterator[str]:
 
 
 def _named_tools(node: ast.AST, called: Set[str], tables: Mapping[str, ast.expr]) -> Iterator[str]:
-    """Each text that a tool's name is compared with here, or looked up in."""
+    """Yield each text that a tool's name is compared with here, or looked up in."""
     for left, right in _compared(node):
         if _is_named(left, called):
             yield from _texts_of(right, tables)
@@ -121,7 +121,7 @@ def _compared(node: ast.AST) -> Iterator[tuple[ast.expr, ast.AST]]:
 
 
 def _patterns(node: ast.AST, called: Set[str], tables: Mapping[str, ast.expr]) -> Iterator[tuple[str, str]]:
-    """Each text that a tool's name must begin with here, or match, and how."""
+    """Yield each text that a tool's name must begin with here, or match, and how."""
     match node:
         case ast.Call(func=ast.Attribute(value=subject, attr="startswith"), args=[prefix, *_]):
             found = ((text, "startswith") for text in _texts_of(prefix, tables))
@@ -162,12 +162,14 @@ def _fits(kind: str, pattern: str, name: str) -> bool:
 
 
 class GuardSource:
-    """In which places of a plugin's source which names hold the tool's: the argument, what is made of it, and the
-    parameters of functions that it is handed to."""
+    """The names that hold the tool's name in each place of a plugin's source.
+
+    These are the argument, values made of it, and the parameters of functions that get it.
+    """
 
     def __init__(self, trees: Iterable[ast.Module]) -> None:
-        self._owner: dict[int, ast.AST] = {}  # the function in which a node stands
-        self._outer: dict[int, ast.AST] = {}  # the one around that
+        self._owner: dict[int, ast.AST] = {}  # the function around a node
+        self._outer: dict[int, ast.AST] = {}  # the function around that function
         self._names: dict[int, set[str]] = {}
         self._nodes: dict[int, list[ast.AST]] = {}
         self._functions: dict[str, list[_Function]] = {}
@@ -221,7 +223,7 @@ class GuardSource:
 
 
 def _is_named(node: ast.AST, names: Set[str]) -> bool:
-    """Whether this is the tool's name, maybe without blanks or in lower case."""
+    """Tell if this is the tool's name, perhaps stripped or in lower case."""
     match node:
         case ast.Name(id=name):
             return name in names
@@ -237,7 +239,7 @@ def _is_named(node: ast.AST, names: Set[str]) -> bool:
 
 
 def _tables_of(tree: ast.Module) -> dict[str, ast.expr]:
-    """The values of plain assignments and loops, by the last word of their target."""
+    """Return the values of plain assignments and loops, by the last word of their target."""
     found: dict[str, ast.expr] = {}
     for node in ast.walk(tree):
         match node:
@@ -258,7 +260,7 @@ def _tables_of(tree: ast.Module) -> dict[str, ast.expr]:
 
 
 def _texts_of(node: ast.AST, tables: Mapping[str, ast.expr]) -> Iterable[str]:
-    """The texts of a constant, of a literal collection, of several that are joined, or of the name of one."""
+    """Return the texts of a constant, a literal collection, a sum of several, or the name of one."""
     match node:
         case ast.Constant(value=str(text)):
             return [text]

@@ -1,6 +1,7 @@
-"""What a hook written for Hermes reaches for inside Hermes, seen in its source: what is served here, and what is not.
+"""The imports of Hermes's modules in a hook's source: those that work here, and those that do not.
 
-The same is said when it runs, of what it really does; this says it before, and of a home that nobody has started yet.
+A running hook reports the same about its real imports; this works before it runs, and for a home that was never
+started.
 """
 
 import ast
@@ -27,25 +28,25 @@ from gateway.hooks.folders.manifest import label_of
 from gateway.worker.boot import PATCHED_MODULES
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
-OWN_HOME = "gateway.hooks"  # is our own, and not Hermes's
-# Packages of this gateway of which Hermes's has none by that name.
+OWN_HOME = "gateway.hooks"  # our own, not Hermes's
+# Packages of this gateway that Hermes's gateway does not have.
 _OWN_PACKAGES = frozenset(f"gateway.{name}" for name in ("agent", "cli", "daemon", "dispatcher", "engine", "testing"))
 ImportSupport = Literal["hollow", "missing"]
 
 
 class UnsupportedImport(msgspec.Struct, frozen=True):
-    """One import of what is not served: its place in the source, and whether it fails or only has no effect."""
+    """One unsupported import: its place in the source, and if it fails or only has no effect."""
 
     place: SourceLocation
     name: str
     verdict: ImportSupport
     is_caught: bool = False
-    module: str = ""  # of which it is imported
+    module: str = ""  # the module that it is imported from
     users: tuple[str, ...] = ()  # the functions that use it
 
     @property
     def is_ours(self) -> bool:
-        """Whether this gateway has such a module, and Hermes's has none."""
+        """Tell if this gateway has such a module, and Hermes's does not."""
         package = ".".join(self.name.split(".")[:2])
         return package in _OWN_PACKAGES
 
@@ -68,9 +69,10 @@ class UnsupportedImport(msgspec.Struct, frozen=True):
 def find_unsupported_imports(
     folder: Path, entry: str, files: Mapping[str, bytes], patches: Collection[str] = ()
 ) -> Iterator[UnsupportedImport]:
-    """In the order of the files and lines; a file that cannot be read as Python, or is not imported, has none.
+    """Yield the unsupported imports, in the order of files and lines.
 
-    `patches`: what of Hermes it patches; the modules of these are there, without effect.
+    Files that are unreadable or not imported have none. `patches`: the names of Hermes that the hook patches; their
+    modules exist here, without effect.
     """
     if not any(HERMES_MENTION.search(source) for source in files.values()):
         return
@@ -103,7 +105,7 @@ def _find_in_tree(tree: ast.Module, file: str, own: Iterable[str]) -> Iterator[U
 
 
 def _find_users(tree: ast.Module) -> dict[str, list[str]]:
-    """By name the functions in which it is read."""
+    """Return, for each name, the functions that read it."""
     found: dict[str, list[str]] = {}
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -114,7 +116,7 @@ def _find_users(tree: ast.Module) -> dict[str, list[str]]:
 
 
 def check_own_imports(folder: Path, files: Mapping[str, bytes]) -> Iterator[Finding]:
-    """Names that a hook imports of what we offer, and that are not there."""
+    """Yield the names that a hook imports from `gateway.hooks` and that do not exist there."""
     for file, source in sorted(files.items()):
         tree = parse_python(source) if OWN_HOME.encode() in source else None
         caught = find_import_guards(tree) if tree else frozenset()

@@ -1,4 +1,4 @@
-"""What was written for Hermes's shell hooks and outbound webhooks, on our wires: what they are told, what they answer.
+"""The wires to Hermes's shell hooks and outbound webhooks: the shape of their events and of their answers.
 
 A shell hook is a one-shot program that reads `{hook_event_name, tool_name, tool_input, session_id, cwd, extra}`. A
 webhook gets the same with a delivery id and a time, and a signature over the whole body.
@@ -27,7 +27,7 @@ from gateway.worker.protocol import CallMeta
 SIGNATURE = "X-Hermes-Signature-256"
 
 _WORDS = re.compile(r"\w+(?:\|\w+)*")  # one|another
-# What interpreters and argument parsers say that end with the code that blocks before anything of the script has run.
+# Messages of interpreters and argument parsers that exit with the blocking code before the script runs.
 _NOT_BEGUN = re.compile(r"usage: |\S*python[\d.]*: can't open file |\S+: \d+: cannot open ")
 TOOL_HOOKS = frozenset({"pre_tool_call", "post_tool_call"})
 _TOP_LEVEL_FIELDS = frozenset({"tool_name", "args", "session_id", "parent_session_id", "gateway", "session_store"})
@@ -38,7 +38,7 @@ _decode_object = JsonDecoder[dict[str, Any]](dict[str, Any]).decode
 async def build_payload(
     row: HermesHook, event: Event, matcher: str, cwd: str, match: MatchPattern | None
 ) -> dict[str, Any] | None:
-    """The object that it gets; None when it is not meant this time."""
+    """Build the object for the hook; None if the event is not meant for it."""
     kwargs = row.build_arguments(event)
     if kwargs is None:
         return None
@@ -59,10 +59,9 @@ async def build_payload(
 
 
 async def matches_tool(matcher: str, theirs: str, ours: str, match: MatchPattern | None) -> bool:
-    """Whether a matcher means this tool: by Hermes's name, or by ours where it says that word itself.
+    """Tell if a matcher means this tool, by Hermes's name, or by ours if it contains that word itself.
 
-    A pattern that is more than words is tried by `match`, which somebody's loop does not wait for; None: there is none.
-
+    `match` tries a pattern that is more than words, outside the caller's loop; with None, it is tried here.
     Raises:
         HookFailed: it cannot be tried.
     """
@@ -79,7 +78,10 @@ async def matches_tool(matcher: str, theirs: str, ours: str, match: MatchPattern
 
 
 class ShellHookFormat:
-    """How a one-shot program of Hermes is spoken to. `stands`: the content hash now, which must be what was trusted."""
+    """The format of a one-shot program of Hermes.
+
+    `stands` returns the present content hash, which must be the trusted one.
+    """
 
     def __init__(
         self, name: str, hook: str, matcher: str, trusted: str, stands: Callable[[], str], match: MatchPattern | None
@@ -94,7 +96,7 @@ class ShellHookFormat:
     async def build_input(
         self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]
     ) -> bytes | None:
-        """HookFailed when somebody has edited it since it was trusted."""
+        """Build the program's input. Raises HookFailed if the program was edited since it was trusted."""
         if self._row is None:
             return None
         said = await build_payload(self._row, _make_event(name, fields, answers), self._matcher, folder, self._match)
@@ -106,7 +108,7 @@ class ShellHookFormat:
     def read_answer(
         self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]
     ) -> HookAnswer:
-        """What its end says. HookFailed when it failed and said nothing."""
+        """Read the answer from the program's end. Raises HookFailed if it failed without an answer."""
         code, stdout, stderr = ended
         said = _parse_object(stdout)
         blocks = code == BLOCKING_EXIT and not _NOT_BEGUN.match(stderr)
@@ -129,7 +131,10 @@ class ShellHookFormat:
 
 
 class OutboundWebhook:
-    """The wire to a URL that is told of events. What it answers is not read; that it took the message counts."""
+    """The wire to a URL that gets events.
+
+    The content of its answer is not read; only success counts.
+    """
 
     def __init__(
         self, remote: Remote, hooks: Sequence[str], matcher: str, key: bytes | None, match: MatchPattern | None
@@ -161,7 +166,7 @@ class OutboundWebhook:
 
 
 def make_signature_header(key: bytes | None, body: bytes) -> dict[str, str]:
-    """The header that says who wrote this body."""
+    """Make the header that proves the author of this body."""
     return {} if key is None else {SIGNATURE: f"sha256={hmac.new(key, body, hashlib.sha256).hexdigest()}"}
 
 

@@ -1,8 +1,8 @@
-"""For whom a folder was written: for Hermes, or for this gateway.
+"""The question for whom a folder was written: for Hermes, or for this gateway.
 
-What is written for Hermes is told what Hermes would tell it. `written_for` decides, in HOOK.yaml or in our own
-configuration; else a folder is Hermes's when nothing in it is of this gateway alone: no key of HOOK.yaml, no event,
-nothing that the source imports, and no field or attribute of an event that it reads.
+A hook written for Hermes gets events in Hermes's shape. `written_for` decides, in HOOK.yaml or in our own
+configuration; otherwise a folder is Hermes's if nothing in it belongs to this gateway alone: no key of HOOK.yaml, no
+event, no import, and no field or attribute of an event that it reads.
 """
 
 import ast
@@ -22,11 +22,11 @@ from gateway.hooks.folders.manifest_keys import SHARED_KEYS
 NOTHING_OWN = "nothing in it is of this gateway alone"
 AS_HERMES = "it decides about commands as under Hermes"
 OUR_MODULES = frozenset({"gateway.events", "gateway.testing"})
-# What handlers import from `gateway.hooks`: of these names Hermes has none.
+# Names that handlers import from `gateway.hooks`, and that Hermes does not have.
 OUR_NAMES = frozenset(name for name, (module, _) in NAMES["gateway.hooks"].items() if module == "gateway.events")
-# Events that people subscribe to in Hermes too, where nobody fires them.
+# Events that people also subscribe to in Hermes, which never fires them.
 NEVER_FIRED = frozenset({"message:received", "tool:before", "reaction:added", "reaction:removed"})
-# Asked for by `get`, for the case that they are there: Hermes has them elsewhere.
+# Fields that a handler may try by `get`, since Hermes has them at other events.
 GUESSED_KEYS = frozenset(
     {
         *("agent", "chat_name", "completed", "content", "duration", "error", "id", "message_id", "messages", "model"),
@@ -36,9 +36,9 @@ GUESSED_KEYS = frozenset(
 ALL_HERMES_KEYS = frozenset().union(*HERMES_KEYS.values())
 OUR_ATTRIBUTES = {*dir(Event), "options"} - {*dir({})}
 
-DECISIONS = frozenset({"allow", "deny", "handled", "rewrite"})  # what Hermes knows of a handler's answer at command:*
+DECISIONS = frozenset({"allow", "deny", "handled", "rewrite"})  # Hermes's words in answers at command:*
 MOST_READ = 128_000  # bytes of a folder's source
-MOST_HANDS = 4  # through which an event is followed
+MOST_HANDS = 4  # functions through which an event is followed
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -54,10 +54,13 @@ def find_owner(manifest: Manifest, files: Mapping[str, bytes], has_answers: Call
 
 
 def _find_own(manifest: Manifest, files: Mapping[str, bytes], decides: bool = False) -> Iterator[str]:
-    """What of it only we have, the plainest first. Of who `decides` as under Hermes: what could not work there."""
+    """Yield the parts that only this gateway has, the plainest first.
+
+    With `decides`, yield only those that could not work in Hermes.
+    """
     if manifest.own_key and not decides:
         yield f"`{manifest.own_key}` in its HOOK.yaml is a key that Hermes does not have"
-    if not _hears_commands(manifest):  # who may be a guard is looked at more closely
+    if not _hears_commands(manifest):  # a possible guard is checked more closely below
         for name in manifest.events:
             if get_event_spec(name) and name not in NEVER_FIRED and get_hermes_keys(name) is None:
                 yield f"it subscribes to {name}, which Hermes does not have"
@@ -74,9 +77,9 @@ def _hears_commands(manifest: Manifest) -> bool:
 
 
 def _decides(manifest: Manifest, files: Mapping[str, bytes], has_answers: Callable[[], bool]) -> bool:
-    """Whether its source has a decision about commands as Hermes takes it, and hands it on.
+    """Tell if the source has a decision about commands as Hermes reads it, and returns it.
 
-    Where HOOK.yaml says nothing of ours but how it decides, any answer is taken for one, as under Hermes.
+    If the only keys of ours in HOOK.yaml say how it decides, any answer counts as one, as in Hermes.
     """
     if manifest.intercepts or not _hears_commands(manifest):
         return False
@@ -92,7 +95,7 @@ def _decides(manifest: Manifest, files: Mapping[str, bytes], has_answers: Callab
 
 
 def _is_decision(node: ast.AST) -> bool:
-    """`{"decision": "deny"}` or `dict(decision="deny")`, also where the word is chosen among some."""
+    """Tell if this is `{"decision": "deny"}` or `dict(decision="deny")`, or a choice among such words."""
     match node:
         case ast.Dict(keys=keys, values=values):
             pairs = zip(keys, values, strict=True)
@@ -106,7 +109,7 @@ def _is_decision(node: ast.AST) -> bool:
 
 
 def parse_first_files(files: Mapping[str, bytes]) -> Iterator[tuple[str, ast.Module]]:
-    """The Python files, those next to the entry first, and no more than can be read without holding the gateway."""
+    """Yield the parsed Python files, those next to the entry first, and no more than the loop can afford."""
     left = MOST_READ
     for name in sorted(files, key=lambda name: (name.count("/"), name)):
         left -= len(files[name])
@@ -115,7 +118,7 @@ def parse_first_files(files: Mapping[str, bytes]) -> Iterator[tuple[str, ast.Mod
 
 
 def parse_python(source: bytes) -> ast.Module | None:
-    """None where it is no Python, or so long that reading it would hold the gateway."""
+    """Parse a source; return None if it is no Python, or so long that parsing would block the loop."""
     if len(source) > MAX_CHECKED_BYTES:
         return None
     try:
@@ -146,7 +149,10 @@ def _own_import(node: ast.Import | ast.ImportFrom) -> str:
 
 
 def _own_reading(node: ast.expr, events: set[str], own_fields: set[str], asked: set[str]) -> str:
-    """What it reads of the event, as it stands there; `asked`: what counts where `get` asks for it."""
+    """Return the expression if it reads a part of the event that only we have.
+
+    `asked` has the fields that count in a call of `get`.
+    """
     match node:
         case ast.Attribute(value=ast.Name(id=name), attr=attribute):
             is_own = attribute in OUR_ATTRIBUTES | own_fields
@@ -160,7 +166,10 @@ def _own_reading(node: ast.expr, events: set[str], own_fields: set[str], asked: 
 
 
 def _names_of_event(nodes: Sequence[ast.AST]) -> set[str]:
-    """What the event is called in this file: the second parameter of each `handle`, and what that is handed on as."""
+    """Return the names of the event in this file.
+
+    These are the second parameter of each `handle`, and the names that it is passed on as.
+    """
     functions = {node.name: node for node in nodes if isinstance(node, _Function)}
     hands_on = [node for node in nodes if isinstance(node, ast.Assign | ast.Call)]
     called = {"handle", "__call__", *(name for node in hands_on for name in _handlers_in(node))}
@@ -173,7 +182,7 @@ def _names_of_event(nodes: Sequence[ast.AST]) -> set[str]:
 
 
 def _handlers_in(node: ast.AST) -> Iterator[str]:
-    """`handle = that_function`"""
+    """Yield the function's name in `handle = that_function`."""
     match node:
         case ast.Assign(targets=[ast.Name(id="handle")], value=ast.Name(id=name)):
             yield name
@@ -185,7 +194,7 @@ def _parameters_of(function: _Function) -> list[str]:
 
 
 def _handed_on(node: ast.AST, names: set[str], functions: Mapping[str, _Function]) -> Iterator[str]:
-    """By an assignment (`data = dict(context)`), or as an argument of a function of the file."""
+    """Yield the names that get the event by an assignment (`data = dict(context)`), or as an argument in the file."""
     match node:
         case ast.Assign(targets=[ast.Name(id=target)], value=value) if _is_event(value, names):
             yield target

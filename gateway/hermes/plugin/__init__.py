@@ -1,1 +1,1 @@
-"""A Hermes plugin in its own process: what it finds as `ctx`, and how its callbacks are called."""
+"""The process of a Hermes plugin: its `ctx`, and the calls of its callbacks."""

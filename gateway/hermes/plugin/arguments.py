@@ -1,10 +1,9 @@
-"""What callbacks of plugins are told: the arguments of each hook name, from the event that it stands for.
+"""The arguments of plugins' callbacks, made for each hook name from the event that it means.
 
-What an earlier event of the turn said (the model, the history, when something began) is remembered by
-`remember_event`, in the hook's own bag; where there is none (a shell hook is a new process each time) those arguments
-are empty.
+Some come from an earlier event of the turn (the model, the history, a start time). `remember_event` keeps them in the
+hook's own bag; without one (a shell hook is a new process each time) they are empty.
 
-Most of them are composed (`_compose`): of groups of arguments, and of values of which each is a field of the event
+Most of them are composed (`_compose`): of groups of arguments, and of values, each of which is a field of the event
 (given by its name), a function of the event, or the same at every call.
 """
 
@@ -18,17 +17,17 @@ from gateway.events import Event
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
 from gateway.hermes.shim.tool_results import Ending, ShownResult, show_result, split_exit_code
 
-# The arguments at this event; None where the hook does not fire.
+# Builds the arguments at this event; None if the hook does not fire.
 BuildArguments: TypeAlias = Callable[[Event], dict[str, Any] | None]
 
 
 def as_openai_messages(messages: Any, before: Sequence[dict[str, Any]] = ()) -> list[dict[str, Any]]:
-    """Messages as plugins know them: calls of tools as OpenAI writes them, and what tools gave as Hermes's give it.
+    """Convert messages to plugins' form: tool calls as in OpenAI's API, and tool results as in Hermes.
 
-    `before`: what was said before them, in the same form.
+    `before` are earlier messages, in the same form.
     """
     told: list[dict[str, Any]] = []
-    calls: dict[str, str] = {}  # the arguments of each
+    calls: dict[str, str] = {}  # their arguments
     for message in before:
         calls |= _arguments_of(message)
     for message in messages or ():
@@ -60,7 +59,7 @@ def _as_openai_message(message: dict[str, Any], calls: Mapping[str, str]) -> dic
 
 
 def describe_tool_call(call: dict[str, Any]) -> dict[str, str]:
-    """A call as Hermes's model would have made it."""
+    """Describe a call as Hermes's model would have made it."""
     name, args = HERMES_TOOLS.describe_call(str(call.get("name")), call.get("args") or {})
     return {"name": name, "arguments": json.dumps(args)}
 
@@ -74,9 +73,9 @@ def as_openai_function(tool: dict[str, Any]) -> dict[str, Any]:
 FILE_TOOLS = frozenset({"write_file", "edit_file", "patch"})  # tools that change files
 MAX_NUDGES = 3
 BEGUN_KEY = "begun"
-CALLED_KEY = "called agents"  # their sessions by their names: no agent has this one
+CALLED_KEY = "called agents"  # their sessions by their names; no agent is called so
 _END_REASONS = {"new": "new_session", "shutdown": "shutdown"}
-# What a person's answer is called; every other one is `deny`.
+# Hermes's names of a person's answers; every other answer is `deny`.
 _CHOICES = {
     **dict.fromkeys(("once", "true", "yes", "y"), "once"),
     **{word: word for word in ("session", "always", "timeout")},
@@ -87,13 +86,13 @@ ANSWERS_KEY = "answers of middleware"  # of an agent's bag: by call
 
 
 def own_bag_of(event: Event) -> dict[str, Any]:
-    """What is remembered of this turn for this agent: a sub-agent's run is a part of the same turn."""
+    """Return the memory of this turn for this agent: a sub-agent's run is a part of the same turn."""
     own: dict[str, Any] = event.own.setdefault(str(event.get("agent") or ""), {})
     return own
 
 
 async def remember_event(event: Event) -> None:
-    """Keep of this event what a later one of the turn does not say."""
+    """Remember the values that a later event of the turn does not have."""
     own = own_bag_of(event)
     match event.name:
         case "agent:start":
@@ -118,7 +117,7 @@ async def remember_event(event: Event) -> None:
 def _compose(
     *groups: Callable[[Event], Any], fires: Callable[[Event], Any] | None = None, **values: Any
 ) -> Callable[[Event], Any]:
-    """The groups and then the values; a value that is a text names the field of the event, "" where that is empty."""
+    """Build arguments from groups, then from values; a text names a field of the event, "" if that is empty."""
 
     def build(event: Event) -> dict[str, Any] | None:
         if fires and not fires(event):
@@ -138,12 +137,12 @@ def _evaluate(value: Any, event: Event) -> Any:
 
 
 def build_plain_args(event: Event) -> dict[str, Any]:
-    """The event's own fields."""
+    """Return the event's own fields."""
     return {**event, "task_id": event.get("session_id") or ""}
 
 
 def _tool_of(event: Event) -> dict[str, Any]:
-    """The tool and its arguments, under Hermes's names."""
+    """Return the tool and its arguments, under Hermes's names."""
     name, args = HERMES_TOOLS.describe_call(str(event.get("tool") or ""), event.get("args"))
     return {"tool_name": name, "args": args}
 
@@ -167,7 +166,7 @@ def _times_of(event: Event) -> dict[str, Any]:
 
 
 def _error_of(event: Event) -> dict[str, Any]:
-    """The error as an object: a hook may have put a text in its place."""
+    """Return the error as an object, since a hook may have replaced it by a text."""
     error = event.get("error")
     return error if isinstance(error, dict) else {"message": str(error)} if error else {}
 
@@ -177,7 +176,7 @@ def _error_kind_of(event: Event) -> str | None:
 
 
 def shown_result_of(event: Event) -> ShownResult:
-    """What came of a tool. A hook stops a call by `denied` alone; with an error beside it a person has refused it."""
+    """Return the result of a tool. A hook stops a call by `denied` alone; with an error, a person has refused it."""
     name, (_, args) = (
         str(event.get("tool") or ""),
         HERMES_TOOLS.describe_call(str(event.get("tool") or ""), event.get("args")),
@@ -195,7 +194,7 @@ def shown_result_of(event: Event) -> ShownResult:
 
 
 def remember_answer(event: Event, text: str) -> None:
-    """What middleware has given for a tool's result: later hooks are shown that as it is."""
+    """Remember middleware's answer for a tool's result: later hooks get it as it is."""
     own_bag_of(event).setdefault(ANSWERS_KEY, {})[event.get("call_id")] = text
 
 
@@ -204,7 +203,7 @@ def _is_blocked(event: Event) -> bool:
 
 
 def _result_of(event: Event) -> dict[str, Any]:
-    """What came of a tool, and whether it is an error, which in Hermes the result itself says."""
+    """Return the result of a tool, and if it is an error, which in Hermes the result itself says."""
     shown = shown_result_of(event)
     status, kind = ("error", "tool_error") if shown.error else ("ok", None)
     if _is_blocked(event):
@@ -229,7 +228,7 @@ def _child_session_of(event: Event) -> str:
 
 
 def _session_of(event: Event) -> str:
-    """A sub-agent has a session of its own, for those whom `subagent_start` has named it."""
+    """Return the session; a sub-agent has its own one for hooks that `subagent_start` has named it to."""
     called = event.own.get(CALLED_KEY, {}).get(event.get("agent"))
     return called or event.get("session_id") or ""
 
@@ -322,14 +321,14 @@ build_post_llm_args = _compose(
 )
 
 
-# For those alone who name them: a callback that looks at all that it is given finds Hermes's keys and no other.
+# Only for callbacks that name them: one that takes all arguments gets Hermes's keys and no other.
 build_cost_args = _compose(
     usage=lambda event: event.get("usage") or {},
     cost=lambda event: (event.get("usage") or {}).get("cost", 0.0),
 )
 
 
-# The same of what 0.20 to 0.22 have added.
+# The same for the additions of 0.20 to 0.22.
 build_pre_llm_names = _compose(parent_session_id=_parent_session_of)
 build_pre_request_names = _compose(system_prompt="system", retry_count=0)
 build_post_request_names = _compose(context_length=None, first_chunk_at=None, moa_references=lambda _: [])
@@ -422,7 +421,7 @@ build_request_error_args = _compose(
 
 def _is_session_start(event: Event) -> bool:
     is_first = not event.own.get(BEGUN_KEY) or event.get("agent") in event.own.get(CALLED_KEY, ())
-    event.own[BEGUN_KEY] = True  # what begins after that in the same turn is a sub-agent's
+    event.own[BEGUN_KEY] = True  # a later start in the same turn is a sub-agent's
     return is_first and not event.get("messages") and not event.get("resumed")
 
 
@@ -439,7 +438,7 @@ build_turn_end_args = _compose(
 
 
 def _successor_of(event: Event) -> dict[str, Any]:
-    """Where a person has begun anew, both sessions."""
+    """Return both sessions if a person has started a new one."""
     if event.get("reason") != "new":
         return {}
     return {"old_session_id": event.get("session_id"), "new_session_id": event.get("new_session_id")}
@@ -456,11 +455,11 @@ build_reset_args = _compose(build_finalize_args, session_id="new_session_id")
 
 
 def _names_child(event: Event) -> bool:
-    """Whether a sub-agent begins; from now on what it does is told as of its own session."""
+    """Tell if a sub-agent starts; from now on its work has its own session."""
     called, target = event.own.setdefault(CALLED_KEY, {}), event.get("target")
     if _is_call(event):
         called[target] = _child_session_of(event)
-    else:  # it goes on with the conversation itself
+    else:  # the agent continues the conversation itself
         called.pop(target, None)
     return _is_call(event)
 
@@ -555,7 +554,7 @@ build_stopped_args = _compose(
     invalidation_reason=lambda _: "stop",
 )
 
-# What waits for its place: commands are dispatched before it.
+# Messages that wait for their turn; commands are dispatched before.
 build_admission_args = _compose(
     fires=lambda event: not str(event.get("text") or "").startswith("/"),
     session_key="session_key",
@@ -570,7 +569,10 @@ build_admission_args = _compose(
 
 
 def build_person_asked_args(event: Event) -> dict[str, Any]:
-    """A question is one, from when it is put to when its answer is there: then its name stands behind its event's."""
+    """Return a question's arguments.
+
+    From the question to its answer it is one, and its name follows that of its event.
+    """
     name = str(event.get("name") or "").rpartition("/")[2]
     return {
         "kind": "approval" if name.startswith("approve") else "clarify",

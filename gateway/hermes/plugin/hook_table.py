@@ -1,8 +1,8 @@
-"""The one table of the hook names that plugins know: at which event of ours each is called, with what, for what answer.
+"""The one table of plugins' hook names: the event of ours at which each is called, its arguments, and its answer.
 
-`HERMES_HOOKS` has the names with a counterpart here, `UNSUPPORTED_HOOKS` those without; a name in neither is nobody's.
-Who observes is called and not listened to; who decides has `apply_results`, and what guards something denies when it
-fails.
+`HERMES_HOOKS` has the names with a counterpart here, `UNSUPPORTED_HOOKS` those without; a name in neither does not
+exist in Hermes. The answer of an observer is not read; a hook that decides has `apply_results`, and a guard denies when
+it fails.
 """
 
 from collections.abc import Callable, Mapping, MutableSet, Sequence
@@ -14,7 +14,7 @@ import msgspec
 from gateway.events import Event
 from gateway.hermes.plugin import arguments, results
 
-# The event, what came back of the callbacks, and what people have approved for good.
+# The parameters: the event, the callbacks' answers, and the permanent approvals of people.
 ApplyResults: TypeAlias = Callable[[Event, Sequence[Any], MutableSet[str]], Any]
 
 REGISTERS_NOTHING = "it registers nothing, so nothing here calls it"
@@ -27,7 +27,10 @@ TELEMETRY_SCHEMA = "hermes.observer.v1"
 
 
 class HermesHook(msgspec.Struct, frozen=True):
-    """One name. `build_arguments` answers None where it does not fire; `notes` are earlier events that it needs."""
+    """One hook name.
+
+    `build_arguments` returns None if the hook does not fire; `notes` are earlier events that it needs.
+    """
 
     name: str
     events: tuple[str, ...]
@@ -38,8 +41,8 @@ class HermesHook(msgspec.Struct, frozen=True):
     order: float = 0
     notes: tuple[str, ...] = ()
     build_named: arguments.BuildArguments | None = None  # further arguments, for callbacks that name them
-    rewords: bool = False  # its answer changes what a person is told
-    is_loose: bool = False  # its arguments are not settled in Hermes: what a callback asks for and we lack is None
+    rewords: bool = False  # its answer changes text for people
+    is_loose: bool = False  # its arguments are not settled in Hermes: those that we lack are None
 
     @property
     def decides(self) -> bool:
@@ -268,5 +271,5 @@ UNSUPPORTED_HOOKS: Mapping[str, str] = MappingProxyType(
 
 
 def describe_unsupported(name: str) -> str:
-    """Why a callback under this name is never called."""
+    """Say why a callback under this name is never called."""
     return UNSUPPORTED_HOOKS.get(name) or "Hermes has no such hook either"

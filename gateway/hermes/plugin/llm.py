@@ -1,4 +1,4 @@
-"""`ctx.llm`: a plugin has the gateway's own model answer something, without a key of its own."""
+"""The object `ctx.llm`: a plugin uses the gateway's own model, without a key of its own."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ class LlmUsage(msgspec.Struct):
 
 
 class LlmCompletion(msgspec.Struct):
-    """What the model said; `parsed` and `content_type` are there for `complete_structured`."""
+    """The answer of the model; `parsed` and `content_type` belong to `complete_structured`."""
 
     text: str
     provider: str
@@ -33,13 +33,19 @@ class LlmCompletion(msgspec.Struct):
 
 
 class PluginLlm:
-    """The gateway decides which model answers: asking for another one is refused."""
+    """The model for a plugin.
+
+    The gateway decides which model answers: a request for another one is refused.
+    """
 
     def __init__(self, ask: Callable[[dict[str, Any]], Any]) -> None:
         self._ask = ask
 
     def complete(self, messages: Sequence[Mapping[str, Any]], **more: Any) -> LlmCompletion:
-        """`messages` as OpenAI has them; also `temperature`, `max_tokens`, `timeout`, `purpose`."""
+        """Return the model's answer to `messages` in OpenAI's form.
+
+        Further options are `temperature`, `max_tokens`, `timeout` and `purpose`.
+        """
         if refused := next((name for name in _REFUSED_OPTIONS if more.get(name)), None):
             raise PermissionError(
                 f"a plugin cannot choose the {refused}: the gateway's own model answers; leave it out"
@@ -53,7 +59,7 @@ class PluginLlm:
         return LlmCompletion(said["text"], said.get("provider", ""), said.get("model", ""), usage=tokens, audit=audit)
 
     def complete_structured(self, *, instructions: str, input: Sequence[Any], **more: Any) -> LlmCompletion:  # noqa: A002 - Hermes's word
-        """The answer as JSON, by `json_schema` if there is one; `parsed` is None when it is none."""
+        """Return the answer as JSON, by `json_schema` if given; `parsed` is None if it is no JSON."""
         schema, system = more.pop("json_schema", None), more.pop("system_prompt", None)
         wants = bool(more.pop("json_mode", False)) or schema is not None
         asked = [instructions, *(["Answer with one JSON value and nothing else."] if wants else [])]

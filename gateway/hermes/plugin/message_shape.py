@@ -1,4 +1,4 @@
-"""`message:received` in Hermes's shapes: the message with all that its network said, and where it was written."""
+"""The event `message:received` in Hermes's shapes: the message with all data of its network, and its place."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ _MESSAGE_KINDS = frozenset(kind.value for kind in MessageType)
 
 
 def build_message_event(event: Event) -> MessageEvent:
-    """Who changes it changes nothing: `{"action": "rewrite", "text": ...}` does."""
+    """Build the message. To change it has no effect: return `{"action": "rewrite", "text": ...}`."""
     files = [one for one in event.get("attachments") or () if isinstance(one, dict)]
     text, extra = str(event.get("text") or ""), event.get("extra") or {}
     replied = event.get("reply_to") or None
@@ -57,7 +57,7 @@ def build_source(event: Event) -> SessionSource:
 
 
 def _names_of(event: Event) -> tuple[str | None, str | None]:
-    """The chat's and the person's, as Hermes has them."""
+    """Return the names of the chat and of the person, as Hermes has them."""
     if event.get("platform") in CALLED_BY_ID:
         return event.get("chat_id") or None, event.get("user_name") or event.get("user_id") or None
     return event.get("chat_name") or None, event.get("user_name") or None

@@ -1,8 +1,8 @@
-"""Middleware of plugins: what `register_middleware` is given, asked at the events around a tool's call.
+"""The middleware of plugins: the callbacks of `register_middleware`, called at the events around a tool's call.
 
 A `tool_execution` is called in the tool's place and calls the tool itself, by `next_call`. Here the tool runs in the
-gateway, between two events; so it has a thread of its own, which stands still in `next_call` until the second one. One
-that answers without `next_call` has answered for the tool, which does not run then.
+gateway, between two events; so the middleware has a thread of its own, which waits in `next_call` for the second one.
+If it answers without `next_call`, its answer is the result, and the tool does not run.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from gateway.hermes.plugin.hook_table import TELEMETRY_SCHEMA, HermesHook
 from gateway.hermes.plugin.results import apply_args, apply_request, apply_tool_result
 
 BEFORE, AFTER = "tool:before", "tool:after"
-MOST_WAITING = 200  # calls at a time; of a turn that was stopped nobody tells the rest
-# Under Hermes the first comes before all hooks, the second behind them, around the tool itself.
+MOST_WAITING = 200  # calls at a time; a stopped turn leaves its calls open
+# In Hermes the first comes before all hooks, the second after them, around the tool itself.
 TOOL_REQUEST = HermesHook(
     "tool_request", (BEFORE,), "changes the arguments", build_request_args, apply_request, guards=True, order=-50
 )
@@ -34,21 +34,21 @@ StartThread: TypeAlias = Callable[[Event, Callable[[], Any]], "Future[Any]"]
 
 
 class _Call:
-    """One call of a tool, with what stands around it."""
+    """One call of a tool, with the middleware around it."""
 
     def __init__(self, callbacks: Sequence[Callback], told: Mapping[str, Any], report: Callable[..., object]) -> None:
         self._callbacks = callbacks
         self._told = told
         self._report = report
-        self.args: Future[Any] = Future()  # with which the tool is to be called
-        self.result: Future[Any] = Future()  # what it gave
-        self.answer: Future[Any] = Future()  # what the model is told
+        self.args: Future[Any] = Future()  # for the tool
+        self.result: Future[Any] = Future()  # of the tool
+        self.answer: Future[Any] = Future()  # for the model
 
     def run(self) -> Any:
         return self._call_from(0, self._told["args"])
 
     def _call_from(self, place: int, args: Any) -> Any:
-        """As Hermes does: one that fails when the tool has run leaves what the tool gave."""
+        """Call the middleware from this place on; if one fails after the tool has run, the tool's result counts."""
         if place == len(self._callbacks):
             self.args.set_result(args)
             return self.result.result()
@@ -72,7 +72,7 @@ class _Call:
 
 
 class OpenCalls:
-    """The calls around which a plugin's `tool_execution` stands, by turn and call."""
+    """The calls that a plugin's `tool_execution` surrounds, by turn and call."""
 
     def __init__(
         self, callbacks: Sequence[Callback], start: StartThread, report: Callable[[Sequence[Exception]], object]
@@ -89,7 +89,7 @@ class OpenCalls:
         }
 
     async def begin(self, event: Event) -> None:
-        """Until it wants the tool, or has answered without."""
+        """Start the middleware, and wait until it wants the tool, or has answered without it."""
         told = {**deepcopy(build_request_args(event) or {}), "telemetry_schema_version": TELEMETRY_SCHEMA}
         call = _Call(self._callbacks, told, self._report)
         before = deepcopy(told["args"])
@@ -110,11 +110,11 @@ class OpenCalls:
         remember_answer(event, text)
 
     async def end(self, event: Event) -> None:
-        """The tool has run: what it gave goes through whatever waits for it."""
+        """Pass the tool's result to the middleware that waits for it."""
         call = self._waiting.pop(_key_of(event), None)
         if call is None:
             return
-        if event.get("denied"):  # somebody else did not allow it
+        if event.get("denied"):  # another hook or a person did not allow it
             _leave(call)
             return
         shown = shown_result_of(event).json
@@ -134,7 +134,7 @@ class OpenCalls:
 
 
 def to_text(answer: Any) -> str:
-    """An answer as the model reads it."""
+    """Return an answer as the model reads it."""
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=str)
 
 
@@ -143,6 +143,6 @@ def _key_of(event: Event) -> tuple[Any, Any]:
 
 
 def _leave(call: _Call) -> None:
-    """Its thread ends with this error."""
+    """End the thread of the call with an error."""
     if not call.result.done():
         call.result.set_exception(RuntimeError("the call was ended before the tool had run"))

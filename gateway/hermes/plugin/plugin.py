@@ -1,7 +1,7 @@
-"""From a plugin's folder to what can be called of it: its callbacks by hook name, its tools, its commands.
+"""A plugin, from its folder to its functions: its callbacks by hook name, its tools, and its commands.
 
 It is the package `hermes_plugins.<slug>`, in `sys.modules` before it runs, compiled from the text in the folder as any
-hook is. Each hook name that it registered is one target of the wire, so that what belongs together is judged together.
+hook is. Each hook name that it registered is one target of the wire, so that its callbacks are judged together.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.loader import Handlers, SourceOnlyLoader, cache_source_lines, read_siblings_from_source
 from gateway.worker.protocol import PluginContents, PluginItem, WorkerSpec
 
-MOST_CALLBACKS = 256  # whose parameters are known
+MOST_CALLBACKS = 256  # whose parameters are remembered
 DISPATCH, GUARD = "pre_gateway_dispatch", "pre_tool_call"
 
 
@@ -45,7 +45,7 @@ Answer = TypeVar("Answer")
 
 
 def keep_result(read: Callable[[Callable[..., Any]], Answer]) -> Callable[[Callable[..., Any]], Answer]:
-    """Ask once what a callback is like, not at each call; of one without a hash each time."""
+    """Inspect a callback once, not at each call; one without a hash is inspected each time."""
     known = lru_cache(MOST_CALLBACKS)(read)
 
     def look(function: Callable[..., Any]) -> Answer:
@@ -65,10 +65,10 @@ def pick_arguments(
     is_loose: bool = False,
     named_only: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Those arguments that the function declares; all of `kwargs` where it takes `**kwargs`.
+    """Pick the arguments that the function declares, or all of `kwargs` if it takes `**kwargs`.
 
-    What counts is the function that is called, as under Hermes: a decorator that takes everything gets everything,
-    whatever it says of itself (`functools.wraps`). `is_loose`: what it needs and we do not have is None.
+    The called function itself counts, as in Hermes: a decorator that takes everything gets everything, whatever
+    `functools.wraps` says. `is_loose`: arguments that it needs and we lack are None.
     """
     parameters = _list_parameters(function)
     if parameters is None:
@@ -84,7 +84,7 @@ def pick_arguments(
 
 @keep_result
 def _list_parameters(function: Callable[..., Any]) -> Collection[inspect.Parameter] | None:
-    """Return what it declares, or None for some things made in C, which do not say."""
+    """Return its parameters, or None for some functions made in C, which do not declare them."""
     try:
         return tuple(inspect.signature(_undecorated(function)).parameters.values())
     except (TypeError, ValueError):
@@ -92,7 +92,7 @@ def _list_parameters(function: Callable[..., Any]) -> Collection[inspect.Paramet
 
 
 def _undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, without what it says of a function that it wraps; only to be asked for its parameters."""
+    """Return the function without the signature of a function that it wraps; only for reading its parameters."""
     if isinstance(function, partial):
         return partial(_undecorated(function.func), *function.args, **function.keywords)
     if isinstance(function, MethodType):
@@ -112,7 +112,7 @@ __all__ = ["enter_session", "load", "show_fields"]
 show_fields = None  # callbacks get fields of their own
 THREADS = 32
 QUICK = 0.002  # seconds for which the loop itself waits for a callback, which most do not take
-MOST_SESSIONS = 1_000  # whose context variables are kept
+MOST_SESSIONS = 1_000  # sessions whose context variables are kept
 NOTE_TARGET = "(what earlier events say)"  # a target of ours, beside the hook names
 NOTE_ORDER = -100
 APPROVALS_KEY = "approved"  # the key of the plugin's store
@@ -121,9 +121,9 @@ ReportError = Callable[[BaseException], object]
 
 
 def load(spec: WorkerSpec, requests: GatewayRequests, report: ReportError, remark: Callable[[str], object]) -> Handlers:
-    """Import the plugin, and have it register what it has. `remark` is told what it does in vain while it runs.
+    """Import the plugin, and let it register. `remark` gets its uses without effect while it runs.
 
-    Raises whatever the plugin's code raises, and TypeError when it has no `register`.
+    Raises any error of the plugin's code, and TypeError if it has no `register`.
     """
     file, manifest = Path(spec.handler), spec.facts
     add_hollow_modules(manifest.get("patches", ()))
@@ -135,7 +135,7 @@ def load(spec: WorkerSpec, requests: GatewayRequests, report: ReportError, remar
     ctx = PluginContext(manifest, spec.options, requests)
     try:
         is_coroutine = hasattr(register(ctx), "__await__")
-    except Exception as error:  # whatever it raises, what it registered before that is in force, as in Hermes
+    except Exception as error:  # its registrations before the error are in force, as in Hermes
         if not _has_guards(ctx):
             raise
         remark(f"register() raised {type(error).__name__}: {error}; what it registered before that is in force")
@@ -152,13 +152,13 @@ def load(spec: WorkerSpec, requests: GatewayRequests, report: ReportError, remar
 
 
 def _has_guards(ctx: PluginContext) -> bool:
-    """Tell if it registered something, and all that its source says that it guards."""
+    """Tell if the plugin registered something, and at least all the guards that its source shows."""
     registered = {event for name in ctx.registered.hooks if name in HERMES_HOOKS for event in HERMES_HOOKS[name].events}
     return not ctx.registered.is_nothing and {*ctx.manifest.guards} <= registered
 
 
 def _load_entry_point(value: str) -> Any:
-    """`module`, or `module:name`: a plugin that is a package, imported as one."""
+    """Load `module`, or `module:name`: a plugin that is a package, imported as one."""
     module, _, name = value.partition(":")
     found: Any = importlib.import_module(module)
     for word in name.split(".") if name else ():
@@ -183,8 +183,8 @@ def _run_module(file: Path, key: str) -> ModuleType:
 class SessionContexts:
     """The context variables that a plugin's callbacks have set, by conversation.
 
-    Under Hermes the callbacks of a conversation run one after the other in one thread: what one of them sets the next
-    one reads. Here each call has a context of its own, so what was set in it is carried over.
+    In Hermes the callbacks of a conversation run one after the other in one thread: each can read the variables that an
+    earlier one has set. Here each call has a context of its own, so the variables are carried over.
     """
 
     def __init__(self) -> None:
@@ -192,7 +192,7 @@ class SessionContexts:
 
     @contextmanager
     def use(self, session: str) -> Iterator[None]:
-        """What runs in here finds what was set before, and what it sets is kept."""
+        """Restore the conversation's variables inside, and keep the changes at the end."""
         before = copy_context()
         for variable, value in self._kept.get(session, {}).items():
             variable.set(value)
@@ -204,7 +204,7 @@ class SessionContexts:
             self._keep(session, changed)
 
     def run(self, session: str, function: Callable[[], Any]) -> Any:
-        """Call it in a context of its own; from any thread."""
+        """Call the function in a context of its own; from any thread."""
         return copy_context().run(self._run, session, function)
 
     def _run(self, session: str, function: Callable[[], Any]) -> Any:
@@ -222,7 +222,7 @@ class SessionContexts:
 
 
 class Plugin:
-    """What a plugin has registered, as functions that the worker calls."""
+    """The registrations of a plugin, as functions that the worker calls."""
 
     def __init__(self, ctx: PluginContext, report: ReportError, remark: Callable[[str], object]) -> None:
         self._ctx = ctx
@@ -230,9 +230,9 @@ class Plugin:
         self._remark = remark
         self._threads = ThreadPoolExecutor(THREADS, "plugin")
         self._contexts = SessionContexts()
-        self._approvals: set[str] = set()  # what people have approved for good
+        self._approvals: set[str] = set()  # the permanent approvals of people
         self._guarded = frozenset(ctx.manifest.guards)
-        for name in getattr(ctx.manifest, "callbacks", ()):  # their place is kept, for those that come later
+        for name in getattr(ctx.manifest, "callbacks", ()):  # reserved for late callbacks
             ctx.registered.hooks.setdefault(name, [])
         self._served = frozenset(ctx.registered.hooks)
         self._loop = asyncio.get_running_loop()
@@ -245,7 +245,7 @@ class Plugin:
 
     @cached_property
     def _inside(self) -> dict[str, Any]:
-        """What stands for objects of Hermes's process."""
+        """Return the replacements for objects of Hermes's process."""
         runner = GatewayRunner()
         return {"gateway": runner, "session_store": runner.session_store}
 
@@ -277,21 +277,24 @@ class Plugin:
         return marked
 
     def _start_thread(self, event: Event, function: Callable[[], Any]) -> "Future[Any]":
-        """A thread of its own, since it may wait for long: what it answers, or raises."""
+        """Start the function in a thread of its own, since it may wait for long; return a future of its result."""
         session, answer = str(event.get("session_key") or ""), Future[Any]()
         self._ctx.session_key.set(session)
 
         def run() -> None:
             try:
                 answer.set_result(self._contexts.run(session, function))
-            except BaseException as error:  # noqa: BLE001 - it is told to whoever waits
+            except BaseException as error:  # noqa: BLE001 - the waiting caller gets it
                 answer.set_exception(error)
 
         threading.Thread(target=copy_context().run, args=(run,), daemon=True).start()
         return answer
 
     def _callbacks(self, row: HermesHook, callbacks: Sequence[Callable[..., Any]]) -> Callable[[Event], Awaitable[Any]]:
-        """All of one name: each is called whatever became of the one before; a guard's first failure is the answer."""
+        """Return a function that calls all callbacks of one name, even after a failure.
+
+        A guard's first failure is the answer.
+        """
 
         async def call(event: Event) -> Any:
             arguments = row.build_arguments(event) if callbacks else None
@@ -301,7 +304,7 @@ class Plugin:
             if row.name in (GUARD, TOOL_REQUEST.name):  # a copy, in which a change is seen
                 arguments["args"] = deepcopy(told)
             answers, failures = await self._ask_each(event, row, callbacks, arguments)
-            # A failure is the call's own, unless others have answered and their word must not be lost with it, or
+            # A failure is the call's own, unless others have answered and their answers must not be lost with it, or
             # another name guards this event, and this one does not.
             guards = event.name in self._guarded
             is_own = bool(failures) and (row.guards if guards else not answers)
@@ -323,7 +326,7 @@ class Plugin:
     async def _ask_each(
         self, event: Event, row: HermesHook, callbacks: Sequence[Callable[..., Any]], arguments: dict[str, Any]
     ) -> tuple[list[Any], list[Exception]]:
-        """What they answered, and what those that failed raised."""
+        """Call each callback; return the answers, and the errors of those that failed."""
         arguments["telemetry_schema_version"] = TELEMETRY_SCHEMA
         if row.name == DISPATCH:  # here it has objects of Hermes
             arguments |= {"event": build_message_event(event), **self._inside}
@@ -360,7 +363,7 @@ class Plugin:
         return HookMark(row.events, row.order, on_error="deny" if guards else "skip")
 
     def _check_late_hook(self, name: str) -> None:
-        """The gateway was told what to ask; what its source does not name is not among that."""
+        """Warn of a hook registered too late: the gateway only calls the names that it knew at the start."""
         if name in HERMES_HOOKS and name not in self._served:
             self._remark_late(f"the hook {name}")
 
@@ -375,7 +378,7 @@ class Plugin:
             self._report(error)
 
     async def _call_here(self, event: Event, function: Callable[..., Any], /, **kwargs: Any) -> Any:
-        """As `_call`, on the loop itself."""
+        """Call the function as `_call` does, on the loop itself."""
         session = str(event.get("session_key") or "")
         CURRENT_CALL.set(event)
         self._ctx.session_key.set(session)
@@ -384,7 +387,7 @@ class Plugin:
             return await result if inspect.isawaitable(result) else result
 
     async def _call(self, event: Event, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Whatever it returns, awaited if need be; `ctx` belongs to the event's conversation meanwhile."""
+        """Call the function and await its result if needed; meanwhile `ctx` belongs to the event's conversation."""
         session = str(event.get("session_key") or "")
         CURRENT_CALL.set(event)
         self._ctx.session_key.set(session)
@@ -395,7 +398,7 @@ class Plugin:
         return await result if inspect.isawaitable(result) else result
 
     async def _run_in_thread(self, function: Callable[[], Any]) -> Any:
-        """Return its result. A quick one costs no round of the loop; one that is cancelled runs to its end."""
+        """Return the function's result. A quick one costs no round of the loop; a cancelled one runs to its end."""
         done, running = asyncio.Event(), self._threads.submit(function)
         try:
             return running.result(QUICK)
@@ -412,7 +415,7 @@ class Plugin:
 
     def _tool(self, handler: Callable[..., Any]) -> Callable[[Event], Awaitable[Any]]:
         async def call(event: Event) -> Any:
-            about = {**build_ids(event), "user_task": None}  # as Hermes, which knows none either
+            about = {**build_ids(event), "user_task": None}  # Hermes has none either
             given = await self._call(event, handler, event["args"], **pick_arguments(handler, about))
             return _text_of_parts(given)
 
@@ -427,7 +430,7 @@ class Plugin:
 
 
 def _text_of_parts(given: Any) -> Any:
-    """What a tool gave; of what it gave in parts the texts, for our models are shown no images of tools."""
+    """Return a tool's result; if it has parts, return their texts, since our models get no images from tools."""
     if not (isinstance(given, dict) and given.get("_multimodal") is True and isinstance(given.get("content"), list)):
         return given
     parts = [part for part in given["content"] if isinstance(part, dict)]
@@ -436,7 +439,7 @@ def _text_of_parts(given: Any) -> Any:
 
 
 def _describe_contents(registered: Registrations, rows: Sequence[HermesHook], marked: Iterable[str]) -> PluginContents:
-    """What the gateway is told beside the marks."""
+    """Describe to the gateway all that the plugin has in addition to the marks."""
     return PluginContents(
         decides=(
             *(row.name for row in rows if row.decides),

@@ -1,7 +1,7 @@
-"""What a plugin's `register(ctx)` is given: where it says what it has, and reaches what it may use.
+"""The argument of a plugin's `register(ctx)`: the plugin registers its parts with it, and uses the gateway by it.
 
-What it registers is kept in `Registrations`, and told to the gateway once `register` is done. What is not offered here
-is noted and answers None, so that the rest of the plugin works.
+`Registrations` holds the registered parts, and the gateway gets them once `register` is done. A part that is not
+offered here is noted and returns None, so that the rest of the plugin works.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ _ABSENT = object()
 OVERRIDE_OPTION = (
     "allow_tool_override"  # in `plugins.entries.<name>` of Hermes's configuration, or in the hook's options
 )
-# The hooks by which a plugin does what its middleware does that is not asked here.
+# The hooks that can replace middleware which is not called here.
 MIDDLEWARE_HOOKS = {
     **dict.fromkeys(("llm_request", "api_request"), "pre_llm_call and pre_api_request"),
     **dict.fromkeys(("llm_execution", "api_execution"), "transform_llm_output and post_api_request"),
 }
-STATE_PREFIX, CONFIG_PREFIX = "state/", "config/"  # what the keys of the plugin's store begin with
+STATE_PREFIX, CONFIG_PREFIX = "state/", "config/"  # begin the keys of the plugin's store
 
 
 class Registrations(msgspec.Struct):
-    """What a plugin has said that it has."""
+    """The registered parts of a plugin."""
 
     hooks: dict[str, list[Callable[..., Any]]] = msgspec.field(default_factory=dict)
     tools: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = msgspec.field(default_factory=dict)
@@ -48,7 +48,7 @@ class Registrations(msgspec.Struct):
     )  # by the name of another's event
     remarks: list[str] = msgspec.field(default_factory=list)
     middleware: dict[str, list[Callable[..., Any]]] = msgspec.field(default_factory=dict)  # by its kind
-    asleep: list[str] = msgspec.field(default_factory=list)  # those on what would stop or change something under Hermes
+    asleep: list[str] = msgspec.field(default_factory=list)  # on parts that would stop or change something in Hermes
 
     @property
     def is_nothing(self) -> bool:
@@ -57,7 +57,7 @@ class Registrations(msgspec.Struct):
 
 
 class PluginState:
-    """A plugin's own values by key, which last; whatever JSON can hold."""
+    """A plugin's own lasting values by key; any value that JSON can hold."""
 
     def __init__(self, requests: GatewayRequests, prefix: str) -> None:
         self._ask = requests.ask
@@ -93,9 +93,9 @@ class PluginState:
 
 
 class MissingPart:
-    """Stands for what `ctx` does not have here: while the plugin registers, calls of it and of its parts do nothing.
+    """A replacement for a missing part of `ctx`: while the plugin registers, calls of it and of its parts do nothing.
 
-    Later they raise: a guard must not take nothing for an answer. What is private to Hermes is never there.
+    Later they raise an error: a guard must not take None for an answer. Private parts of Hermes never exist here.
     """
 
     def __init__(self, called: str, is_over: Callable[[], bool]) -> None:
@@ -138,7 +138,7 @@ def _add_middleware(ctx: "PluginContext", kind: str, callback: Callable[..., Any
 
 
 def _find_failed_check(check: Callable[[], Any] | None) -> str:
-    """Why a tool cannot work, as its own check says; one that raises says no, as under Hermes."""
+    """Say why a tool cannot work, by its own check; an error in the check means no, as in Hermes."""
     try:
         return "" if check is None or check() else "its own check says that it cannot work"
     except Exception as error:  # noqa: BLE001 - it is the plugin's own
@@ -146,7 +146,10 @@ def _find_failed_check(check: Callable[[], Any] | None) -> str:
 
 
 class PluginContext:
-    """`ctx`. Its calls answer when the gateway has answered, in a coroutine too, as in Hermes."""
+    """The object `ctx`.
+
+    Its calls return when the gateway has answered, in a coroutine too, as in Hermes.
+    """
 
     def __init__(self, manifest: Mapping[str, Any], options: Mapping[str, Any], requests: GatewayRequests) -> None:
         self.manifest = SimpleNamespace(**manifest)
@@ -155,9 +158,9 @@ class PluginContext:
         self.state = PluginState(requests, STATE_PREFIX)
         self.llm = PluginLlm(lambda params: requests.ask("llm", params))
         self.registered = Registrations()
-        self.on_hook: Callable[[str], object] = lambda _: None  # is told of the hooks that are registered later
-        self.on_late: Callable[[str], object] = lambda _: None  # and of what else is, in words
-        self.is_registered = False  # `register` has come to its end
+        self.on_hook: Callable[[str], object] = lambda _: None  # gets the hooks that are registered later
+        self.on_late: Callable[[str], object] = lambda _: None  # gets other late registrations, in words
+        self.is_registered = False  # `register` has returned
         self.session_key: ContextVar[str] = ContextVar("session_key", default="")
         self._config = PluginState(requests, CONFIG_PREFIX)
         self._options = options
@@ -209,7 +212,7 @@ class PluginContext:
             self.registered.remarks.append(why)
             if not override:
                 return
-            handler = _make_refusal(why)  # what it takes the place of is not offered either
+            handler = _make_refusal(why)  # the tool that it replaces is not offered either
         inner = schema.get("function", schema) if isinstance(schema.get("function", schema), Mapping) else schema
         parameters = inner.get("parameters", inner if inner.get("type") == "object" else None)
         said = description or str(inner.get("description") or "")
@@ -217,7 +220,7 @@ class PluginContext:
         self.registered.tools[name] = (handler, facts)
 
     def emit(self, event: str, payload: Mapping[str, Any] | None = None) -> int:
-        """Tell whoever has subscribed to `<this plugin>:<event>`; returns how many those are. It waits for nobody."""
+        """Notify the subscribers of `<this plugin>:<event>`; return their number, without waiting for them."""
         if not isinstance(event, str) or not event or ":" in event:
             raise ValueError(f"{event!r} is no name for an event: a bare one, which is told as {self.plugin_id}:NAME")
         if payload is not None and not isinstance(payload, Mapping):
@@ -226,7 +229,7 @@ class PluginContext:
         return int(said or 0)
 
     def subscribe(self, event: str, callback: Callable[..., Any]) -> None:
-        """Call this with the payload of each event `<plugin>:<name>`."""
+        """Call this callback with the payload of each event `<plugin>:<name>`."""
         if not isinstance(event, str) or not event:
             raise ValueError("to subscribe takes the name of an event, as in other-plugin:done")
         if not callable(callback):
@@ -240,7 +243,7 @@ class PluginContext:
         return False
 
     def _describe_taken_tool(self, name: str) -> str:
-        """Of one whose name is Hermes's, as of one of the gateway's own; nothing where the name is free."""
+        """Say that the name belongs to a tool of Hermes's or of the gateway's own; "" if it is free."""
         if name in HERMES_TOOLS.theirs:
             what = "is not offered: the gateway has one that does the same"
         elif name in OUR_TOOLS_ALONE or any(name == row.ours for row in HERMES_TOOLS.rows):
@@ -263,11 +266,11 @@ class PluginContext:
         self.registered.skills[name] = {"folder": str(folder.resolve()), "description": description}
 
     def dispatch_tool(self, tool_name: str, args: Mapping[str, Any] | None = None, **_: Any) -> str:
-        """Use a tool of the agent: what it gave, as the model would see it."""
+        """Use a tool of the agent; return its result as the model would see it."""
         return str(self._ask("tool", {"name": tool_name, "args": dict(args or {})}))
 
     def inject_message(self, content: str, role: str = "user", session_key: str = "") -> bool:
-        """Say something in a conversation, in a person's place: this one's, or that of the key."""
+        """Write a message in a conversation in a person's name: in this one, or that of the key."""
         key = session_key or get_session_env("HERMES_SESSION_KEY") or self.session_key.get()
         if not key:
             return False
@@ -276,7 +279,7 @@ class PluginContext:
         return True
 
     def get_config(self, key: str | None = None, default: Any = None) -> Any:
-        """What `set_config` has kept, over `plugins.entries.<name>` of the configuration."""
+        """Return the value of `set_config`, or else that of `plugins.entries.<name>` in the configuration."""
         if key is None:
             return {**self._options, **{name: self._config.get(name) for name in self._config.keys()}}  # noqa: SIM118 - it is no dict
         kept = self._config.get(key)
@@ -286,11 +289,11 @@ class PluginContext:
         self._config.set(key, value)
 
     def has_plugin(self, name: str) -> bool:
-        """Plugins here do not see each other."""
+        """Return True only for the plugin itself: plugins here do not see each other."""
         return name == self.plugin_id
 
     def on_unload(self, callback: Callable[[], Any]) -> Callable[[], Any]:
-        """Called when the plugin is switched off, replaced or the gateway stops; last registered, first called."""
+        """Call this when the plugin is switched off or replaced, or the gateway stops; the last one first."""
         atexit.register(_run_on_unload, callback)
         return callback
 
@@ -306,7 +309,7 @@ class PluginContext:
 
 
 def _find_option(options: Mapping[str, Any], key: str, default: Any) -> Any:
-    """`a.b` in `settings`, in `config`, or in the entry itself."""
+    """Find `a.b` in `settings`, in `config`, or in the entry itself."""
     for found in (options.get("settings"), options.get("config"), options):
         for word in key.split("."):
             found = found.get(word, _ABSENT) if isinstance(found, Mapping) else _ABSENT

@@ -1,7 +1,7 @@
-"""What the answers of a hook name's callbacks come to: changes of the event, a question to the person, an outcome.
+"""The effect of the answers of a hook name's callbacks: changed fields, a question to the person, or an outcome.
 
-An answer in a shape that the name does not know means nothing, as in Hermes; two things are stricter on purpose: a
-`block` without a message blocks, and of several answers a block beats an approval.
+An answer in an unknown shape has no meaning, as in Hermes; two rules are stricter on purpose: a `block` without a
+message blocks, and among several answers a block beats an approval.
 """
 
 import hashlib
@@ -16,26 +16,26 @@ from gateway.hermes.plugin.arguments import own_bag_of, shown_result_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
 from gateway.hermes.shim.tool_results import join_exit_code, split_exit_code
 
-MAX_CONTEXT = 10_000  # characters of one piece of context; what is longer lies in a file, and its beginning stands here
+MAX_CONTEXT = 10_000  # characters of one piece of context; a longer one is in a file, with its beginning here
 MAX_SHOWN = 2_000
 BLOCK_TEXT = "A plugin did not allow this call."
 APPROVED_KEY = "approved by plugins"  # in the session's bag
 
 
 def apply_args(event: Event, args: dict[str, Any]) -> None:
-    """What a callback has changed in the very arguments that it was given: Hermes runs the tool with those."""
+    """Apply a callback's changes to the very arguments that it got: Hermes runs the tool with those."""
     event["args"] = HERMES_TOOLS.resolve_args(str(event.get("tool")), args)
 
 
 def apply_request(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
-    """Middleware of the kind `tool_request`: the last arguments that were answered count."""
+    """Apply the answers of the middleware `tool_request`: the last arguments count."""
     said = [one["args"] for one in answers if isinstance(one, dict) and isinstance(one.get("args"), dict)]
     if said:
         apply_args(event, said[-1])
 
 
 def apply_tool_decision(event: Event, answers: Sequence[Any], approved: MutableSet[str]) -> Any:
-    """`pre_tool_call`."""
+    """Apply the answers of `pre_tool_call`."""
     said = [answer for answer in answers if isinstance(answer, dict)]
     if block := next((one for one in said if _action_of(one) in ("block", "deny")), None):
         return Deny(_text_of(block, "message", "reason") or BLOCK_TEXT)
@@ -48,7 +48,7 @@ def apply_tool_decision(event: Event, answers: Sequence[Any], approved: MutableS
 
 
 def _ask_person(event: Event, approval: dict[str, Any], approved: MutableSet[str]) -> Any:
-    """A person decides, unless one has decided it for longer than once."""
+    """Ask a person, unless one has approved the rule for longer than once."""
     tool = event.get("tool")
     rule = str(approval.get("rule_key") or "").strip() or str(tool)
     if rule in approved or rule in event.session.get(APPROVED_KEY, ()):
@@ -65,7 +65,7 @@ def _ask_person(event: Event, approval: dict[str, Any], approved: MutableSet[str
 
 
 def apply_tool_result(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
-    """`transform_tool_result`: an empty text counts too."""
+    """Apply the answers of `transform_tool_result`: an empty text counts too."""
     for text in _texts_of(answers, strict=True):
         shown = shown_result_of(event)
         if (left := shown.read(text)) != shown.text:
@@ -74,7 +74,7 @@ def apply_tool_result(event: Event, answers: Sequence[Any], _: MutableSet[str]) 
 
 
 def apply_terminal_output(event: Event, answers: Sequence[Any], approved: MutableSet[str]) -> Any:  # noqa: ARG001
-    """`transform_terminal_output`: how the command ended still stands below it."""
+    """Apply the answers of `transform_terminal_output`: the exit code of the command stays below."""
     _, code = split_exit_code(str(event["result"]))
     for text in _texts_of(answers, strict=True):
         event["result"] = join_exit_code(text, code)
@@ -82,13 +82,13 @@ def apply_terminal_output(event: Event, answers: Sequence[Any], approved: Mutabl
 
 
 def apply_reply(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
-    """`transform_llm_output`."""
+    """Apply the answers of `transform_llm_output`."""
     if text := next((text for text in _texts_of(answers) if text), ""):
         event["response_full"] = text
 
 
 def apply_context(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
-    """`pre_llm_call`."""
+    """Apply the answers of `pre_llm_call`."""
     pieces = [answer.get("context") if isinstance(answer, dict) else answer for answer in answers]
     texts = (str(piece) for piece in pieces if piece and not isinstance(piece, dict))
     found = [_shorten(text, event) for text in texts if text.strip()]
@@ -97,7 +97,7 @@ def apply_context(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> A
 
 
 def apply_verify(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
-    """`pre_verify`: the first that wants more of the model."""
+    """Apply the answers of `pre_verify`: the first that wants more of the model counts."""
     asked = (answer for answer in answers if isinstance(answer, dict) and _action_of(answer) in ("continue", "block"))
     message = next(filter(None, (_text_of(answer, "message", "reason").strip() for answer in asked)), None)
     if message is None:
@@ -108,7 +108,7 @@ def apply_verify(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> An
 
 
 def apply_dispatch(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
-    """`pre_gateway_dispatch`: the first that says something decides."""
+    """Apply the answers of `pre_gateway_dispatch`: the first that decides counts."""
     for answer in answers:
         word = _action_of(answer) if isinstance(answer, dict) else ""
         if word == "skip":
@@ -122,7 +122,7 @@ def apply_dispatch(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> 
 
 
 def apply_message_answer(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:  # noqa: ARG001
-    """`post_gateway_admission`: the first that has handled the message."""
+    """Apply the answers of `post_gateway_admission`: the first that has handled the message counts."""
     for answer in answers:
         if isinstance(answer, dict) and answer.get("action") == "handled":
             return End(_text_of(answer, "reply").strip(), "handled by a plugin")
@@ -130,7 +130,7 @@ def apply_message_answer(event: Event, answers: Sequence[Any], _: MutableSet[str
 
 
 def _action_of(answer: dict[str, Any]) -> str:
-    """The word itself, also where it is a member of an enumeration of texts, which `str` would call by its name."""
+    """Return the action's word, also from an enumeration of texts, for which `str` would return the member's name."""
     word = answer.get("action") or answer.get("decision")
     return str.__str__(word).strip().lower() if isinstance(word, str) else ""
 
@@ -140,7 +140,10 @@ def _text_of(answer: dict[str, Any], *keys: str) -> str:
 
 
 def _texts_of(answers: Sequence[Any], strict: bool = False) -> Iterator[str]:
-    """Those that are texts. `strict`: another one is a failure, since what it was to hide would pass."""
+    """Yield the answers that are texts.
+
+    `strict`: any other answer is a failure, since the text that it was to hide would pass.
+    """
     for answer in answers:
         if isinstance(answer, str):
             yield answer
@@ -149,7 +152,7 @@ def _texts_of(answers: Sequence[Any], strict: bool = False) -> Iterator[str]:
 
 
 def _shorten(text: str, event: Event) -> str:
-    """A text that the model can be shown at every call of the turn; the whole lies where the turn may read it."""
+    """Shorten a text for the model, which gets it at every call of the turn; the whole is in a file for the turn."""
     if len(text) <= MAX_CONTEXT:
         return text
     home = os.environ.get("HERMES_HOME", ".")  # noqa: TID251 - in a worker this is what its hook declared

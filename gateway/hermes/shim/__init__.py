@@ -1,6 +1,6 @@
-"""What handlers written for Hermes import of it, answered by this gateway: the shapes behind `modules.py`.
+"""The parts of Hermes that handlers import, as this gateway offers them: the shapes behind `modules.py`.
 
-A hook that needs none of it pays for none of it: what the loader of plugins uses is loaded once, before workers are
-forked, and the rest when a handler imports it. What it does goes over the worker's wire, and so under the rights of
-the hook.
+A hook that needs none of it does not pay for it: the shapes for the loader of plugins are loaded once, before workers
+are forked, and the others when a handler imports them. Their requests go over the worker's wire, and so have the rights
+of the hook.
 """

@@ -1,4 +1,4 @@
-"""`AIAgent`: our agent does what it is told, with the model and the tools that the gateway is configured with."""
+"""The class `AIAgent`: it runs our agent, with the model and the tools of the gateway's configuration."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -26,9 +26,10 @@ IGNORED_ARGUMENTS = frozenset(
 
 
 class AIAgent(metaclass=PatchWarningType):
-    """One conversation with the agent of the gateway; all that Hermes's takes is taken, and most of it is ours to say.
+    """One conversation with the gateway's agent.
 
-    `ephemeral_system_prompt` and `session_id` count. Model, endpoint, tools and limits are those of the gateway.
+    It takes all arguments of Hermes's, but only `ephemeral_system_prompt` and `session_id` have an effect. Model,
+    endpoint, tools and limits are those of the gateway.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -53,11 +54,11 @@ class AIAgent(metaclass=PatchWarningType):
         stream_callback: Callable[[str], Any] | None = None,
         **_: Any,
     ) -> dict[str, Any]:
-        """Wait for the answer. Nothing is raised: what went wrong stands under `error`."""
+        """Wait for the answer, and return it; no error is raised, but returned under `error`."""
         past = list(conversation_history or ())
         told = [self.ephemeral_system_prompt, system_message, _as_text(past), user_message]
         text = "\n\n".join(str(part) for part in told if part)
-        text = f" {text}" if text.startswith(("/", "!")) else text  # it is said to the model, and no command here
+        text = f" {text}" if text.startswith(("/", "!")) else text  # so it is no command, but text for the model
         try:
             done = ask_gateway("submit", text=text, session=AGENT_SESSIONS + self.session_id, wait=ANSWER_TIMEOUT)
         except RuntimeError as refused:
@@ -79,17 +80,17 @@ class AIAgent(metaclass=PatchWarningType):
         }
 
     def chat(self, message: str, stream_callback: Callable[[str], Any] | None = None) -> str:
-        """The answer alone. Raises RuntimeError when there is none."""
+        """Return the answer alone. Raises RuntimeError if it fails."""
         done = self.run_conversation(message, stream_callback=stream_callback)
         if done["failed"]:
             raise RuntimeError(str(done["error"]))
         return str(done["final_response"])
 
     def interrupt(self, message: str | None = None) -> None:
-        """It is waited for in one piece, so there is nothing to interrupt."""
+        """Do nothing: a call waits for the whole answer."""
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: no resource is open."""
 
 
 def _as_text(history: Sequence[dict[str, Any]]) -> str:

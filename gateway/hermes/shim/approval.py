@@ -1,4 +1,4 @@
-"""`tools.approval`: a plugin's tool asks a person before it acts, as an approval of this gateway.
+"""The module `tools.approval`: a plugin's tool asks a person before it acts, as an approval of this gateway.
 
 Hermes asks about commands that look dangerous. We ask about every command that does not plainly read: a command on
 another machine passes neither our sandbox nor our rules for the shell.
@@ -41,7 +41,7 @@ def request_tool_approval(
     rule_key: str = "",
     approval_callback: Any = None,  # noqa: ARG001 - Hermes's
 ) -> dict[str, Any]:
-    """Return the same for a tool that wants to act for this reason."""
+    """Return `approved`, or a `message` for the model, for a tool that wants to act for this reason."""
     return _ask_person(f"May I run {tool_name}? {reason}".strip(), rule_key or f"{tool_name}: {reason}")
 
 
@@ -54,7 +54,7 @@ def _only_reads(command: str) -> bool:
 
 
 def _ask_person(prompt: str, rule: str) -> dict[str, Any]:
-    """End the call with a question. It begins again with the answer, which is then known here."""
+    """Ask the person, which ends the call; the repeated call finds the answer here."""
     event, name = CURRENT_CALL.get(), f"approve {hashlib.sha256(rule.encode()).hexdigest()[:12]}"
     if event is None or event.bags.answers is None:
         return _refuse(f"this cannot ask a person: {prompt}", rule)

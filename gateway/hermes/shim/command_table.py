@@ -1,6 +1,6 @@
-"""`hermes_cli.commands`: the commands that people can type here, as Hermes's own table, to be read.
+"""The module `hermes_cli.commands`: the commands that people can type here, in Hermes's own table, for reading.
 
-Who imports it once sees what there is at each look: plugins bring commands at any time.
+An import sees the present commands at each look: plugins add commands at any time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -27,7 +27,7 @@ class CommandDef:
 
 
 def list_commands() -> tuple[CommandDef, ...]:
-    """Every command of this gateway, those of plugins too."""
+    """List every command of this gateway, with those of plugins."""
     return tuple(
         CommandDef(one["name"], one["summary"], aliases=tuple(one["aliases"]), args_hint=one["usage"])
         for one in get_facts()["commands"]
@@ -35,7 +35,7 @@ def list_commands() -> tuple[CommandDef, ...]:
 
 
 def resolve_command(name: str) -> CommandDef | None:
-    """By name or alias, with a slash or without."""
+    """Find a command by name or alias, with a slash or without."""
     return _by_word().get(name.lower().lstrip("/"))
 
 
@@ -44,7 +44,7 @@ def is_gateway_known_command(name: str | None) -> bool:
 
 
 def should_bypass_active_session(command_name: str | None) -> bool:
-    """Whether it acts at once, also while a turn runs."""
+    """Tell if the command acts at once, even while a turn runs."""
     return any(one["name"] == command_name and one["urgent"] for one in get_facts()["commands"])
 
 
@@ -72,7 +72,7 @@ class CommandSequence(Sequence[CommandDef]):
 
 
 class CommandDescriptions(Mapping[str, str]):
-    """By `/name` and `/alias`."""
+    """The descriptions of the commands by `/name` and `/alias`."""
 
     def __getitem__(self, word: str) -> str:
         return _by_word()[word.removeprefix("/")].description

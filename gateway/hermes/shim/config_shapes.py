@@ -1,4 +1,4 @@
-"""Hermes's shapes of the chat networks and their settings, filled from how this gateway is set up."""
+"""The shapes of the chat networks and their settings in Hermes, filled from this gateway's configuration."""
 
 import os
 from dataclasses import asdict, dataclass, field
@@ -52,7 +52,7 @@ class Platform(Enum):
         return made
 
 
-# Where Hermes calls chats by their ids, and people of whom it knows no name.
+# Networks for which Hermes uses ids as the names of chats and of unknown people.
 CALLED_BY_ID = frozenset({Platform.SLACK.value})
 
 
@@ -152,7 +152,7 @@ class GatewayConfig:
 
 
 def load_gateway_config() -> GatewayConfig:
-    """How this gateway is set up. A token stands in it only where this hook may see the variable that holds it."""
+    """Load this gateway's configuration; it has a token only if this hook may read the token's variable."""
     about = get_facts()
     policy = SessionResetPolicy(about["reset"], about["daily_at"], about["idle_minutes"])
     return GatewayConfig({Platform(one["name"]): _make_platform_config(one) for one in about["networks"]}, policy)

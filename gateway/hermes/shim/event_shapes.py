@@ -1,6 +1,6 @@
-"""What Hermes 0.19 tells a handler of each of its events: exactly these keys, and tools by its own names for them.
+"""The fields of Hermes 0.19's events for handlers: exactly these keys, and tools under its own names.
 
-Handlers compare the keys that they get with those that they know, so one written for Hermes is shown no others.
+Handlers compare the keys that they get with those that they know, so one written for Hermes gets no others.
 """
 
 import json
@@ -21,7 +21,7 @@ _ROWS = (
     ("agent:end", "platform user_id chat_id thread_id chat_type session_id message response"),
     ("command:*", "platform user_id command raw_command args raw_args"),
 )
-# By who denied a call.
+# How a call ended, by who denied it.
 DENIED_ENDINGS: Mapping[Any, Ending] = MappingProxyType({"hook": "blocked", "person": "refused"})
 HERMES_KEYS: Mapping[str, frozenset[str]] = {
     name: frozenset(keys.split()) for names, keys in _ROWS for name in names.split()
@@ -29,13 +29,13 @@ HERMES_KEYS: Mapping[str, frozenset[str]] = {
 
 
 def get_hermes_keys(event: str) -> frozenset[str] | None:
-    """The keys of this event; None for one that Hermes does not have."""
+    """Return the keys of this event in Hermes; None if Hermes does not have it."""
     domain, _, _ = event.partition(":")
     return HERMES_KEYS.get(event) or HERMES_KEYS.get(f"{domain}:*")
 
 
 def show_fields(event: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields as Hermes would have them; None where the event is ours alone and is shown as it is."""
+    """Return the fields as Hermes would have them; None for an event that is ours alone and stays as it is."""
     if (keys := get_hermes_keys(event)) is None:
         return None
     shown = {name: value for name, value in fields.items() if name in keys}
@@ -46,7 +46,7 @@ def show_fields(event: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _show_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """One tool of a step: its arguments and its result stand there as JSON texts."""
+    """Show one tool of a step, with its arguments and its result as JSON texts."""
     name, args = HERMES_TOOLS.describe_call(str(tool.get("name")), json.loads(tool.get("arguments") or "{}"))
     ending: Ending = DENIED_ENDINGS.get(tool.get("denied"), "failed" if tool.get("error") else "done")
     result = show_result(str(tool.get("name")), args, str(tool.get("result") or ""), ending)

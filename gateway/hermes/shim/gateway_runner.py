@@ -1,7 +1,7 @@
-"""`gateway`, as Hermes hands it to callbacks: the networks that are served, to send by, and how the gateway is set up.
+"""The object `gateway` that Hermes passes to callbacks: the served networks, for sending, and the configuration.
 
-It stands for an object of Hermes's own process. What of that cannot be offered is named with the reason, once, in the
-hook's log; to set something on it changes nothing here.
+It replaces an object of Hermes's own process. A part that cannot be offered is named with the reason, once, in the
+hook's log; setting an attribute on it changes nothing here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ INSIDE = "it is a part of Hermes's own process"
 
 
 def list_destinations(platform: Platform, chat: str, thread: str) -> Iterator[str]:
-    """Where `send` may send to: the conversation that the call belongs to, by its key, and else the chat."""
+    """Yield the possible destinations of `send`: the call's conversation, by its key, and else the chat."""
     here = [get_session_env(f"HERMES_SESSION_{name}") for name in ("PLATFORM", "CHAT_ID", "THREAD_ID", "KEY")]
     if here[:2] == [platform.value, chat] and thread in ("", here[2]) and here[3]:
         yield here[3]
@@ -27,7 +27,7 @@ def list_destinations(platform: Platform, chat: str, thread: str) -> Iterator[st
 
 
 class LiveAdapter(PlatformAdapter):
-    """One network that is served; what is sent by it goes the way of every message of ours."""
+    """One served network; its messages go the way of every message of ours."""
 
     def __init__(self, config: PlatformConfig, platform: Platform) -> None:
         super().__init__(config, platform)
@@ -37,7 +37,7 @@ class LiveAdapter(PlatformAdapter):
         return True
 
     async def disconnect(self) -> None:
-        """The gateway decides about that."""
+        """Do nothing: the gateway decides about that."""
 
     async def send(
         self,
@@ -46,7 +46,7 @@ class LiveAdapter(PlatformAdapter):
         reply_to: str | None = None,  # noqa: ARG002 - Hermes's signature
         metadata: dict[str, Any] | None = None,
     ) -> SendResult:
-        """It is sent as soon as it can be; that it is in the journal is the success."""
+        """Send the message as soon as possible; it counts as a success once it is in the journal."""
         thread = str((metadata or {}).get("thread_id") or "")
         why = ""
         for to in list_destinations(self.platform, str(chat_id), thread):
@@ -69,7 +69,7 @@ class LiveAdapter(PlatformAdapter):
 
 
 class Adapters(Mapping[Platform, LiveAdapter]):
-    """The networks that are served now, by their members of `Platform`; a name in words finds one too."""
+    """The served networks, by their members of `Platform`; a network's name as text finds it, too."""
 
     def __getitem__(self, key: Any) -> LiveAdapter:
         platform = key if isinstance(key, Platform) else Platform(str(getattr(key, "value", key)))
@@ -91,7 +91,7 @@ class Adapters(Mapping[Platform, LiveAdapter]):
 
 
 class GatewayRunner:
-    """The one that callbacks get."""
+    """The runner that callbacks get."""
 
     adapters: Adapters
 

@@ -1,4 +1,4 @@
-"""How the worker loads a handler that was written for Hermes, and shows it events."""
+"""The worker's module for handlers written for Hermes: it loads them, and shows them events."""
 
 from collections.abc import Callable
 from pathlib import Path

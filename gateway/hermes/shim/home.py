@@ -1,4 +1,4 @@
-"""Where Hermes's files lie, and what stands in its configuration: read, never written."""
+"""The paths of Hermes's files, and the contents of its configuration, which is read and never written."""
 
 import os
 from pathlib import Path
@@ -26,19 +26,19 @@ def get_skills_dir() -> Path:
 
 
 def get_hermes_dir(new_subpath: str, old_name: str) -> Path:
-    """A folder of the home that once had another name: that one, where it is still there."""
+    """Return a folder of the home that once had another name; the old one if it still has files."""
     old = get_hermes_home() / old_name
     return old if old.is_dir() and any(old.iterdir()) else get_hermes_home() / new_subpath
 
 
 def display_hermes_home() -> str:
-    """As people write it."""
+    """Return the home's path as people write it."""
     home = get_hermes_home()
     return f"~/{home.relative_to(Path.home())}" if home.is_relative_to(Path.home()) else str(home)
 
 
 def load_config() -> dict[str, Any]:
-    """Hermes's own `config.yaml` as it stands, and under `model` the model that answers here."""
+    """Load Hermes's own `config.yaml` as it is, with our model under `model`."""
     try:
         with get_config_path().open(encoding="utf-8") as file:
             found = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
@@ -52,7 +52,7 @@ def load_config() -> dict[str, Any]:
 
 
 def find_setting(cfg: Any, *keys: str, default: Any = None) -> Any:
-    """What stands under these keys, one in the other; `default` where one of them is not there."""
+    """Find the value under these nested keys; return `default` if one of them is missing."""
     for key in keys if isinstance(cfg, dict) else ("",):
         if not isinstance(cfg, dict) or key not in cfg:
             return default
@@ -61,22 +61,22 @@ def find_setting(cfg: Any, *keys: str, default: Any = None) -> Any:
 
 
 def get_env_value(key: str) -> str | None:
-    """From the environment or Hermes's `.env`, of which this hook sees what it names."""
+    """Return a variable of the environment or Hermes's `.env`; the hook sees only those that it names."""
     return os.environ.get(key)  # noqa: TID251 - what the hook declared
 
 
 def get_secret(name: str, default: str | None = None) -> str | None:
-    """From the environment, of which this hook sees what it names."""
+    """Return a variable of the environment; the hook sees only those that it names."""
     return os.environ.get(name, default)  # noqa: TID251 - what the hook declared
 
 
 def get_active_profile_name() -> str:
-    """There are no others here."""
+    """Return the only profile here."""
     return "default"
 
 
 def resolve_gateway_model(config: dict[str, Any] | None = None) -> str:
-    """The model's name: what the given configuration says, else the one that answers here."""
+    """Return the model's name from the given configuration, or else that of our model."""
     model = get_facts()["model"] if config is None else config.get("model")
     if isinstance(model, dict):
         model = model.get("default") or model.get("model")
@@ -84,7 +84,7 @@ def resolve_gateway_model(config: dict[str, Any] | None = None) -> str:
 
 
 def resolve_runtime_agent_kwargs() -> dict[str, Any]:
-    """How the model is reached. The key is there only where this hook may see the variable that holds it."""
+    """Return how the model is reached; the key only if this hook may read the key's variable."""
     about = get_facts()
     provider = str(about["provider"])
     return {

@@ -1,4 +1,4 @@
-"""Hermes's `HookRegistry`, as a hook may use it: which hooks there are, and telling them of an event of one's own."""
+"""Hermes's `HookRegistry` for hooks: it lists the hooks, and emits an event of the hook's own."""
 
 import sys
 from typing import Any
@@ -11,7 +11,10 @@ from gateway.hermes.shim.placeholders import PatchWarningType
 
 
 class HookRegistry(metaclass=PatchWarningType):
-    """The hooks themselves are the gateway's: loading them here only reads their manifests."""
+    """The registry.
+
+    The hooks themselves are the gateway's: loading them here only reads their manifests.
+    """
 
     def __init__(self) -> None:
         self._loaded: list[dict[str, Any]] = []
@@ -21,7 +24,7 @@ class HookRegistry(metaclass=PatchWarningType):
         return list(self._loaded)
 
     def discover_and_load(self) -> None:
-        """Look at the folders again."""
+        """Read the manifests in the folders again."""
         self._loaded = []
         for manifest in sorted((get_hermes_home() / "hooks").glob("*/HOOK.yaml")):
             try:
@@ -39,13 +42,13 @@ class HookRegistry(metaclass=PatchWarningType):
                 )
 
     async def emit(self, event_type: str, context: dict[str, Any] | None = None) -> None:
-        """To all hooks; refused for events that the gateway tells itself, and then told in the log alone."""
+        """Emit an event to all hooks; one of the gateway's own events is refused, with a line in the log."""
         try:
             ask_gateway("emit", name=event_type, fields=dict(context or {}))
         except RuntimeError as refused:
             print(f"emit {event_type}: {refused}", file=sys.stderr)  # noqa: T201 - as in Hermes, nothing is raised
 
     async def emit_collect(self, event_type: str, context: dict[str, Any] | None = None) -> list[Any]:
-        """As `emit`; observers answer nothing here."""
+        """Emit as `emit` does; observers return no answers here."""
         await self.emit(event_type, context)
         return []

@@ -1,16 +1,16 @@
-"""`raw_message`: what the network sent for a message, as data, with its fields as attributes too."""
+"""The object `raw_message`: the network's own data of a message, with its fields as attributes, too."""
 
 from collections.abc import Mapping
 from typing import Any, Self
 
 from gateway.hermes.shim.gateway_calls import warn_once
 
-RENAMED = {"from_user": "from"}  # words of Python that libraries write otherwise
+RENAMED = {"from_user": "from"}  # keywords of Python, for which libraries use other names
 WHY_NOT = "the network sent none, or it is a method of the library's own object; None is given"
 
 
 class NetworkMessage(dict[str, Any]):
-    """Objects within are such objects too; what is not there is None, as in the networks' libraries."""
+    """The message; inner objects are such objects, too, and a missing field is None, as in the networks' libraries."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -1,7 +1,7 @@
-"""What exists inside Hermes's own process alone: a name to import and to patch, without effect, and one warning.
+"""The placeholders for parts of Hermes's own process: names to import and to patch, without effect, with a warning.
 
-A handler that patches Hermes's classes goes on with the rest of what it does; whoever really calls such a thing is told
-that it is not there.
+A handler that patches Hermes's classes goes on with the rest of its work; a handler that really calls a placeholder
+gets an error.
 """
 
 import sys
@@ -14,12 +14,12 @@ from gateway.hermes.shim.gateway_calls import note_patch, warn_once
 
 
 def _is_plain_reading(frame: FrameType) -> bool:
-    """Whether the code says `thing.name`, and not `getattr(thing, "name", None)` or `hasattr`."""
+    """Tell if the code says `thing.name`, and not `getattr(thing, "name", None)` or `hasattr`."""
     return opname[frame.f_code.co_code[frame.f_lasti]] in ("LOAD_ATTR", "LOAD_METHOD")
 
 
 class PatchWarningType(type):
-    """A class of which is told when somebody patches it: outside this process nothing changes by that."""
+    """The type of classes that warn when they are patched: outside this process a patch changes nothing."""
 
     def __setattr__(cls, name: str, value: Any) -> None:
         if not name.startswith("__") and not name.startswith("_abc"):
@@ -27,7 +27,10 @@ class PatchWarningType(type):
         super().__setattr__(name, value)
 
     def __getattr__(cls, name: str) -> Any:
-        """What a patch wraps: `before = GatewayRunner.send`. Who asks by `getattr` expects that it may not be there."""
+        """Return a placeholder for a patch to wrap: `before = GatewayRunner.send`.
+
+        A call of `getattr` gets an AttributeError, since its caller expects that the name may be missing.
+        """
         if name.startswith("__") or not _is_plain_reading(sys._getframe(1)):  # noqa: SLF001 - see there
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
         return PatchWarningType(name, (Placeholder,), {"__module__": f"{cls.__module__}.{cls.__name__}"})
@@ -39,23 +42,23 @@ class PatchWarningType(type):
 
 
 class Placeholder(metaclass=PatchWarningType):
-    """Stands for a thing of Hermes's process."""
+    """A name without effect, in place of a part of Hermes's process."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise RuntimeError(f"{type(self).__module__}.{type(self).__name__} exists inside Hermes alone, not here")
 
 
 class PatchWarningModule(ModuleType):
-    """A module of which is told when somebody puts something of their own into it."""
+    """A module that warns when a hook sets a name in it."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("__") and not isinstance(value, ModuleType):  # a module that lies in it is imported
+        if not name.startswith("__") and not isinstance(value, ModuleType):  # setting a submodule is an import
             note_patch(f"{self.__name__}.{name}")
         super().__setattr__(name, value)
 
 
 def make_placeholder_getattr(module: str) -> Callable[[str], type]:
-    """The `__getattr__` of a module of Hermes's."""
+    """Make the `__getattr__` of one of Hermes's modules."""
     sys.modules[module].__class__ = PatchWarningModule
     made: dict[str, type] = {}
 

@@ -1,4 +1,4 @@
-"""Hermes's shapes of what is said in a chat, and of what carries it."""
+"""The shapes of chat messages and of network adapters in Hermes."""
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class ProcessingOutcome(Enum):
 
 @dataclass
 class MessageEvent:
-    """One message as it came in."""
+    """One received message."""
 
     text: str
     message_type: MessageType = MessageType.TEXT
@@ -60,7 +60,7 @@ class MessageEvent:
         return self.text.startswith("/")
 
     def get_command(self) -> str | None:
-        """Its name, without the slash and without the bot that it was said to."""
+        """Return the command's name, without the slash and without the name of the addressed bot."""
         if not self.is_command():
             return None
         name = self.text[1:].split(maxsplit=1)[0] if self.text[1:].strip() else ""
@@ -87,11 +87,14 @@ class SendResult:
 
 
 class PatchWarningABCMeta(PatchWarningType, ABCMeta):
-    """Both of them."""
+    """The metaclass of abstract classes that warn when they are patched."""
 
 
 class PlatformAdapter(metaclass=PatchWarningABCMeta):
-    """What adapters of Hermes derive from. One can be made and used by hand; the gateway has adapters of its own."""
+    """The base class of Hermes's adapters.
+
+    A hook can make one and use it by hand; the gateway has adapters of its own.
+    """
 
     def __init__(self, config: PlatformConfig, platform: Platform) -> None:
         self.config = config
@@ -117,16 +120,16 @@ class PlatformAdapter(metaclass=PatchWarningABCMeta):
         return SendResult(False, error=NOT_HERE)
 
     async def send_typing(self, chat_id: str, metadata: dict[str, Any] | None = None) -> None:
-        """Nothing is shown."""
+        """Do nothing: no sign is shown."""
 
     async def stop_typing(self, chat_id: str) -> None:
-        """Nothing was shown."""
+        """Do nothing: no sign was shown."""
 
     def set_message_handler(self, handler: Callable[..., Any]) -> None:
         self._handler = handler
 
     async def handle_message(self, event: MessageEvent) -> None:
-        """To whoever set itself as the handler."""
+        """Pass the message to the handler, if one is set."""
         if self._handler:
             await self._handler(event)
 

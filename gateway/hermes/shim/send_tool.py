@@ -1,4 +1,4 @@
-"""`send_message_tool`: say something in another chat, asked and answered as Hermes's tool is."""
+"""The function `send_message_tool`: it sends a message to another chat, with the arguments and results of Hermes's."""
 
 import json
 import re
@@ -12,7 +12,7 @@ TERMINAL = "terminal"  # a network without settings, which is always there
 
 
 def send_message_tool(args: Mapping[str, Any], **_: Any) -> str:
-    """`action` is send or list; what came of it as JSON text, an error too."""
+    """Send a message or list the targets, by `action`; return the result, or an error, as JSON text."""
     try:
         match args.get("action", "send"):
             case "send":

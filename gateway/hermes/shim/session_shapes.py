@@ -1,4 +1,4 @@
-"""Hermes's shapes of a conversation: where it takes place, its key, and what `sessions/sessions.json` says of it."""
+"""The shapes of a conversation in Hermes: its place, its key, and its entry in `sessions/sessions.json`."""
 
 import json
 from dataclasses import dataclass, fields
@@ -12,7 +12,7 @@ from gateway.hermes.shim.session_env import get_session_env
 from gateway.hermes.shim.whatsapp_ids import canonical_whatsapp_identifier
 
 GATEWAY_CHANGES = "conversations are changed by the gateway alone"
-# What changes a conversation in Hermes's store, and who does it here.
+# The methods of Hermes's store that change a conversation, and the remedy here.
 CHANGES = {
     "append_to_transcript": "what was said stands in the journal; ctx.inject_message says something in a conversation",
     "reset_session": f"{GATEWAY_CHANGES}; a person says /new",
@@ -22,7 +22,7 @@ CHANGES = {
     "suspend_session": f"{GATEWAY_CHANGES}; a person says /new",
     "switch_session": f"{GATEWAY_CHANGES}; a person says /resume",
 }
-# What it notes of its own restarts and limits, and what it answers; here the journal has that.
+# The methods that note Hermes's restarts and limits, with their answers; here the journal has those.
 BOOKKEEPING = {
     "clear_resume_pending": False,
     "is_session_finalizable": False,
@@ -37,7 +37,7 @@ ALWAYS_WRITTEN = ("platform", "chat_id", "chat_name", "chat_type", "user_id", "u
 
 @dataclass
 class SessionSource:
-    """Where a message came from."""
+    """The place that a message came from."""
 
     platform: Platform
     chat_id: str
@@ -65,7 +65,7 @@ class SessionSource:
 
     @property
     def description(self) -> str:
-        """For people."""
+        """Describe the place for people."""
         who = self.chat_name or self.user_name or self.user_id or self.chat_id
         place = "DM with" if self.chat_type == "dm" else f"{self.chat_type}:"
         return f"{place} {who}" + (f", thread: {self.thread_id}" if self.thread_id else "")
@@ -132,13 +132,13 @@ class SessionEntry:
 
 
 class SessionStore:
-    """What `sessions/sessions.json` says, read anew at each question; single conversations are asked of the gateway."""
+    """The entries of `sessions/sessions.json`, read at each question; the gateway answers about one conversation."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.sessions_dir = get_hermes_home() / "sessions"
 
     def get_or_create_session(self, source: SessionSource, force_new: bool = False) -> SessionEntry:
-        """The conversation of this place as it is now; one that nobody has begun begins."""
+        """Return the present conversation of this place; start one if it has none."""
         if force_new:
             warn_once("get_or_create_session: force_new is not offered here: a person says /new")
         key = self._generate_session_key(source)
@@ -149,7 +149,7 @@ class SessionStore:
         return entry
 
     def load_transcript(self, session_id: str) -> list[dict[str, Any]]:
-        """What was said, as Hermes keeps it; of the conversation that has this id now."""
+        """Return the messages, in Hermes's form, of the conversation that has this id now."""
         found = self.lookup_by_session_id(session_id)
         key = found.session_key if found else get_session_env("HERMES_SESSION_KEY")
         said = ask_gateway("session", key=key) if key else None
@@ -172,7 +172,7 @@ class SessionStore:
         return lambda *_, **__: BOOKKEEPING[name]
 
     def list_sessions(self, active_minutes: int | None = None) -> list[SessionEntry]:
-        """The newest first."""
+        """List the conversations, the newest first."""
         found = sorted(self._entries(), key=lambda entry: entry.updated_at.timestamp(), reverse=True)
         since = 0 if active_minutes is None else datetime.now(UTC).timestamp() - active_minutes * 60
         return [entry for entry in found if entry.updated_at.timestamp() >= since]
@@ -200,7 +200,7 @@ def build_session_key(
     thread_sessions_per_user: bool = False,
     profile: str | None = None,
 ) -> str:
-    """The key under which both gateways keep this conversation."""
+    """Build the key under which both gateways keep this conversation."""
     start = ["agent", profile if profile and profile != "default" else "main", source.platform.value]
     person = source.user_id_alt or source.user_id
     chat: str | None = source.chat_id

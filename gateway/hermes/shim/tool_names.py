@@ -1,4 +1,4 @@
-"""Which tools of Hermes's do what ours do: one table, for all that was written for Hermes."""
+"""The names of Hermes's tools for ours: one table, for all code that was written for Hermes."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -24,7 +24,7 @@ HERMES_TOOLS = ToolNames(
     ),
     has_hyphens=False,
 )
-# Tools of ours that have no counterpart there, and so keep their names, and why no guard needs to know them.
+# Tools of ours without a counterpart, which keep their names, and why no guard needs to know them.
 OUR_TOOLS_ALONE: Mapping[str, str] = MappingProxyType(
     {
         "calculate": "it computes",

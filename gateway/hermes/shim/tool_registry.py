@@ -1,6 +1,7 @@
-"""Which tools there are, by Hermes's names, and in which of its tool sets each is: `tools.registry` and `toolsets`.
+"""The tools by Hermes's names, and the tool set of each: `tools.registry` and `toolsets`.
 
-Only tools that are here are named; a guard that asks whether a call is of the tool set `file` is answered as in Hermes.
+Only tools that exist here are named; a guard that asks if a call belongs to the tool set `file` gets the same answer as
+in Hermes.
 """
 
 import json
@@ -24,7 +25,7 @@ _EVERYTHING = frozenset({"all", "*"})
 
 
 class ToolRegistry:
-    """What of Hermes's own can be answered by who is not in its process."""
+    """The part of Hermes's registry that works outside its process."""
 
     def get_all_tool_names(self) -> list[str]:
         return sorted(_SETS_BY_TOOL)
@@ -45,7 +46,7 @@ class ToolRegistry:
         return toolset in _TOOLSETS
 
     def dispatch(self, name: str, args: Mapping[str, Any], **_: Any) -> str:
-        """Use a tool of the agent: what it gave, as the model would see it."""
+        """Use a tool of the agent; return its result as the model would see it."""
         return str(ask_gateway("tool", name=name, args=dict(args)))
 
     def __getattr__(self, name: str) -> Any:
@@ -56,7 +57,7 @@ registry = ToolRegistry()
 
 
 def resolve_toolset(name: str, visited: Any = None, *, include_registry: bool = True) -> list[str]:  # noqa: ARG001 - Hermes's
-    """The tools of one tool set, or of all."""
+    """Return the tools of one tool set, or of all."""
     return sorted(_SETS_BY_TOOL) if name in _EVERYTHING else list(_TOOLSETS.get(name, ()))
 
 
@@ -69,10 +70,10 @@ def validate_toolset(name: str) -> bool:
 
 
 def tool_error(message: object, **extra: Any) -> str:
-    """What a tool gives that has failed."""
+    """Return the result of a tool that has failed."""
     return json.dumps({"error": str(message), **extra}, ensure_ascii=False)
 
 
 def tool_result(data: Any = None, **fields: Any) -> str:
-    """What a tool gives: this, or an object of these fields."""
+    """Return a tool's result: this value, or an object of these fields."""
     return json.dumps(fields if data is None else data, ensure_ascii=False)

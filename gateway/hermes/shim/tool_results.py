@@ -1,9 +1,9 @@
-"""What our tools give, in the shape in which those of Hermes's give it, and back: one table, beside that of the names.
+"""The results of our tools in the shape of Hermes's, and back: one table, beside that of the names.
 
-There a result is the text of one JSON object, here it is what the model reads. Code written for Hermes parses it, puts
-another value into one of its places and returns the whole: then our text is made of what stands in these places
-(`slots`). Where anything else is different (a key that came or went, a fact, no JSON at all), the answer stands as it
-was given, since nothing that somebody has taken out may come back.
+In Hermes a result is the text of one JSON object, here it is the text for the model. Code written for Hermes parses the
+object, replaces a value in one of its places and returns the whole: then our text is made of the values in these places
+(`slots`). If anything else differs (a key that came or went, another fact, no JSON at all), the answer stays as it is,
+since a part that a hook has removed must not come back.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from gateway.hermes.shim.tool_names import OUR_TOOLS_ALONE
 
-Args: TypeAlias = Mapping[str, Any]  # of the call, as Hermes calls them
+Args: TypeAlias = Mapping[str, Any]  # of the call, under Hermes's names
 Slot: TypeAlias = tuple[str | int, ...]  # the way to a value inside the object
 Ending: TypeAlias = Literal["done", "failed", "refused", "blocked"]
 
@@ -37,9 +37,9 @@ NO_REMINDERS = "There is none."
 
 @dataclass(frozen=True, slots=True)
 class ResultShape:
-    """The object that `show` makes of a text; `read` makes the text anew, where only the values in `slots` are others.
+    """The object that `show` makes of a text; `read` makes a text of an object with other values in `slots`.
 
-    `read` is given the object and the text before; without it the text is what stands in the first slot.
+    `read` gets the object and the earlier text; without `read`, the text is the value in the first slot.
     """
 
     show: Callable[[str, Args], dict[str, Any]]
@@ -48,9 +48,9 @@ class ResultShape:
 
 
 class ShownResult:
-    """One result. `text` is ours, `json` what is told; of a tool without a shape, both are the same.
+    """One result: `text` is ours, `json` is for the hook; for a tool without a shape both are the same.
 
-    All of the text is told: where it is not of our tool's own making (another hook has put it there), it is told plain.
+    The whole text is shown: if it is not of our tool's own making (another hook has set it), it is shown plain.
     """
 
     def __init__(self, text: str, shape: ResultShape | None, args: Any) -> None:
@@ -63,12 +63,12 @@ class ShownResult:
 
     @property
     def error(self) -> str | None:
-        """What Hermes takes for an error in it: whatever stands under that name at the top."""
+        """Return the error that Hermes sees in it: the value under that name at the top."""
         said = self._shown if self._shown is not None else _parse_object(self.json)
         return str(said["error"]) if said and said.get("error") else None
 
     def read(self, answer: str) -> str:
-        """Our text of what was made of it."""
+        """Return our text of a hook's answer."""
         said = None if self._shown is None else _parse_object(answer)
         if answer == self.json or (said is not None and said == self._shown):
             return self.text
@@ -77,11 +77,11 @@ class ShownResult:
         return left
 
     def read_all(self, said: Mapping[str, Any]) -> str | None:
-        """The text of an object in which every value may be another, but none is more; None where one is."""
+        """Return the text of an object in which any value may differ; None if it has an additional one."""
         return self._read(said) if self._shown is not None and said.keys() <= self._shown.keys() else None
 
     def _read(self, said: Mapping[str, Any]) -> str | None:
-        """None where what stands there is of another make."""
+        """Return the text of the object; None if its values do not fit."""
         assert self._shape
         try:
             read = self._shape.read
@@ -90,7 +90,7 @@ class ShownResult:
             return None
 
     def _put_back(self, said: dict[str, Any]) -> dict[str, Any] | None:
-        """The object with what we said in the places that may be changed; None where it has no such places."""
+        """Return the object with our values in the changeable places; None if it has no such places."""
         assert self._shape
         copy = deepcopy(said)
         try:
@@ -103,7 +103,7 @@ class ShownResult:
 
 
 def show_result(tool: str, args: Any, text: str, ending: Ending = "done") -> ShownResult:
-    """What this tool of ours gave, or with another ending why it gave nothing; `args` as Hermes calls them."""
+    """Show the result of this tool of ours, or of another ending, its reason; `args` are under Hermes's names."""
     row = TOOL_RESULTS.get(tool)
     if row is None and (tool in OUR_TOOLS_ALONE or tool.startswith("mcp_")):
         row = PLAIN_RESULTS
@@ -113,7 +113,7 @@ def show_result(tool: str, args: Any, text: str, ending: Ending = "done") -> Sho
 
 
 def read_override(tool: str, answer: str) -> ShownResult:
-    """What a plugin's tool gave that has the place, and the name, of one of ours; what says more stays as it is."""
+    """Read the result of a plugin's tool that replaces one of ours; a result with additional values stays as it is."""
     row, said = TOOL_RESULTS.get(tool), _parse_object(answer)
     if row is None or said is None:
         return show_result(tool, {}, answer)
@@ -124,7 +124,7 @@ def read_override(tool: str, answer: str) -> ShownResult:
 
 
 def split_exit_code(text: str) -> tuple[str, int]:
-    """A command's output and its exit code, of what our shell tool gives."""
+    """Split the result of our shell tool into the output and the exit code."""
     if ended := _TIMED_OUT_HERE.search(text):
         return f"{text[: ended.start()]}\n[Command timed out after {ended[1]}s]".lstrip(), TIMEOUT_CODE
     if ended := _EXIT_CODE.search(text):
@@ -133,7 +133,7 @@ def split_exit_code(text: str) -> tuple[str, int]:
 
 
 def join_exit_code(output: str, code: int) -> str:
-    """What our shell tool would give."""
+    """Join an output and an exit code as our shell tool does."""
     if code == TIMEOUT_CODE and (ended := _TIMED_OUT_THERE.search(output)):
         return f"{output[: ended.start()]}\n[ended: it still ran after {ended[1]} seconds]".lstrip()
     return f"{output}\n[exit code {code}]".lstrip() if code else output or NO_OUTPUT
@@ -149,7 +149,7 @@ def _read_output(said: Mapping[str, Any], _text: str, _args: Args) -> str:
 
 
 def _show_file(text: str, args: Args) -> dict[str, Any]:
-    """With the number of each line before it. How large the file is, is known only of one that was read whole."""
+    """Show a file with a number before each line; its size is exact only if it was read as a whole."""
     rest = _REST_OF_FILE.search(text)
     part, first = text[: rest.start()] if rest else text, int(args.get("offset") or 1)
     numbered = "\n".join(f"{first + place}|{line}" for place, line in enumerate(part.split("\n")))
@@ -180,7 +180,7 @@ def _show_patched(text: str, args: Args) -> dict[str, Any]:
 
 
 def _list_folder(text: str, args: Args) -> tuple[dict[str, str], re.Match[str] | None]:
-    """The lines of a folder by the paths that Hermes would give, and what says that there are more."""
+    """Return the lines of a folder by Hermes's paths, and the match of the line that more entries exist."""
     rest = _REST_OF_FOLDER.search(text)
     lines = (text[: rest.start()] if rest else "" if text == EMPTY_FOLDER else text).splitlines()
     return {f"{_folder_of(args)}{_FILE_SIZE.sub('', line)}": line for line in lines}, rest
@@ -260,7 +260,7 @@ def _make_job(number: str | None, text: str, when: Any) -> dict[str, Any]:
 
 
 def _make_shape(slot: str, **says: Any) -> ResultShape:
-    """The text under one name, and what stands beside it at every call."""
+    """Make a shape with the text under one name, beside values that are the same at every call."""
     return ResultShape(lambda text, _: {**says, slot: text}, ((slot,),))
 
 
@@ -298,7 +298,7 @@ _JOB_FACTS = {
     "state": "scheduled",
 }
 _ONE_RESULT, _ONE_ERROR = ("results", 0), ("results", 0, "error")
-_LINT = ("lint", "message")  # where our own words have a place
+_LINT = ("lint", "message")  # the place for our own text
 
 PLAIN_RESULTS = _make_row(_PLAIN)
 TOOL_RESULTS: Mapping[str, ToolResults] = MappingProxyType(
@@ -331,7 +331,7 @@ TOOL_RESULTS: Mapping[str, ToolResults] = MappingProxyType(
         "unschedule": _make_row(_make_shape("message", success=True), _NOT_DONE),
     }
 )
-# What servers of tools give is told like this, and so are tools of ours that Hermes has none for.
+# PLAIN_RESULTS also show the results of tool servers, and of our tools without a counterpart in Hermes.
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""One person of WhatsApp under several names: a telephone number, or an id that its bridge maps to one."""
+"""The names of one person of WhatsApp: a telephone number, or ids that its bridge maps to one."""
 
 import json
 import re
@@ -10,12 +10,12 @@ _NUMBER = re.compile(r"\+?[\d\s().-]+\Z")
 
 
 def normalize_whatsapp_identifier(value: str) -> str:
-    """Its bare number: `60123:47@s.whatsapp.net` -> `60123`."""
+    """Return the bare number: `60123:47@s.whatsapp.net` -> `60123`."""
     return str(value or "").strip().replace("+", "", 1).split(":", 1)[0].split("@", 1)[0]
 
 
 def to_whatsapp_jid(value: str) -> str:
-    """The address that a message is sent to; what is no plain number stays as it is."""
+    """Return the address for sending a message; a text that is no plain number stays as it is."""
     text = str(value or "").strip()
     if "@" in text:
         person, _, domain = text.partition("@")
@@ -25,7 +25,7 @@ def to_whatsapp_jid(value: str) -> str:
 
 
 def expand_whatsapp_aliases(identifier: str) -> set[str]:
-    """All names of this person that the bridge's files know, the given one among them."""
+    """Return all names of this person in the bridge's files, with the given one."""
     folder = get_hermes_dir("platforms/whatsapp/session", "whatsapp/session")
     found: set[str] = set()
     waiting = [normalize_whatsapp_identifier(identifier)]
@@ -44,5 +44,5 @@ def expand_whatsapp_aliases(identifier: str) -> set[str]:
 
 
 def canonical_whatsapp_identifier(identifier: str) -> str:
-    """The one name under which this person is kept: the shortest, then the first."""
+    """Return the one name under which this person is kept: the shortest, then the first."""
     return min(expand_whatsapp_aliases(identifier), key=lambda name: (len(name), name), default="")
