@@ -1,4 +1,4 @@
-"""Note the environment variables that a hook asks for and lacks; no reader of its source sees all of them."""
+"""The environment variables that a hook looks up in vain; no analysis of its source finds all of them."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ class AskedVariables(dict[bytes, bytes]):
 
 
 def watch_environment(loop: asyncio.AbstractEventLoop, tell: Callable[[list[str]], object]) -> None:
-    """Have `tell` hear of the names that are missing."""
+    """Pass the names of missing variables to `tell`."""
     data = AskedVariables(vars(os.environ)["_data"], loop, tell)  # noqa: TID251 - the hook's own
     for environ in (os.environ, os.environb):  # noqa: TID251
         vars(environ)["_data"] = data

@@ -47,7 +47,7 @@ class ProcessLimit:
     def now(self, workers: int) -> int | None:
         """Return the limit for so many workers; None if the system has none.
 
-        Of many starts at once only the first counts.
+        If many workers start at once, only the first start counts the processes.
         """
         if os.getuid() == 0:
             return None

@@ -93,7 +93,7 @@ class HandlerContext(Event):
 
     @property
     def data(self) -> Path:
-        """The folder for this hook's own files."""
+        """Return the folder for this hook's own files."""
         folder = Path(self.data_folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder

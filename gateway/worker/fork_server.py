@@ -2,17 +2,17 @@
 
 Theory of operation
 
-What a fork copies. A child of `os.fork` has the parent's memory, descriptors and signal handlers, and of its threads
+Copies in a fork. A child of `os.fork` has the parent's memory, descriptors and signal handlers, and of its threads
 only the one that forked. So this process is kept small and harmless: it has imported and run once what every worker
 needs (`preload`), which the workers then share page by page until they write to it; it runs no code of a user; its
 environment is empty; its only socket is the one to the daemon, and the child drops that first. `gc.freeze` keeps the
 collector of a worker from writing into, and thereby copying, every page that it shares.
 
-Why it has no threads. A lock that another thread holds at the moment of the fork stays locked in the child for ever,
+No threads. A lock that another thread holds at the moment of the fork stays locked in the child for ever,
 for its holder is not copied. The daemon has threads, therefore it never forks; this process has none, and refuses to
-start when a module that it was asked to preload started one. It waits in `poll`, without an event loop.
+start if a preloaded module has started one. It waits in `poll`, without an event loop.
 
-Who reaps whom. A worker is a child of this process, in a session of its own: a worker that fills the processors then
+Reaping. A worker is a child of this process, in a session of its own: a worker that fills the processors then
 takes them neither from other workers nor from this process, which may have to kill it. The worker is a subreaper: a
 process that its hook starts and detaches (a double fork, `setsid`) becomes the worker's child. When the worker is dead,
 its group is killed, and detached processes come to this process, which is a subreaper too: a child without a number in
@@ -20,7 +20,7 @@ its group is killed, and detached processes come to this process, which is a sub
 (`command.py`), which counts as a worker here. A worker's pid is signalled only while the worker is not reaped: until
 then the kernel gives the number to no other process.
 
-When the daemon dies. The kernel closes its end of the socket, and `poll` reports that at once; in case a copy of that
+The death of the daemon. The kernel closes its end of the socket, and `poll` reports that at once; in case a copy of that
 end survives somewhere, the kernel also sends SIGTERM to this process (`die_with_parent`), which then sees that it has
 another parent. All workers are killed, then all orphans, until no process is left. When this process dies first, the
 kernel kills each worker by the same means, and the daemon kills their groups.
@@ -146,7 +146,7 @@ class WorkerProcesses:
 
     @property
     def needs_limit(self) -> bool:
-        """True while some workers still weigh as much as the daemon."""
+        """Return True while some workers still weigh as much as the daemon."""
         return bool(self._heavy)
 
     def add(self, number: int, pid: int, is_keeper: bool) -> None:

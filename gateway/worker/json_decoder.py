@@ -1,4 +1,4 @@
-"""Decode foreign JSON in a bounded time, since nothing else runs meanwhile.
+"""The decoder of foreign JSON, in a bounded time, since nothing else runs meanwhile.
 
 Texts that take longer than their length suggests are found first, without decoding. A million small values take far
 longer than one long text of that size, so values are counted by the punctuation. The time of a whole number grows with

@@ -53,7 +53,7 @@ class KernelSupport(msgspec.Struct, frozen=True):
 
     @property
     def was_tried(self) -> bool:
-        """True if the gateway was tested on such a system; on others it is expected to work."""
+        """Return True if the gateway was tested on such a system; on others it is expected to work."""
         return self.system == "linux"
 
     @property
@@ -121,8 +121,9 @@ def _as_argument(value: Argument) -> object:
 
 
 def refuse_dumps() -> None:
-    """Give this process's /proc files to root, so that other processes of its user cannot read them; no core is
-    written.
+    """Give this process's /proc files to root, and let no core be written.
+
+    Other processes of its user cannot read the files then.
     """
     _prctl(PR_SET_DUMPABLE, 0)
 

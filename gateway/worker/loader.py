@@ -1,4 +1,4 @@
-"""Load a hook's file and find its functions.
+"""The loader of a hook's file, which finds its functions.
 
 The module is `hermes_hook_<name>`, is in `sys.modules` before it runs (forward references of dataclasses and pydantic
 look there), and has the `__file__` of its folder. It and its siblings are compiled from the present text in the folder,

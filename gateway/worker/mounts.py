@@ -1,7 +1,7 @@
-"""Make everything read-only but a few places, for this process and its children: no mode, owner or time changes there.
+"""The mounts that make all but a few places read-only, for this process and its children.
 
-Landlock does not check such a change by a path. A read-only mount refuses it. Own mounts need root's rights, or a user
-namespace, in which this process has those rights for a moment.
+No mode, owner or time changes there. Landlock does not check such a change by a path. A read-only mount refuses it. Own
+mounts need root's rights, or a user namespace, in which this process has those rights for a moment.
 """
 
 import os

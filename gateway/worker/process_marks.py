@@ -1,4 +1,4 @@
-"""Find the processes of hooks by a variable in their environment, when nothing else identifies them.
+"""The search for processes of hooks by a variable in their environment, when nothing else identifies them.
 
 A detached process has another parent when its own has ended, and after a crash of the gateway no process knows it.
 /proc shows the environment of its start for as long as it lives: a mark for this home, followed by one for this process

@@ -27,7 +27,7 @@ class ProcessInfo(NamedTuple):
 
     @property
     def is_zombie(self) -> bool:
-        """True if it has ended, but was not reaped."""
+        """Return True if it has ended, but was not reaped."""
         return self.state == "Z"
 
 

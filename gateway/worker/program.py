@@ -1,7 +1,7 @@
-"""Turn a process of the fork server into a restricted program: a hook's, one that hears and speaks, or a command.
+"""The last steps of a process of the fork server on its way to a restricted program.
 
-Only a command has a keeper: the others are reported and killed like a worker, and processes that they leave behind go
-to the fork server.
+The program is a hook's, one that hears and speaks, or a command. Only a command has a keeper: the others are reported
+and killed like a worker, and processes that they leave behind go to the fork server.
 """
 
 import os

@@ -195,7 +195,7 @@ class WorkerRemark(msgspec.Struct, frozen=True):
 
 
 class AskedNames(msgspec.Struct, frozen=True):
-    """`$asked`: environment variables that the hook looked up in vain."""
+    """The message `$asked`: environment variables that the hook looked up in vain."""
 
     names: list[str]
 

@@ -2,7 +2,7 @@
 
 Theory of operation
 
-Three means of the kernel, which need no rights. Landlock restricts everything with a path or a TCP port
+The kernel has three means for it, which need no rights. Landlock restricts everything with a path or a TCP port
 (`landlock.py`). Own mounts protect modes, owners and times, which Landlock does not check (`mounts.py`). A filter of
 system calls covers the rest (`seccomp.py`). Each binds only the calling thread and its later children: so a process is
 restricted right after its fork, before it has a second thread. Files that are open by then stay open. If a kernel has
