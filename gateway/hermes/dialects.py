@@ -76,7 +76,7 @@ class HermesDialect(Dialect):
     label = "Hermes"
     is_told_first = True
     refuses = ("message:received", "command:")
-    # What Hermes's gateway says of itself to all that runs in it.
+    # The variables that Hermes's gateway sets for all its programs.
     environ: Mapping[str, str] = {"_HERMES_GATEWAY": "1", "HERMES_QUIET": "1", "HERMES_EXEC_ASK": "1"}
 
     def wants(self, manifest: Manifest, event: Event) -> bool:  # noqa: ARG002 - all of them are Hermes's

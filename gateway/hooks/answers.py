@@ -30,7 +30,7 @@ async def hooks_test(folder_hooks: FolderHooks, params: TrialParams) -> Any:
 
 async def hooks_fire(folder_hooks: FolderHooks, params: FireParams) -> Any:
     fields = params.payload or {}
-    if CALLER.get(OWNER).place == HOOK_PLACE:  # no person is behind what a hook says
+    if CALLER.get(OWNER).place == HOOK_PLACE:  # a hook's request has no person behind it
         fields |= {"role": "guest", "scope": scope_of("guest"), "rights": "guest"}
     return _trial_to_json(await folder_hooks.fire(params.name, params.event, fields))
 

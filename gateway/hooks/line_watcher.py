@@ -47,7 +47,7 @@ class LineWatcher:
     def _watch(self, hook: Hook) -> Callable[[Event], Awaitable[Any]]:
         async def watched(event: Event) -> Any:
             self.look(event)
-            self._hook = "" if hook.owner is hook else str(hook)  # "" stands for code of the gateway
+            self._hook = "" if hook.owner is hook else str(hook)  # "" is code of the gateway
             answer = hook.call(event)
             return await answer if hasattr(answer, "__await__") else answer
 

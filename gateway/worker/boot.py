@@ -71,7 +71,7 @@ class HandlerModuleFinder(MetaPathFinder):
         return None
 
     def _suggest(self, name: str) -> str:
-        """Suggest what was probably meant."""
+        """Suggest the module or name that was probably meant."""
         offered = {"gateway.events", *(one for one in self._offered if one.startswith("gateway."))}
         home, _, wanted = name.rpartition(".")
         names = getattr(sys.modules.get(home), "__all__", ()) if home in offered else ()

@@ -20,7 +20,7 @@ its group is killed, and detached processes come to this process, which is a sub
 (`command.py`), which counts as a worker here. A worker's pid is signalled only while the worker is not reaped: until
 then the kernel gives the number to no other process.
 
-The death of the daemon. The kernel closes its end of the socket, and `poll` reports that at once; in case a copy of that
+The daemon's death. The kernel closes its end of the socket, and `poll` reports that at once; in case a copy of that
 end survives somewhere, the kernel also sends SIGTERM to this process (`die_with_parent`), which then sees that it has
 another parent. All workers are killed, then all orphans, until no process is left. When this process dies first, the
 kernel kills each worker by the same means, and the daemon kills their groups.

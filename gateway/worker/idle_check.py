@@ -1,4 +1,4 @@
-"""The check, from inside, what would be lost if this idle process ended.
+"""The check, from inside, if data would be lost when this idle process ends.
 
 The contents of its modules are compared with those right after their import. Plain values, containers, functions and
 the hook's own classes and objects can be compared. Anything else in a module counts as changed.

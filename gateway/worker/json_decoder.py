@@ -45,7 +45,7 @@ def _read_number(text: str) -> float:
 
 
 def why_hard(line: bytes | bytearray) -> str:
-    """Return what would take long to decode in this text, without decoding it; "" if nothing does."""
+    """Say why this text would take long to decode, without decoding it; "" if it would not."""
     if len(line) <= MAX_LINE_VALUES:
         return ""
     values = 0

@@ -58,7 +58,7 @@ class KernelSupport(msgspec.Struct, frozen=True):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Describe for people what is different here."""
+        """Describe for people the differences on this system."""
         taken = "a tool of the agent that calls the gateway's commands is taken for you"
         return (*self.unheld, *(() if self.names_callers else (taken,)))
 

@@ -57,7 +57,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     modules: Mapping[str, str]  # modules offered to it, by name, each with its file; "" is an empty package
     memory: int | None  # bytes of data; None: no limit
     shapes: str = ""  # the module that loads it and shows it events; "": as this gateway does
-    facts: Mapping[str, Any] = {}  # what that module has to know of it
+    facts: Mapping[str, Any] = {}  # further facts for that module
     is_offline: bool = False  # it has no network, if the kernel can remove it
     label: str  # another name for the module, if the manifest gives the hook one
     data: str = ""  # the folder for its files, which may not exist yet

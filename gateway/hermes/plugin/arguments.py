@@ -44,7 +44,7 @@ def _arguments_of(message: dict[str, Any]) -> dict[str, str]:
 def _as_openai_message(message: dict[str, Any], calls: Mapping[str, str]) -> dict[str, Any]:
     if message.get("role") == "tool" and message.get("name"):
         name, args = str(message["name"]), json.loads(calls.get(str(message.get("call_id")), "{}"))
-        # A transcript says whether a call failed, and no more of how.
+        # A transcript only says that a call failed, not how.
         ending: Ending = "failed" if message.get("error") else "done"
         message["content"] = show_result(name, args, str(message.get("content") or ""), ending).json
         message["name"] = HERMES_TOOLS.describe_name(name)
@@ -239,7 +239,7 @@ def _parent_session_of(event: Event) -> str:
 
 
 def _task_of(event: Event) -> str:
-    """The conversation's session, or the sub-agent's id."""
+    """Return the conversation's session, or the sub-agent's id."""
     return event["agent"] if event.get("agent") in event.own.get(CALLED_KEY, ()) else event.get("session_id") or ""
 
 

@@ -15,8 +15,8 @@ __all__ = ["enter_session", "load", "show_fields"]
 def load(
     spec: WorkerSpec,
     requests: GatewayRequests,  # noqa: ARG001 - of plugins
-    report: Callable[[BaseException], None],  # noqa: ARG001 - likewise
-    remark: Callable[[str], object],  # noqa: ARG001 - likewise
+    report: Callable[[BaseException], None],  # noqa: ARG001 - of plugins
+    remark: Callable[[str], object],  # noqa: ARG001 - of plugins
 ) -> Handlers:
     """Import the handler."""
     return load_handler(spec.label or spec.name, Path(spec.handler))

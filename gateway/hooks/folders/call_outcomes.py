@@ -21,7 +21,7 @@ class CallOutcomes:
     def __init__(self, name: str, services: HookServices, process: HookProcess) -> None:
         self.record = HookStats(services.redact)
         self.breaker = Breaker(time.monotonic)
-        self.is_worker = False  # its process writes into its log what fails
+        self.is_worker = False  # its process writes its own failures into its log
         self._name = name
         self._services = services
         self._process = process
@@ -41,7 +41,7 @@ class CallOutcomes:
         except HookFailed as failed:
             self.failed(name, time.perf_counter() - begun, failed)
             raise
-        except Exception as error:  # what it answered, or asked, means nothing
+        except Exception as error:  # its answer, or its question, has no meaning
             failure = HookFailed(f"{type(error).__name__}: {error}", kind="garbled")
             self.failed(name, time.perf_counter() - begun, failure)
             raise failure from error

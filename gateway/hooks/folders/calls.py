@@ -164,7 +164,7 @@ class HookCalls:
         An event that a hook caused does not wait: it would wait for itself.
         """
         if self._version.dialect.waits_for_told and not event.get("cause"):
-            known = event.bags.own.setdefault(OBSERVERS_FIRST, {})  # by all who decide about this event
+            known = event.bags.own.setdefault(OBSERVERS_FIRST, {})  # shared by all that decide about this event
             if known.get("event") == event.get("id", event):
                 return
             late = await self._services.observers_first.wait(event.get("session_key"))

@@ -25,7 +25,7 @@ from gateway.hooks.wires.wire import HookFailed
 AskHook: TypeAlias = Callable[[Event], Awaitable[Any]]
 
 MAX_EVENTS = 256  # whose answers are remembered at once
-GRACE = 0.5  # seconds in which a hook whose time is over can still say so itself
+GRACE = 0.5  # seconds in which a late hook can still report that itself
 
 
 class SharedAnswer(msgspec.Struct):

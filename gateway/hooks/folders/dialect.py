@@ -46,14 +46,14 @@ class FolderReader:
     """How the folders of a program are found and read: the first half of its dialect."""
 
     markers: Collection[str] = frozenset({MANIFEST_FILE, HANDLER_FILE})  # a folder with one of these is meant as a hook
-    loads_any_name = False  # the program itself loads a folder whose name keeps it from loading here
+    loads_any_name = False  # the program loads even folders whose names are ignored here
     mentions: re.Pattern[bytes] | None = None  # the words at which it looks at a folder of ours, too
 
-    def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for those that have some
+    def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for subclasses
         """Tell if a folder is no hook, but a further place of hooks."""
         return False
 
-    def is_hook(self, folder: Path, names: Collection[str]) -> bool:  # noqa: ARG002 - likewise
+    def is_hook(self, folder: Path, names: Collection[str]) -> bool:  # noqa: ARG002 - for subclasses
         """Tell if a folder with these marked files is a hook."""
         return True
 
@@ -65,28 +65,28 @@ class FolderReader:
         """Decide if this dialect owns a folder whose marked files other dialects have, too."""
         return FolderClaim(is_owner=True)
 
-    def find(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - for those who can
-        """Add what the files of a hook show."""
+    def find(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - for subclasses
+        """Add to the manifest what the hook's files show."""
         return manifest
 
-    def find_guard(self, name: str, files: Mapping[str, bytes]) -> Guard | None:  # noqa: ARG002 - likewise
+    def find_guard(self, name: str, files: Mapping[str, bytes]) -> Guard | None:  # noqa: ARG002 - for subclasses
         """Return the guard of a hook with a manifest that cannot be read."""
         return None
 
-    def check(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - likewise
-        """Yield what is odd about the files."""
+    def check(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
+        """Yield findings about the hook's files."""
         return ()
 
     def speaks_of(self, manifest: Manifest, files: Mapping[str, bytes]) -> bool:
         """Tell if it comments on a folder of ours: one without a key of ours, or with one of its own words."""
         return not manifest.own_key or bool(self.mentions and any(map(self.mentions.search, files.values())))
 
-    def find_beside(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - likewise
-        """Add what this dialect sees in a folder of another one."""
+    def find_beside(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - for subclasses
+        """Add to the manifest what this dialect sees in a folder of another one."""
         return manifest
 
-    def check_beside(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - likewise
-        """Yield what is odd about such a folder."""
+    def check_beside(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
+        """Yield findings about a folder of another dialect."""
         return ()
 
 
@@ -98,14 +98,14 @@ class Dialect(FolderReader):
 
     name = "gateway"
     label = "this gateway"  # for people
-    starts_early = False  # only a hook that runs says what it subscribes to
+    starts_early = False  # only a running hook knows its subscriptions
     needs_trust = False  # a person has to agree to each content
-    off_at_first = ""  # how `why_disabled` begins as long as nobody has said that a hook is to be on
+    off_at_first = ""  # begins `why_disabled` until a person has switched the hook on
     is_told_first = False  # a hook that waits for this decides after its hooks have got earlier events
     waits_for_told = False
     refuses: tuple[str, ...] = ()  # how the events begin that its hooks may refuse, though their failure does not
     turn = Turn()
-    environ: Mapping[str, str] = {}  # what every hook finds in its environment
+    environ: Mapping[str, str] = {}  # the variables of every hook
     shapes = ""  # the module of the worker that loads a hook and shows it events
 
     @property
@@ -123,34 +123,34 @@ class Dialect(FolderReader):
         """Say why it may list too few hooks."""
         return ""
 
-    def why_disabled(self, name: str, called: str, place: Path, manifest: Manifest | None) -> str:  # noqa: ARG002 - likewise
+    def why_disabled(self, name: str, called: str, place: Path, manifest: Manifest | None) -> str:  # noqa: ARG002 - for subclasses
         """Say why the program has switched it off; "" if it is on."""
         return ""
 
-    def options_of(self, name: str, manifest: Manifest | None) -> Mapping[str, Any]:  # noqa: ARG002 - likewise
+    def options_of(self, name: str, manifest: Manifest | None) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
         """Return the options that the program's own configuration has for it."""
         return {}
 
-    def facts_of(self, folder: Path, manifest: Manifest, place: Path) -> Mapping[str, Any]:  # noqa: ARG002 - likewise
+    def facts_of(self, folder: Path, manifest: Manifest, place: Path) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
         """Return the facts that the worker's module needs to load it.
 
         `place` holds the folder, or the folder of which it is a copy.
         """
         return {}
 
-    def complete(self, manifest: Manifest, loaded: LoadedHandlers) -> Manifest:  # noqa: ARG002 - likewise
+    def complete(self, manifest: Manifest, loaded: LoadedHandlers) -> Manifest:  # noqa: ARG002 - for subclasses
         """Add to the manifest what only a running hook can say."""
         return manifest
 
-    def explain_failure(self, said: str, called: str, folder: Path, packages: Sequence[str]) -> str:  # noqa: ARG002 - likewise
+    def explain_failure(self, said: str, called: str, folder: Path, packages: Sequence[str]) -> str:  # noqa: ARG002 - for subclasses
         """Return the remedy for a failure, often ""; `packages` is where its interpreter looks."""
         return ""
 
-    def check_contents(self, contents: PluginContents) -> Iterator[str]:  # noqa: ARG002 - for those that offer something
+    def check_contents(self, contents: PluginContents) -> Iterator[str]:  # noqa: ARG002 - for subclasses
         """Yield the offers of a hook that have no effect."""
         return iter(())
 
-    async def guards(self, manifest: Manifest, event: Event, match: MatchPattern | None) -> bool:  # noqa: ARG002 - likewise
+    async def guards(self, manifest: Manifest, event: Event, match: MatchPattern | None) -> bool:  # noqa: ARG002 - for subclasses
         """Tell if a hook may guard this event, while it cannot answer."""
         return True
 
@@ -162,11 +162,11 @@ class Dialect(FolderReader):
         """Translate a hook's decision into our words."""
         return answer
 
-    def make_format(self, manifest: Manifest) -> ProgramFormat | None:  # noqa: ARG002 - likewise
+    def make_format(self, manifest: Manifest) -> ProgramFormat | None:  # noqa: ARG002 - for subclasses
         """Return the format of a program that runs for one event; None: our own."""
         return None
 
-    def show_fields(self, event: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:  # noqa: ARG002 - likewise
+    def show_fields(self, event: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:  # noqa: ARG002 - for subclasses
         """Return the fields in the shape for a handler in the gateway's own process; None if they stay as they are."""
         return None
 
@@ -185,7 +185,7 @@ class OwnDialect(Dialect):
     def find(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
         return add_own_guards(manifest, files)
 
-    def check(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - likewise
+    def check(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
         return check_guard(manifest, files)
 
 

@@ -426,7 +426,7 @@ class FolderSet:
         New hooks are subscribed on return, and those of other places are gone.
         """
         before = self.sources.sources
-        # An equal source stays itself, with what it has read.
+        # An equal source stays the same object, with its cached contents.
         self.sources.sources = [next((old for old in before if old == source), source) for source in sources]
         if {source.path for source in before} != {source.path for source in sources}:
             await self._watch()
@@ -538,7 +538,7 @@ async def _look_until_done(look: Callable[[str], Awaitable[None]], name: str) ->
 def _list_touched(source: Source, folders: TouchedFolders) -> list[str]:
     try:
         return [*source.list_touched(folders)]
-    except OSError:  # what runs goes on; the next look says why
+    except OSError:  # running hooks go on; the next look reports the reason
         return []
 
 

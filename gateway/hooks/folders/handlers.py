@@ -124,7 +124,7 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
             answer = await intercept(wire, event, target.narrow(terms))
         except HookFailed as failed:
             if target.guards:
-                why = "" if event.name.endswith(":after") else f": {failed}"  # it may hold what was to be hidden
+                why = "" if event.name.endswith(":after") else f": {failed}"  # it may hold the hidden text
                 return Deny(f"{target.name} guards this and failed{why}")
             failures.append(failed)  # a guard among the other functions is still asked
             continue

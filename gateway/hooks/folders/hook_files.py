@@ -19,7 +19,7 @@ CACHES = frozenset(
 )
 EDITORS = frozenset({".idea", ".vscode", ".DS_Store"})
 IGNORED = HISTORY | ENVIRONMENTS | CACHES | EDITORS
-IGNORED_BEGINNINGS, IGNORED_ENDINGS = (".#",), ("~", ".swp", ".swo", ".swx")  # what editors write while one types
+IGNORED_BEGINNINGS, IGNORED_ENDINGS = (".#",), ("~", ".swp", ".swo", ".swx")  # temporary files of editors
 NODE_PACKAGES = "node_modules"
 # Files that the gateway writes for hooks whose source names them.
 KEPT_FILES = ("state.db", "sessions.json")

@@ -31,7 +31,7 @@ REMEDY = "install the hook again, or put back the file from a backup"
 FILE_REMEDY = "put it back from a backup, or move it away and install all again"
 _WEB_CREDENTIALS = re.compile(r"^((?:git\+)?https?://)[^/?#]*@", re.IGNORECASE)
 _QUERY = re.compile(r"^((?:git\+)?https?://[^?#]*)\?([^#]*)", re.IGNORECASE)
-_SSH_PASSWORD = re.compile(r"^(git\+ssh://[^/?#:@]*):[^/?#]*@", re.IGNORECASE)  # the name says whose account it is
+_SSH_PASSWORD = re.compile(r"^(git\+ssh://[^/?#:@]*):[^/?#]*@", re.IGNORECASE)  # the name of the account stays
 
 
 class HookGrants(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

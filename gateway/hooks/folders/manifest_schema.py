@@ -20,7 +20,7 @@ ALONE = ("command", *REACH_KEYS)  # keys that exclude `url`
 
 
 def build_manifest_schema() -> dict[str, Any]:
-    """Build the schema; what is an error in a manifest is one here too, as far as a schema can say it.
+    """Build the schema; a manifest's errors are errors here too, as far as a schema can say it.
 
     So is a key that nothing reads.
     """

@@ -42,7 +42,7 @@ def check_readiness(
     """
     if version.state == "disabled":
         return version
-    written = version.manifest  # whoever wrote the owner's settings agreed to their additions
+    written = version.manifest  # the owner agreed to the additions of the settings
     version = _read_with_settings(version, services, kept)
     installed, doubt = _find_installed(version, services)
     version = replace(version, stored_as=installed.stored_as if installed else version.stored_as)

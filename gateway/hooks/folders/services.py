@@ -197,7 +197,7 @@ class ObserversFirst:
         """
         late = ""
         with anyio.move_on_after(TELLING_LIMIT):
-            for late, wait in tuple(self._waits.items()):  # noqa: B007 - the last one is told of
+            for late, wait in tuple(self._waits.items()):  # noqa: B007 - the last name is returned
                 await wait(session)
             return ""
         return late

@@ -172,7 +172,7 @@ class HookPlace(Protocol):
         except OSError as error:
             return f"{self.path} cannot be read: {error.strerror}"
 
-    def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for those that have some
+    def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for subclasses
         """Tell if a folder in this place is no hook, but a further place of hooks."""
         return False
 
@@ -212,7 +212,7 @@ class Source(HookPlace, Protocol):
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
         """Open the wire to the hook. Raises HookError with the reason, and leaves nothing behind then."""
 
-    def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:  # noqa: ARG002 - likewise
+    def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:  # noqa: ARG002 - for subclasses
         """Return the remedy for a failure, often ""; `packages` is where the hook's interpreter looks."""
         return ""
 
@@ -225,7 +225,7 @@ class MissingSource(Source):
     def list(self) -> Iterator[HookVersion]:
         return iter(())
 
-    def find(self, name: str) -> HookVersion | None:  # noqa: ARG002 - whoever has some says so
+    def find(self, name: str) -> HookVersion | None:  # noqa: ARG002 - for subclasses
         return None
 
     @property
@@ -238,7 +238,7 @@ class MissingSource(Source):
     def inspect(self, version: HookVersion) -> HookVersion:
         return version
 
-    def why_disabled(self, version: HookVersion) -> str:  # noqa: ARG002 - what is not here is not off
+    def why_disabled(self, version: HookVersion) -> str:  # noqa: ARG002 - a missing hook is not off
         return ""
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:  # noqa: ARG002 - there is none

@@ -16,7 +16,7 @@ KILL_AFTER = GRACE + 1.0  # seconds for its keeper to end it, until the keeper i
 
 
 class CommandProcess:
-    """A command's process. `output` gets what it prints, in pieces; `wait` returns how it ended."""
+    """A command's process. `output` gets its output, in pieces; `wait` returns how it ended."""
 
     def __init__(self, control: ProcessControl, output: Callable[[bytes], None], pipe: int) -> None:
         self._control = control

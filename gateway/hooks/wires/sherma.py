@@ -23,7 +23,7 @@ class ShermaMethod(msgspec.Struct, frozen=True):
     point: str
     fields: Mapping[str, str | Mapping[str, str]]
     fits: Callable[[Fields], bool] = lambda _: True
-    # What the method's name says about our event, and none of its fields does.
+    # Fields of our event that the method's name implies.
     says: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     def params(self, ours: Fields) -> dict[str, Any]:
