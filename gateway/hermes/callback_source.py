@@ -1,4 +1,4 @@
-"""The question if the callbacks that a plugin registers may decide, answered from its source before it runs.
+"""The callbacks of a plugin that may decide, as its source shows them before it runs.
 
 A broken plugin cannot answer. If it may be a guard, the gateway denies what it would guard. A callback is a mere
 observer only if the source shows that it neither answers, nor raises, nor changes its arguments. If the source does not

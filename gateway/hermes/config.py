@@ -69,9 +69,9 @@ class HermesHooks(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class HermesConfig:
-    """The file.
+    """Hermes's configuration file.
 
-    `is_safe` is Hermes's safe mode, in which none of this counts. `trouble` says why it cannot be read now.
+    In Hermes's safe mode (`is_safe`) none of its hooks counts. `trouble` says why the file cannot be read now.
     """
 
     path: Path

@@ -189,12 +189,12 @@ class PluginDialect(HermesDialect):
         return f"{self.off_at_first}; to switch it on: hermes-gateway hooks enable {called}"
 
     def options_of(self, name: str, manifest: Manifest | None) -> Mapping[str, Any]:
-        """Return its options in Hermes's configuration (`plugins.entries`)."""
+        """Return the plugin's options in Hermes's configuration (`plugins.entries`)."""
         entries = self.config.read().entries
         return entries.get(name) or (manifest and entries.get(manifest.name)) or {}
 
     def facts_of(self, folder: Path, manifest: Manifest, place: Path) -> Mapping[str, Any]:
-        """Return its `ctx.manifest`; `guards` are the events that are denied when it fails.
+        """Return the plugin's `ctx.manifest`; `guards` are the events that are denied when it fails.
 
         `callbacks`: hooks that it may register when it has long been running; `patches`: the parts of Hermes that it
         changes.
@@ -230,7 +230,7 @@ class ShellDialect(HermesDialect):
     waits_for_told = True
 
     async def guards(self, manifest: Manifest, event: Event, match: MatchPattern | None) -> bool:
-        """Tell if its matcher names this tool."""
+        """Tell if the hook's matcher names this tool."""
         row = HERMES_HOOKS.get(manifest.options["event"])
         try:
             return row is None or await build_payload(row, event, manifest.options["matcher"], "", match) is not None
@@ -289,7 +289,7 @@ def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes], *, is_
 
 
 def _decides(manifest: Manifest, files: Mapping[str, bytes], source: bytes, *, is_owner: bool) -> bool:
-    """Tell if its handler's answers about commands count; in a folder of ours only if an earlier version read them."""
+    """Tell if the handler's answers about commands count; in a folder of ours only if an earlier version read them."""
     if is_owner:
         return _has_answers(manifest, files)
     return manifest.written_for is None and _DECIDES.search(source) is not None

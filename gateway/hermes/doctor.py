@@ -103,7 +103,7 @@ def check_hermes_home(
 
 
 def _join_shared(rows: list[CompatibilityRow], home: Home) -> Iterator[CompatibilityRow]:
-    """Join the warnings that a group may write to folders into one row, since a usual umask causes them all."""
+    """Replace the warnings about folders that a group may write to by one row: a usual umask causes them all."""
     shared = [row for row in rows if any(GROUP_WRITABLE in why for why in row.why)]
     if len(shared) < MOST_SHARED:
         yield from rows

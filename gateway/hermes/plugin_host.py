@@ -176,7 +176,7 @@ class Plugins:
 
 
 def is_same_tool(tool: str, name: str) -> bool:
-    """Tell if a plugin means this tool of ours by that name."""
+    """Tell if this name of a plugin means this tool of ours."""
     return name in (tool, ANY_TOOL, HERMES_TOOLS.describe_name(tool))
 
 

@@ -1,4 +1,4 @@
-"""The hooks that a plugin registers, from its text before it runs, and the places that may register hidden ones.
+"""The hooks that a plugin registers, as its text shows them before it runs, and the places of hidden registrations.
 
 A call with a literal name shows that name. A plugin that registers in another way may register anything, a guard too:
 until it has loaded, it counts as a guard.

@@ -121,7 +121,7 @@ def read_content(path: Path) -> StateContent:
 
 
 class StateFile:
-    """The file and its connection.
+    """The file `state.db` and its connection.
 
     `is_unclean`: deleted words are still in SQLite's log, because a reader holds it.
     """
@@ -155,9 +155,9 @@ class StateFile:
         return True
 
     def read_progress(self) -> tuple[int, str]:
-        """Return how far the journal was folded in, and the mark of the last record.
+        """Return the position in the journal up to which records were folded in, and the mark of the last one.
 
-        NOWHERE: the file has records of a journal of several shards, for each of which 0.1.0 wrote a number.
+        The position is NOWHERE if the file is of a journal with several shards, as 0.1.0 wrote them.
         """
         assert self._db
         upto, mark = self._db.execute("SELECT upto, mark FROM hermes_gateway").fetchone()

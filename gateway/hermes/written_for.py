@@ -1,4 +1,4 @@
-"""The question for whom a folder was written: for Hermes, or for this gateway.
+"""The decision for whom a folder was written: for Hermes, or for this gateway.
 
 A hook written for Hermes gets events in Hermes's shape. `written_for` decides, in HOOK.yaml or in our own
 configuration; otherwise a folder is Hermes's if nothing in it belongs to this gateway alone: no key of HOOK.yaml, no
@@ -44,7 +44,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def find_owner(manifest: Manifest, files: Mapping[str, bytes], has_answers: Callable[[], bool]) -> FolderClaim:
-    """Say if it is Hermes's, and why. `has_answers` tells if its handler returns anything."""
+    """Decide if a folder is Hermes's, and why. `has_answers` tells if its handler returns anything."""
     if manifest.written_for is not None:
         return FolderClaim(manifest.written_for == "hermes", ASKED_FOR)
     reason = next(_find_own(manifest, files), "")

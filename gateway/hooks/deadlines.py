@@ -42,7 +42,7 @@ class Deadline:
         return self.task is not None and self.task.cancelling() > 0
 
     def enforce(self, now: float) -> None:
-        """Cancel the task if its time is over."""
+        """Cancel the task if the deadline has passed."""
         if now >= self.due:
             self.due = now + CANCEL_INTERVAL
             self.cancels += 1
@@ -50,7 +50,7 @@ class Deadline:
             self.task.cancel("the hooks of an event took too long")
 
     def undo(self) -> None:
-        """Undo its cancellations."""
+        """Undo the cancellations of this deadline."""
         if self.task is not None:
             for _ in range(self.cancels):
                 self.task.uncancel()

@@ -101,7 +101,7 @@ class Hook:
 
     @property
     def queued(self) -> int:
-        """Return the number of events that wait for it; 0 for an interceptor."""
+        """Return the number of events that wait for the hook; 0 for an interceptor."""
         return 0
 
     def applies(self, name: str, fields: Mapping[str, Any]) -> bool:
@@ -111,7 +111,7 @@ class Hook:
         return self.matches is None or self.matches(fields)
 
     def remark(self, text: str) -> None:
-        """Report a part of its answer that has no effect."""
+        """Report a part of the hook's answer that has no effect."""
         if self.traits.note is None:
             log.warning("%s %s", self.key, text, extra={"hook": self.key})
         else:

@@ -42,7 +42,7 @@ class Observer(Hook):
 
     @property
     def queued(self) -> int:
-        """Return the number of events that wait for it."""
+        """Return the number of events that wait for the observer."""
         return len(self.mailbox.queue)
 
 

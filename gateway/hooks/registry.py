@@ -193,7 +193,7 @@ class HookRegistry:
         return bool((self._known.get(name) or self._subscriptions.find(name)).hooks)
 
     def emit(self, name: str, /, **fields: Any) -> None:
-        """Fire the event for its observers only."""
+        """Fire the event, for observers only."""
         plan = self._known.get(name) or self._subscriptions.find(name)
         if plan.is_observed:
             cause = self._deadlines.cause() if self._deadlines.chains else CAUSE.get()

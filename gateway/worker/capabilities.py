@@ -63,7 +63,7 @@ class GatewayRequests:
         return reply.result() if self._must_wait() else reply
 
     def ask(self, verb: str, params: dict[str, Any]) -> Any:
-        """Wait for the answer itself, even if that blocks a coroutine."""
+        """Request something, and wait for the answer, even if that blocks a coroutine."""
         return self._begin(verb, params).result()
 
     def _begin(self, verb: str, params: dict[str, Any]) -> PendingReply:

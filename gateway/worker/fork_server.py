@@ -146,7 +146,7 @@ class WorkerProcesses:
 
     @property
     def needs_limit(self) -> bool:
-        """Return True while some workers still weigh as much as the daemon."""
+        """Return True while some workers still have the daemon's share of the processors."""
         return bool(self._heavy)
 
     def add(self, number: int, pid: int, is_keeper: bool) -> None:

@@ -41,7 +41,7 @@ class WireGuard:
             os._exit(LOST_WIRE)
 
     def poll(self, what: int, timeout: int) -> bool:
-        """Return True if it becomes readable or writable within so many ms."""
+        """Return True if the socket becomes readable or writable within so many ms."""
         poll = select.poll()
         poll.register(self.descriptor, what)
         return bool(poll.poll(timeout))

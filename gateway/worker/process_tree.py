@@ -27,7 +27,7 @@ class ProcessInfo(NamedTuple):
 
     @property
     def is_zombie(self) -> bool:
-        """Return True if it has ended, but was not reaped."""
+        """Return True if the process has ended, but was not reaped."""
         return self.state == "Z"
 
 
@@ -49,7 +49,7 @@ def read_process(pid: int) -> ProcessInfo | None:
 
 
 def find_ended_children(parent: int) -> set[int]:
-    """Return its children that have ended, but were not reaped."""
+    """Return the children of a process that have ended, but were not reaped."""
     threads = PROC / str(parent) / "task"
     found: set[int] = set()
     for thread in os.listdir(threads) if threads.is_dir() else ():  # noqa: PTH208 - only names are needed
@@ -59,7 +59,7 @@ def find_ended_children(parent: int) -> set[int]:
 
 
 def find_descendants(ancestors: set[int], spared: frozenset[int] = frozenset()) -> list[ProcessInfo]:
-    """Find all descendants of these, without the spared ones and their descendants."""
+    """Find all descendants of these processes, without the spared ones and their descendants."""
     below: dict[int, list[ProcessInfo]] = {}
     for process in list_processes():
         below.setdefault(process.parent, []).append(process)
@@ -74,7 +74,7 @@ def find_descendants(ancestors: set[int], spared: frozenset[int] = frozenset()) 
 
 
 def has_sockets(pid: int) -> bool:
-    """Return True if it has sockets open beside its input and output, or if that cannot be seen."""
+    """Return True if a process has sockets open beside its input and output, or if that is not visible."""
     try:
         files = [file for file in (PROC / str(pid) / "fd").iterdir() if int(file.name) > 2]
         return any(str(file.readlink()).startswith("socket:") for file in files)
@@ -128,7 +128,7 @@ def count_user_threads(user: int, without: set[int]) -> int:
 
 
 def find_ancestors(pid: int) -> list[int]:
-    """Return its parent, the parent of that, and so on."""
+    """Return the parent of a process, the parent of that, and so on."""
     found: list[int] = []
     while (process := read_process(pid)) and process.parent:
         pid = process.parent

@@ -1,4 +1,4 @@
-"""One hook in its own process: its event loop, and how a blocked loop is freed.
+"""The process of one hook: its event loop, and how a blocked loop is freed.
 
 The loop lives as long as the worker, and so do clients, tasks and child processes of the hook. Every hook is called on
 it, a plain `def` as well: some of those create tasks. Each call has a copy of the context variables.

@@ -84,7 +84,7 @@ def pick_arguments(
 
 @keep_result
 def _list_parameters(function: Callable[..., Any]) -> Collection[inspect.Parameter] | None:
-    """Return its parameters, or None for some functions made in C, which do not declare them."""
+    """Return the function's parameters, or None for some made in C, which do not declare them."""
     try:
         return tuple(inspect.signature(_undecorated(function)).parameters.values())
     except (TypeError, ValueError):

@@ -90,7 +90,7 @@ FindHook: TypeAlias = Callable[[str], Awaitable[HookInfo]]
 
 
 class DeadLetters:
-    """Lists, retries and removes the dead letters in the journal."""
+    """The dead letters in the journal: they can be listed, retried and removed."""
 
     def __init__(self, engine: Engine, find_hook: FindHook) -> None:
         self._engine = engine

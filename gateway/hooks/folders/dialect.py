@@ -25,7 +25,7 @@ ASKED_FOR = "`written_for` says so"
 
 
 class FolderClaim(NamedTuple):
-    """A dialect's answer if a folder belongs to it, and the reason; "" if it does not know."""
+    """A dialect's answer to the question if a folder belongs to it, with the reason; "" if it does not know."""
 
     is_owner: bool
     reason: str = ""
@@ -78,7 +78,7 @@ class FolderReader:
         return ()
 
     def speaks_of(self, manifest: Manifest, files: Mapping[str, bytes]) -> bool:
-        """Tell if it comments on a folder of ours: one without a key of ours, or with one of its own words."""
+        """Tell if the dialect comments on a folder of ours: one without a key of ours, or with one of its own words."""
         return not manifest.own_key or bool(self.mentions and any(map(self.mentions.search, files.values())))
 
     def find_beside(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - for subclasses
@@ -110,7 +110,7 @@ class Dialect(FolderReader):
 
     @property
     def is_own(self) -> bool:
-        """Tell if its hooks get events in our own words."""
+        """Tell if hooks of this dialect get events in our own words."""
         return self.name == Dialect.name
 
     @property
@@ -120,19 +120,19 @@ class Dialect(FolderReader):
 
     @property
     def trouble(self) -> str:
-        """Say why it may list too few hooks."""
+        """Say why a place may list too few hooks of this dialect; "" if it lists all."""
         return ""
 
     def why_disabled(self, name: str, called: str, place: Path, manifest: Manifest | None) -> str:  # noqa: ARG002 - for subclasses
-        """Say why the program has switched it off; "" if it is on."""
+        """Say why the program has switched the hook off; "" if it is on."""
         return ""
 
     def options_of(self, name: str, manifest: Manifest | None) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
-        """Return the options that the program's own configuration has for it."""
+        """Return the options that the program's own configuration has for the hook."""
         return {}
 
     def facts_of(self, folder: Path, manifest: Manifest, place: Path) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
-        """Return the facts that the worker's module needs to load it.
+        """Return the facts that the worker's module needs to load the hook.
 
         `place` holds the folder, or the folder of which it is a copy.
         """
@@ -143,7 +143,7 @@ class Dialect(FolderReader):
         return manifest
 
     def explain_failure(self, said: str, called: str, folder: Path, packages: Sequence[str]) -> str:  # noqa: ARG002 - for subclasses
-        """Return the remedy for a failure, often ""; `packages` is where its interpreter looks."""
+        """Return the remedy for a failure, often ""; `packages` is where the hook's interpreter looks."""
         return ""
 
     def check_contents(self, contents: PluginContents) -> Iterator[str]:  # noqa: ARG002 - for subclasses
@@ -151,11 +151,11 @@ class Dialect(FolderReader):
         return iter(())
 
     async def guards(self, manifest: Manifest, event: Event, match: MatchPattern | None) -> bool:  # noqa: ARG002 - for subclasses
-        """Tell if a hook may guard this event, while it cannot answer."""
+        """Tell if the hook may guard this event, while it cannot answer."""
         return True
 
     def wants(self, manifest: Manifest, event: Event) -> bool:
-        """Tell if a hook gets this event, to which it subscribes. A URL gets only events that can be sent."""
+        """Tell if the hook gets this event, to which it subscribes. A URL gets only events that can be sent."""
         return not manifest.url or can_send(manifest.dialect, event.name, event)
 
     def read_answer(self, answer: Any) -> Any:

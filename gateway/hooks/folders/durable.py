@@ -400,7 +400,7 @@ class DurableQueue:
         self._consumer: DurableConsumer | None = None
 
     def follow(self, manifest: Manifest, store_name: str) -> bool:
-        """Record and deliver events by this manifest. Return False if the hook is not durable."""
+        """Record and deliver events by this manifest; return False if the hook is not durable."""
         self._token = subject_token_of(store_name)
         if manifest.delivery != "durable" or not self._shared:
             self.end()

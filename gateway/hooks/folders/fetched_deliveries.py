@@ -135,7 +135,7 @@ class FetchedDeliveries:
 
 
 class AttemptCount:
-    """The number of real attempts of a delivery.
+    """The number of times that a delivery was really attempted.
 
     The journal counts an attempt for each fetched delivery, even if the breaker opened before it was handed over; this
     process subtracts those, for as long as it lives.

@@ -66,7 +66,7 @@ class PluginTools:
                 yield hook
 
     async def wait_until_up(self, name: str, patience: float) -> PluginContents:
-        """Return its offers once it runs. Raises HookError with the reason if it does not within so many seconds."""
+        """Return the plugin's offers once it runs. Raises HookError with the reason if that takes too long."""
         hook = self._plugins().get(name)
         if hook is None:
             raise HookError(f"the plugin {name} is gone")
@@ -87,7 +87,7 @@ class PluginTools:
         timeout: float,
         answers: Mapping[str, Any] | None = None,
     ) -> HookAnswer:
-        """Call `tool:<name>` or `command:<name>` of this plugin. Raises HookError if it fails or is gone.
+        """Call `tool:<name>` or `command:<name>` of this plugin. Raises HookError if the plugin fails or is gone.
 
         `answers` are the person's, by question; without them the plugin cannot ask.
         """
@@ -287,10 +287,7 @@ class FolderHooks:
                 await self._set.refresh(each)
 
     async def reset(self, name: str) -> None:
-        """Close the hook's breaker, drop its failed decisions, and start it if it is not running.
-
-        Raises HookError if the hook is unknown.
-        """
+        """Close the hook's breaker, drop its failed decisions, and start it if it is not running."""
         hook = _find_hook(self._set.hooks, name)
         hook.calls.breaker.reset()
         hook.calls.undecided.forget()
@@ -298,7 +295,7 @@ class FolderHooks:
             await hook.restart(False)
 
     async def switch(self, name: str, enabled: bool) -> None:
-        """Switch the hook on or off, also for later starts. Raises HookError if unknown, or config.yaml decides."""
+        """Switch the hook on or off for good. Raises HookError if it is unknown, or config.yaml decides about it."""
         version = _check_hook(self._set, name)
         found = self._set.sources.find(version.name)
         if enabled and found and not found.is_ready:
@@ -516,7 +513,7 @@ def build_status(
 
 
 def _describe_on_error(version: HookVersion, manifest: Manifest) -> str:
-    """Say what its failure leads to; a guard denies, whatever its manifest says, and also if that cannot be read."""
+    """Say what the hook's failure leads to: a guard denies, even if its manifest says otherwise, or is unreadable."""
     if version.manifest is None and version.denied:
         return "deny"
     if not manifest.guards or manifest.on_error == "deny":

@@ -57,7 +57,7 @@ log = logging.getLogger("gateway.hooks")
 
 
 class SourceSet:
-    """The places of hooks, and one look at a hook.
+    """The places of hooks, in their order, and the search for a hook in them.
 
     A hook of a later source replaces the one of the same name in an earlier source.
     """

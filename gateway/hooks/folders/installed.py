@@ -83,7 +83,7 @@ class UnusedStore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LockFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The file as it is; each entry is decoded separately, so that a bad one spoils no other.
+    """The contents of `hooks.lock`; each entry is decoded separately, so that a bad one spoils no other.
 
     `stores` names the stores of hooks that are or were installed, if they differ from the name made of the hook's
     source. `unused_stores` has, by name, the store that the last such hook left.

@@ -39,10 +39,11 @@ log = logging.getLogger("gateway.hooks")
 
 
 class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One hook at its last good load: `place` is the folder or file that named it, on this `device`, as this `inode`.
+    """The memory of one hook at its last good load.
 
-    `dialect` is the dialect that it was written for. `key` is a hash of the circumstances in which it registered this.
-    `held` is its change while a tool was at work.
+    `place` is the folder or file that named it, on this `device`, as this `inode`. `dialect` is the dialect that it was
+    written for. `key` is a hash of the circumstances in which it registered this. `held` is its change while a tool was
+    at work.
     """
 
     key: str = ""
@@ -186,7 +187,7 @@ class KeptHooks:
         return True
 
     def _key_of(self, version: HookVersion, manifest: Manifest) -> str:
-        """Return the hash of its circumstances, "" if unknown; a possible secret counts only as set or not set."""
+        """Hash the hook's circumstances; "" if they are unknown. A possible secret counts only as set or not set."""
         try:
             code = read_whole_folder(version.path, MAX_BYTES).digest if version.source.is_placed else version.digest
         except (HookError, OSError):
@@ -224,7 +225,7 @@ def describe_missing(kept: KeptHook, sources: Iterable[Source]) -> str:
 
 
 def find_inode(place: Path) -> tuple[int, int]:
-    """Return its device and inode; zeros if it is missing."""
+    """Return the device and the inode of a place; zeros if it is missing."""
     try:
         found = os.stat(place)  # noqa: PTH116 - asked for every hook
     except OSError:
@@ -233,7 +234,7 @@ def find_inode(place: Path) -> tuple[int, int]:
 
 
 def _is_empty(place: Path) -> bool:
-    """Tell if it is a folder with nothing in it, like a mount point without its mount."""
+    """Tell if the place is an empty folder, like a mount point without its mount."""
     try:
         return next(place.iterdir(), None) is None
     except OSError:

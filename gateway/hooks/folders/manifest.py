@@ -180,7 +180,7 @@ class Guard(msgspec.Struct, frozen=True):
 
 
 class ParsedManifest(msgspec.Struct, frozen=True):
-    """A manifest and its findings; if one is an error, only its `guard`, as far as it can be read."""
+    """A manifest and its findings; with an error among them, only the `guard`, as far as it can be read."""
 
     manifest: Manifest | None
     findings: tuple[Finding, ...] = ()

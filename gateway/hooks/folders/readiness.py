@@ -196,7 +196,10 @@ def _check_isolation(version: HookVersion, manifest: Manifest, services: HookSer
 
 
 def check_filter(version: HookVersion, known: Mapping[str, Collection[str]]) -> Iterator[Finding]:
-    """Yield values in its `when` that are nearly one of ours; others may come from a plugin, or mean a person."""
+    """Yield values in the hook's `when` that are nearly one of ours.
+
+    Other values may come from a plugin, or mean a person.
+    """
     for field, wanted in version.manifest.when.items() if version.manifest else ():
         values = known.get(field, ())
         for value in wanted if isinstance(wanted, list) else [wanted]:

@@ -15,7 +15,10 @@ log = logging.getLogger(__name__)
 
 
 class SharedSwitches:
-    """Writes decisions to the journal, and applies those of other gateways here. Load `last` before `join`."""
+    """The writer of decisions to the journal, which applies those of other gateways here.
+
+    Load `last` before `join`.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self.last = LastRecord(engine, subjects.HOOK_DECISIONS_SUBJECT, HookDecisionState(), self._note_change)

@@ -77,7 +77,7 @@ class HookVersion(msgspec.Struct, frozen=True):
 
     @property
     def expected(self) -> "HookVersion":
-        """Return the version with its known registrations, until it registers itself.
+        """Return the version with its known registrations, until the hook itself registers.
 
         Without known ones, all that its source leaves open counts.
         """
@@ -96,7 +96,7 @@ class HookVersion(msgspec.Struct, frozen=True):
 
     @property
     def store_name(self) -> str:
-        """Return the name of its store and its queue; the name of an installed hook includes its origin."""
+        """Return the name of the hook's store and queue; the name of an installed hook includes its origin."""
         return self.stored_as or self.name
 
     @property
@@ -118,12 +118,12 @@ class HookVersion(msgspec.Struct, frozen=True):
 
     @property
     def is_off(self) -> bool:
-        """Tell if no events are kept for it."""
+        """Tell if no events are kept for the hook."""
         return self.state == "disabled" or self.is_unknown
 
     @property
     def is_unread(self) -> bool:
-        """Tell if it could not be read completely, which a second look may do."""
+        """Tell if the hook could not be read completely, which a second look may do."""
         return self.state in UNREAD_STATES and not self.digest and not self.source.is_elsewhere
 
     def is_same_as(self, other: "HookVersion") -> bool:
@@ -131,7 +131,7 @@ class HookVersion(msgspec.Struct, frozen=True):
         return replace(self, source=other.source, files=other.files, registered=other.registered) == other
 
     def is_same_code_as(self, other: "HookVersion") -> bool:
-        """Tell if only the events that it gets differ: a running process can go on with others."""
+        """Tell if only the events of the two versions differ: a running process can go on with others."""
         if not self.is_ready or self.manifest is None or other.manifest is None:
             return False
         as_other = replace(self, manifest=other.manifest, denied=other.denied, has_namesake=other.has_namesake)

@@ -26,7 +26,7 @@ JsonId = int | str | float | None
 
 
 class BadMessage(HookError):
-    """Bytes from a wire that are no message."""
+    """The error of bytes from a wire that are no message."""
 
 
 class RpcErrorObject(msgspec.Struct, omit_defaults=True):
@@ -114,7 +114,7 @@ def answer_from(message: RpcMessage, meta: CallMeta) -> HookAnswer:
 
 
 class LineDecoder:
-    """Bytes in, messages out, with a limit of work until `renew`."""
+    """The decoder of a wire's bytes into messages, with a limit of work until `renew`."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

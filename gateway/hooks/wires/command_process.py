@@ -30,7 +30,7 @@ class CommandProcess:
         self._loop.add_reader(pipe, self._read)
 
     async def wait(self) -> int | str:
-        """Return its exit code, minus the signal that ended it, or a text.
+        """Return the command's exit code, minus the signal that ended it, or a text.
 
         If the caller is cancelled, the process is killed.
         """

@@ -75,7 +75,7 @@ class ServedProcess(Protocol):
     def kill(self, reason: str) -> None: ...
 
     def end(self, how: int | str) -> None:
-        """Handle its end; `how` is its exit code, minus the signal that ended it, or a text."""
+        """Handle the process's end; `how` is its exit code, minus the signal that ended it, or a text."""
 
     def lose(self, why: str) -> None:
         """Handle the loss of the fork server."""
@@ -262,7 +262,7 @@ class LastingForkServer:
         return self._server.pid if self._server else None
 
     def begin(self) -> None:
-        """Start it in the background."""
+        """Start the fork server in the background."""
         if not self._has_begun and not self._is_closing:
             self._has_begun = True
             if not self._start():
@@ -347,7 +347,7 @@ class ForkServerClient:
 
     @property
     def is_forking(self) -> bool:
-        """Return True if it also forks programs; otherwise it makes only workers and commands."""
+        """Return True if the fork server also forks programs; otherwise it makes only workers and commands."""
         return self._settings.fork
 
     def begin(self) -> None:

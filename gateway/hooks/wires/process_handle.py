@@ -119,12 +119,12 @@ class ProcessHandle:
             self._control("kill")
 
     def prune(self, age: float) -> None:
-        """Kill the processes that it has started in the last so many seconds."""
+        """Kill the processes that the worker has started in the last so many seconds."""
         if hasattr(time, "CLOCK_BOOTTIME"):
             self._control("prune", time.clock_gettime(time.CLOCK_BOOTTIME) - age)
 
     def look(self) -> str:
-        """Return the stacks that its interpreter has written since the last call."""
+        """Return the stacks that the worker's interpreter has written since the last call."""
         text = self.stacks.read()
         self.hangs = text or self.hangs
         return text

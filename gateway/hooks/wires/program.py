@@ -285,7 +285,7 @@ class LastingProgram:
             os.close(write)
 
     async def _kill_orphans(self) -> None:
-        """Kill the processes that it started and detached."""
+        """Kill the processes that the program started and detached."""
         await self.gone.wait()
         await run_in_thread(kill_marked, self._spec.mark)
 
@@ -324,7 +324,7 @@ class ProgramRun(asyncio.SubprocessProtocol):
         return self._transport.get_pid()
 
     def write(self, data: bytes) -> None:
-        """Send all of its input; it need not read it."""
+        """Send the whole input; the program need not read it."""
         stdin = self._transport.get_pipe_transport(0)
         assert isinstance(stdin, asyncio.WriteTransport)
         stdin.write(data)
@@ -374,7 +374,7 @@ class OneshotProgram:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Return the ids of all processes that run now."""
+        """Return the ids of all processes of the program that run now."""
         return tuple(run.pid for run in self._running)
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
@@ -408,7 +408,7 @@ class OneshotProgram:
         await run_in_thread(kill_marked, self._spec.mark)
 
     async def _run(self, data: bytes) -> tuple[int, bytes, bytes]:
-        """Run it once and return its exit code, its stdout, and the end of its stderr."""
+        """Run the program once; return its exit code, its stdout, and the end of its stderr."""
         run, spec = ProgramRun(), msgspec.structs.replace(self._spec, mark=make_mark(self._spec.mark))
         try:
             transport = await open_process(spec, run)

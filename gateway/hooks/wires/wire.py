@@ -116,4 +116,4 @@ class Wire(Protocol):
         """
 
     async def stop(self, grace: float) -> None:
-        """Let it finish its work for at most `grace` seconds; afterwards nothing of it is left."""
+        """Let the hook finish its work for at most `grace` seconds; afterwards no process of it is left."""

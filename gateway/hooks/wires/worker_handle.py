@@ -110,7 +110,7 @@ class WorkerHandle:
 
     @property
     def is_asking(self) -> bool:
-        """Return True if it waits for an answer of the gateway."""
+        """Return True if the worker waits for an answer of the gateway."""
         return self._peer.is_serving
 
     @property
@@ -155,11 +155,9 @@ class WorkerHandle:
     async def tell_batch(
         self, batch: bytes, terms: BatchTerms, limit: float, note: Callable[[BatchOutcome], None]
     ) -> None:
-        """Notify it of several events in one message; `limit` applies to each.
+        """Notify the hook of several events in one message; `limit` applies to each.
 
-        `note` gets the outcomes, even after a cancellation.
-
-        Raises HookFailed if the outcomes are unknown.
+        `note` gets the outcomes, even after a cancellation. Raises HookFailed if the outcomes are unknown.
         """
         if self.gone:
             raise self.process.failure()
@@ -182,7 +180,7 @@ class WorkerHandle:
         return BatchOutcome(told.seconds, failed, told.answers)
 
     async def stop(self, grace: float = 2.0) -> None:
-        """Stop it: it finishes its work, its background tasks are cancelled, and after `grace` seconds it is killed."""
+        """Stop the worker: it finishes its calls, cancels its background tasks, and is killed after `grace` seconds."""
         self.process.is_stopping = True
         self._peer.tell("$stop")
         try:
@@ -248,7 +246,7 @@ class WorkerHandle:
             self.process.kill(f"it wrote no message of ours: {error}")
 
     def _read_rest(self) -> None:
-        """Read its last output, since a busy loop may learn of the end first."""
+        """Read the worker's last output, since a busy loop may learn of the end first."""
         with suppress(OSError):
             for _ in range(LAST_READS):
                 self._peer.received(self._socket.recv(BUFFER_BYTES))
