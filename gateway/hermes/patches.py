@@ -1,4 +1,4 @@
-"""The parts of Hermes or of Python that a hook or plugin patches, from its source, and if it does anything else.
+"""The patches that a hook or plugin makes to Hermes or Python, as its source shows them, and if it does more than that.
 
 A patch of Hermes sets an attribute of one of its modules, classes or adapters, in any way, or searches for the
 subclasses of a class. A patch of Python replaces a function or class by which a process reaches files, programs or the

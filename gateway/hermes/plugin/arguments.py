@@ -228,7 +228,7 @@ def _child_session_of(event: Event) -> str:
 
 
 def _session_of(event: Event) -> str:
-    """Return the session; a sub-agent has its own one for hooks that `subagent_start` has named it to."""
+    """Return the event's session; a sub-agent's own one for a hook that has learned it from `subagent_start`."""
     called = event.own.get(CALLED_KEY, {}).get(event.get("agent"))
     return called or event.get("session_id") or ""
 
@@ -569,9 +569,9 @@ build_admission_args = _compose(
 
 
 def build_person_asked_args(event: Event) -> dict[str, Any]:
-    """Return a question's arguments.
+    """Build the arguments of a question to a person.
 
-    From the question to its answer it is one, and its name follows that of its event.
+    The question keeps one id until its answer is there: the last part of its event's name.
     """
     name = str(event.get("name") or "").rpartition("/")[2]
     return {

@@ -193,7 +193,7 @@ class HookCalls:
         return answer
 
     def _refusal(self, event: Event, failure: HookFailed) -> HookFailed:
-        """Return the failure in the words for the person whose action it stops; record it, whatever it stops."""
+        """Return the failure in words for the person whose action it stops; record it even if it stops none."""
         said, called = self._services.redact(str(failure)[:MAX_REFUSAL]), self._version.called
         is_shut = failure.kind in SHUTS and event.name in self._manifest.shut
         if is_shut or self._manifest.denies(event.name):

@@ -70,7 +70,7 @@ class SourceSet:
         self._services = services
 
     def list(self) -> dict[str, HookVersion]:
-        """List all by name, in the order of the sources, and the kept ones that no source has."""
+        """List all hooks by name, in the order of the sources, and the kept ones that no source has."""
         found = {name: version for name in self.kept if (version := self._find_kept(name))}
         for source in self.sources:
             for version in _list_versions(source):

@@ -213,7 +213,7 @@ class FolderSource(Source):
         return next(filter(None, known), "")
 
     def facts_of(self, version: HookVersion, manifest: Manifest) -> Mapping[str, Any]:
-        """Return the facts that the worker needs to load it."""
+        """Return the facts that the worker needs to load the hook."""
         return version.dialect.facts_of(version.path, manifest, self.path)
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:

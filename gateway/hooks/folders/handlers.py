@@ -112,7 +112,7 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
     """Call the functions with an event that they may change, and return the first decision, or None.
 
     Raises:
-        HookFailed: one of them could not answer.
+        HookFailed: a function could not answer.
     """
     if len(targets) == 1 and targets[0] == WHOLE_HOOK[0]:
         return await intercept(wire, event, terms)

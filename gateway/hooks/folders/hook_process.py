@@ -290,7 +290,7 @@ class HookProcess:
             self._handover.leave(old)
 
     async def _attend(self, wire: Wire) -> None:
-        """Watch the wire until it is gone; after `hooks.idle` without a call, end it if it may rest."""
+        """Watch the wire until it is gone; after `hooks.idle` without a call, end its process if that may rest."""
         begun, pause = time.monotonic(), self._services.settings.idle
         while not wire.gone:
             with anyio.move_on_after(pause or LOOK_INTERVAL):

@@ -59,7 +59,7 @@ class InProcessWire:
         data: Path,
         show: ShowFields | None = None,
     ) -> "InProcessWire":
-        """Load the handler. Raises HookError if it cannot be imported.
+        """Load the handler. Raises HookError if the import fails.
 
         `show` translates the fields of an event into another shape for it.
         """

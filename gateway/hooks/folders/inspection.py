@@ -268,7 +268,7 @@ def check_handler(place: str, source: bytes, manifest: Manifest | None = None) -
 
 
 def _check_arguments(function: _Function) -> str:
-    """Describe what is wrong with the arguments of `handle`; a decorator may change them, so then nothing is."""
+    """Describe what is wrong with the arguments of `handle`; "" if a decorator may change them."""
     given = function.args
     if function.decorator_list:
         return ""

@@ -496,6 +496,6 @@ def _start_process(settings: ForkServerSettings, mark: str) -> tuple[socket.sock
 
 
 async def _wait_ended(process: "subprocess.Popen[bytes]") -> None:
-    """Wait without a thread, since none may be left."""
+    """Wait for the end of the process, without a thread, since none may be left."""
     while process.poll() is None:  # noqa: ASYNC110 - no event signals its end
         await anyio.sleep(POLL_PAUSE)

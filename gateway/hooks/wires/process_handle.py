@@ -160,7 +160,10 @@ class ProcessHandle:
         self.output.close()
 
     def _reason(self, how: int | str) -> str:
-        """Return the reason. Our own counts only if our kill ended it: a process may exit just before."""
+        """Return the reason of the end.
+
+        The gateway's reason for a kill counts only if the kill ended the process, which may exit just before.
+        """
         if isinstance(how, str):
             return how
         if how == -signal.SIGKILL and self._why:

@@ -58,7 +58,7 @@ class HookAnswer(msgspec.Struct, frozen=True):
 
 
 class HookFailed(HookError):
-    """One call failed, or the hook as a whole; `kind` is the way, `traceback` the place."""
+    """The failure of one call, or of the hook as a whole; `kind` says how, `traceback` where."""
 
     def __init__(self, message: str, *, kind: FailureKind, traceback: str = "") -> None:
         super().__init__(message)
