@@ -94,7 +94,10 @@ class Plugins:
         return replace(agent, tools=tuple({one.name: one for one in tools}.values()), agents=below)
 
     def _hold(self, hook: FolderHook, tool: Tool) -> Tool:
-        """Return our tool while its replacing plugin does not run: it waits for it, and is never used before."""
+        """Return our tool for the time until its replacing plugin runs: a call waits, and goes to the plugin.
+
+        If the plugin does not replace the tool after all, our own tool is called.
+        """
 
         async def call(args: dict[str, Any], context: ToolContext) -> Any:
             try:

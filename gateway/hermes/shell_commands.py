@@ -39,7 +39,7 @@ class ShellApprovals(msgspec.Struct, frozen=True):
 
 
 def shell_digest_of(entry: ShellEntry, home: Path) -> str:
-    """Hash all that decides what runs."""
+    """Hash the event, the command, the matcher, and the files that the command names."""
     total = hashlib.sha256(f"{entry.event}\0{entry.command}\0{entry.matcher}".encode())
     for path in _list_files(entry.command, home):
         script = _read_script(path)

@@ -99,7 +99,7 @@ def find_owner(path: Path) -> StateOwner:
 
 
 def read_content(path: Path) -> StateContent:
-    """Tell if others have changed a file of ours: not at all, by rows in it, or into another file, as Hermes does.
+    """Tell if others have changed a file of ours: not at all, in its rows, or into another file as Hermes does.
 
     It changes nothing, and does not disturb programs that have the file open.
     """

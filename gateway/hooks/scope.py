@@ -95,7 +95,7 @@ class HookScope:
         return not all(field in hook.traits.left_out for hook in plan.hooks)
 
     def emit(self, name: str, /, **fields: Any) -> None:
-        """Work as `HookRegistry.emit`, in this turn."""
+        """Fire an event for observers, as `HookRegistry.emit` does, in this turn."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
         if plan.is_observed:
             fields = {**self.fields, **fields}
@@ -113,7 +113,7 @@ class HookScope:
             plan.note((name, fields, time(), self._deadlines.cause(), self.bags, None), self._owed)
 
     async def run(self, name: str, /, **fields: Any) -> Event:
-        """Work as `HookRegistry.run`, in this turn."""
+        """Fire an event, as `HookRegistry.run` does, in this turn."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
         if not plan.hooks:
             return Event(name, fields, None, self.bags)

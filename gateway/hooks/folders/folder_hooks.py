@@ -66,7 +66,7 @@ class PluginTools:
                 yield hook
 
     async def wait_until_up(self, name: str, patience: float) -> PluginContents:
-        """Return the plugin's offers once it runs. Raises HookError with the reason if that takes too long."""
+        """Return the plugin's offers once it runs. Raises HookError with the reason if it fails, or needs longer."""
         hook = self._plugins().get(name)
         if hook is None:
             raise HookError(f"the plugin {name} is gone")
@@ -287,7 +287,10 @@ class FolderHooks:
                 await self._set.refresh(each)
 
     async def reset(self, name: str) -> None:
-        """Close the hook's breaker, drop its failed decisions, and start it if it is not running."""
+        """Close the hook's breaker, drop its failed decisions, and start it if it is down.
+
+        Raises HookError if the hook is unknown.
+        """
         hook = _find_hook(self._set.hooks, name)
         hook.calls.breaker.reset()
         hook.calls.undecided.forget()
@@ -576,7 +579,10 @@ def _processes_of(hook: FolderHook) -> Collection[int]:
 
 
 async def add_memory(found: Sequence[HookStatus]) -> list[HookStatus]:
-    """Return the statuses with the memory of each process; it costs the kernel so much that a thread reads it."""
+    """Return the statuses with the memory of each process.
+
+    The kernel counts it at a high cost: so a thread asks it, and only for hooks that are shown.
+    """
     sizes = await run_in_thread(lambda: [read_memory(one.pid) if one.pid else 0 for one in found])
     return [msgspec.structs.replace(one, memory=size) for one, size in zip(found, sizes, strict=True)]
 

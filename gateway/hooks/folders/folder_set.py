@@ -304,7 +304,7 @@ def _waits_for_people(version: HookVersion) -> bool:
 
 
 def _namesake_of(version: HookVersion) -> str:
-    """Return the plugin's name for the name of a hook, or the hook's for that of a plugin."""
+    """Return the name of the plugin that a hook shares its short name with, or of the hook for a plugin."""
     return version.bare_name if version.name != version.bare_name else PLUGIN_PREFIX + version.name
 
 

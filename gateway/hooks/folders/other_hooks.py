@@ -35,7 +35,7 @@ class OwedFilter:
 
 
 class OtherHooks:
-    """The hooks of the other gateways, of which there are none here; `SharedHooks` has those that share a journal.
+    """The hooks of other gateways; here there are none, and `SharedHooks` has those of a shared journal.
 
     `on_change` is called when the filters change, and `on_guards` gets the hooks whose guards change.
     """

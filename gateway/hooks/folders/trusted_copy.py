@@ -160,7 +160,7 @@ def _read_link(folder: Path, name: str) -> str:
 
 
 def _stays_inside(folder: Path, name: str) -> bool:
-    """Follow a link step by step, and tell if it stays inside at each: one that leaves and returns breaks in a copy."""
+    """Follow a link step by step; tell if each step stays inside: one that leaves and returns breaks in a copy."""
     reached, ahead, links = PurePosixPath(), [*reversed(PurePosixPath(name).parts)], 0
     while ahead:
         part = ahead.pop()
