@@ -158,7 +158,7 @@ def _complete(version: HookVersion, wire: Wire) -> Manifest:
 
 
 def _describe_lacking(wire: Wire | None, version: HookVersion | None, services: HookServices) -> str:
-    """Name the variables that the hook asks for and does not get, with the line that passes them; or return ""."""
+    """Name the set variables that the hook asks for and does not get, with the line that passes them; or return ""."""
     if not isinstance(wire, WorkerHandle) or version is None:
         return ""
     hidden = services.environment.environ.keys() - wire.spec.env.keys() - OF_A_TERMINAL

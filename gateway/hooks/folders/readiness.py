@@ -173,7 +173,7 @@ def why_not_enabled(version: HookVersion, settings: HooksSettings, switches: Hoo
     if configured or is_listed(version, settings.enabled):
         return ""
     decided = switches.is_enabled(version.store_name)
-    if decided is None:  # an earlier version used the name alone
+    if decided is None:  # an earlier version used an installed hook's name alone
         decided = switches.is_enabled(version.name)
     if decided is not None:
         return "" if decided else f"switched off by command; to switch it on: hermes-gateway hooks enable {name}"

@@ -1,6 +1,7 @@
 """The services for every folder hook: the settings, its environment, the gateway's parts that serve it, and rights.
 
-A hook may request only what its manifest `uses`, and with the rights of the event that it acts for.
+A hook may request only what its manifest `uses`. Each request has the cause and the rights of the event that it acts
+for.
 """
 
 import time
@@ -96,9 +97,9 @@ FindFiles: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 class HookPorts(msgspec.Struct, frozen=True):
     """The further parts of the gateway that hooks need, in addition to the registry.
 
-    `match` tests if a pattern of another program matches one of some names; without it no hook waits. `follow_call`
-    notes each call of a hook when it is over. `find_files` finds the files of an event on this machine: a durable hook
-    gets events of other gateways, too. `tools` knows when tools were at work.
+    `match` tests if a pattern of another program matches one of some names; without it, the loop tries the pattern
+    itself. `follow_call` notes each call of a hook when it is over. `find_files` finds the files of an event on this
+    machine: a durable hook gets events of other gateways, too. `tools` knows when tools were at work.
     """
 
     file_writer: FileWriter | None = None
