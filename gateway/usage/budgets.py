@@ -17,7 +17,6 @@ NO_BUDGET = BudgetLimit()
 WARNED_AT = 0.8  # of a limit
 
 BudgetUnit: TypeAlias = Literal["tokens", "money"]
-UNITS: tuple[BudgetUnit, ...] = ("tokens", "money")
 
 
 class UsageTotal(NamedTuple):

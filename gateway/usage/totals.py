@@ -16,10 +16,19 @@ import anyio
 from msgspec.structs import replace
 
 from gateway.agent.models.prices import TokenPrice, find_price_by_name
-from gateway.config.settings import Settings
+from gateway.config.settings import Settings, UsageLimit
 from gateway.messages.transcript import Usage
 from gateway.records.records import DayUsage, RecordedCall, UsageRow
-from gateway.usage.budgets import EVERYBODY, NO_LIMIT, UNITS, Budget, Budgets, BudgetState, UsageTotal, list_total_names
+from gateway.usage.budgets import (
+    EVERYBODY,
+    NO_LIMIT,
+    Budget,
+    Budgets,
+    BudgetState,
+    BudgetUnit,
+    UsageTotal,
+    list_total_names,
+)
 from gateway.usage.turn_usage import TurnUsage
 
 MONTH = len("2026-01")
@@ -174,9 +183,15 @@ def list_states(budget: Budget, totals: RunningTotals, *, held: bool) -> Iterato
             continue
         used = totals.get(window, budget.people)
         running = totals.get_held(budget.people) if held else UsageTotal()
-        for unit in UNITS:
-            if (limit := getattr(most, unit)) is not None:
-                yield BudgetState(budget.name, window, period, unit, getattr(used, unit), limit, getattr(running, unit))
+        for unit, limit in _list_limits(most):
+            yield BudgetState(budget.name, window, period, unit, getattr(used, unit), limit, getattr(running, unit))
+
+
+def _list_limits(most: UsageLimit) -> Iterator[tuple[BudgetUnit, float]]:
+    if most.tokens is not None:
+        yield "tokens", most.tokens
+    if most.money is not None:
+        yield "money", most.money
 
 
 def describe_end(window: str, day: date) -> str:

@@ -157,7 +157,7 @@ async def test_a_reply_that_arrives_when_all_else_has_ended_is_told(tmp_path: Pa
 
 
 def test_the_manual_says_of_each_event_where_it_stands() -> None:
-    table = MANUAL.read_text().partition("| events | stand in the journal |")[2].partition("\n\n")[0]
+    table = MANUAL.read_text().partition("| events | are in the journal |")[2].partition("\n\n")[0]
     rows = [line.split("|")[1:3] for line in table.splitlines()[2:]]
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
     assert sorted(named) == sorted(EVENT_SPECS)

@@ -57,13 +57,17 @@ def state_of(gateway: GatewayProcess) -> str:
 
 def test_right_after_the_start_the_shell_waits_for_the_plugin(tmp_path: Path) -> None:
     with GatewayProcess(tmp_path / "home") as gateway:
-        gate = tmp_path / "gate"
+        gate, called = tmp_path / "gate", tmp_path / "called"
         furnish(gateway, CELL.format(begin=f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)", more=""))
+        notes = gateway.home.hooks / "notes"
+        notes.mkdir(parents=True)
+        (notes / "HOOK.yaml").write_text("events: ['tool:before']\n")
+        (notes / "handler.py").write_text(f"def handle(event_type, context):\n    open({str(called)!r}, 'w').close()\n")
         gateway.start()
         assert state_of(gateway) == "starting"
         with ThreadPoolExecutor() as pool:
             said = pool.submit(gateway.say, "ours")
-            gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+            gateway.until(called.exists)
             gate.touch()
             said.result()
         assert last_result(gateway) == "pretended: echo real"
