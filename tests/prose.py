@@ -1,21 +1,17 @@
 """`./x check prose`: turns of phrase that docs/contributing/style.md advises against, counted in each file.
 
-It reads the hand-written pages, and in `gateway/` the docstrings and the texts for people. In `gateway/`, ruff also
-counts docstrings that do not begin with a verb in the imperative (D401) or with a line of their own (D205).
+It reads the hand-written pages, and in `gateway/` the docstrings and the texts for people.
 
-`tests/prose.toml` holds a ceiling for the turns of each file, `tests/docstrings.toml` one for ruff's findings, and
-ceilings only fall: a file above its ceiling fails the check, and so does one below it, until
-`.venv/bin/python tests/prose.py --lower` has written the new number. A file that is not listed has a ceiling of 0.
+`tests/prose.toml` holds a ceiling for each file, and ceilings only fall: a file above its ceiling fails the check, and
+so does one below it, until `.venv/bin/python tests/prose.py --lower` has written the new number. A file that is not
+listed has a ceiling of 0.
 """
 
 import ast
-import json
 import re
-import subprocess
 import sys
 import tomllib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,20 +20,14 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.reference import PAGES as GENERATED
 
 ROOT = Path(__file__).parent.parent
-CEILINGS = {"turns": ROOT / "tests" / "prose.toml", "docstrings": ROOT / "tests" / "docstrings.toml"}
+CEILINGS = ROOT / "tests" / "prose.toml"
 FENCE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 INLINE_CODE = re.compile(r"``?[^`]+``?")
 BLOCK = re.compile(r"\n\s*\n|\n\s*(?:[-*|]|\d+\.)\s|\|")  # between paragraphs, items of lists and cells of tables
 LIST_MARK = re.compile(r"^\s*(?:[-*#]+|\d+\.)\s+")
 FEWEST_WORDS = 3  # of a text in code: what is shorter is a name or a key
-RUFF = ["ruff", "check", "--isolated", "--quiet", "--exit-zero", "--select=D401,D205", "--output-format=json"]
 SENTENCE = r"(?:^|(?<=[.!?:;] ))"
-KINDS = {
-    "turns": "turns that docs/contributing/style.md advises against",
-    "docstrings": "docstrings that begin with no imperative (D401) or with no line of their own (D205)",
-}
-Counts = dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -138,54 +128,37 @@ def count_turns(path: Path) -> int:
     return sum(turn.count(text) for text in list_texts(path) for turn in TURNS)
 
 
-def count_docstrings(paths: Iterable[Path]) -> Counter[Path]:
-    """Count the docstrings of each file that ruff's D401 or D205 finds."""
-    run = subprocess.run([Path(sys.executable).parent / RUFF[0], *RUFF[1:], *paths], capture_output=True, check=True)
-    return Counter(Path(finding["filename"]) for finding in json.loads(run.stdout))
+def count_all() -> dict[str, int]:
+    return {path.relative_to(ROOT).as_posix(): count_turns(path) for path in list_files()}
 
 
-def count_all() -> Counts:
-    counts: Counts = {kind: {} for kind in KINDS}
-    files = list(list_files())
-    docstrings = count_docstrings(path for path in files if path.suffix == ".py")
-    for path in files:
-        name = path.relative_to(ROOT).as_posix()
-        counts["turns"][name], counts["docstrings"][name] = count_turns(path), docstrings[path]
-    return counts
+def read_ceilings() -> dict[str, int]:
+    return tomllib.loads(CEILINGS.read_text("utf-8"))
 
 
-def read_ceilings() -> Counts:
-    return {kind: tomllib.loads(path.read_text("utf-8")) for kind, path in CEILINGS.items()}
-
-
-def find_faults(kind: str, ceilings: Mapping[str, int], counts: Mapping[str, int]) -> Iterator[str]:
+def find_faults(ceilings: Mapping[str, int], counts: Mapping[str, int]) -> Iterator[str]:
     for name in sorted({*ceilings, *counts}):
         most, count = ceilings.get(name, 0), counts.get(name, 0)
         if count > most:
-            yield f"{name}: {count} {KINDS[kind]}, at most {most} are allowed"
+            yield f"{name}: {count} turns that docs/contributing/style.md advises against, at most {most} are allowed"
         elif count < most:
-            yield f"{name}: {count} {kind}, fewer than {most}: .venv/bin/python tests/prose.py --lower"
+            yield f"{name}: {count} turns, fewer than {most}: .venv/bin/python tests/prose.py --lower"
 
 
-def write_ceilings(ceilings: Counts) -> None:
-    for kind, path in CEILINGS.items():
-        head = f"# How many {KINDS[kind]} each file may have: see tests/prose.py.\n"
-        lines = (f'"{name}" = {count}\n' for name, count in ceilings[kind].items() if count)
-        path.write_text(head + "".join(lines), "utf-8")
+def write_ceilings(ceilings: Mapping[str, int]) -> None:
+    text = "# How many turns that docs/contributing/style.md advises against each file may have: see tests/prose.py.\n"
+    text += "".join(f'"{name}" = {count}\n' for name, count in ceilings.items() if count)
+    CEILINGS.write_text(text, "utf-8")
 
 
 def main() -> int:
     counts, ceilings = count_all(), read_ceilings()
     if "--lower" in sys.argv[1:]:
-        for kind, found in counts.items():
-            ceilings[kind] = {name: min(count, ceilings[kind].get(name, 0)) for name, count in found.items()}
+        ceilings = {name: min(count, ceilings.get(name, 0)) for name, count in counts.items()}
         write_ceilings(ceilings)
-    faults = [fault for kind in KINDS for fault in find_faults(kind, ceilings[kind], counts[kind])]
-    left = (
-        f"{sum(found.values())} {kind} left, in {sum(map(bool, found.values()))} files"
-        for kind, found in counts.items()
-    )
-    print("\n".join(faults or left))
+    faults = list(find_faults(ceilings, counts))
+    left = f"{sum(counts.values())} turns left, in {sum(map(bool, counts.values()))} files"
+    print("\n".join(faults) or left)
     return 1 if faults else 0
 
 
