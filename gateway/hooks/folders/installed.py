@@ -211,6 +211,7 @@ class HooksLock:
 
     def _follow(self) -> None:
         """Read the file if it has changed, or came, or went."""
+        seen: tuple[int, ...]
         try:
             found = self._path.stat()
             seen = (found.st_mtime_ns, found.st_ino, found.st_size)
