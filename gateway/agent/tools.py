@@ -260,7 +260,7 @@ def choose_sources(sources: Sequence[ToolSource], names: tuple[str, ...] | None)
 
 
 async def gather_tools(sources: Sequence[ToolSource]) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """Return the tools of all sources, queried side by side, in their order; and the reasons of those that failed."""
+    """Ask all sources side by side. Return their tools in order, and why the other sources failed."""
     found: dict[int, Sequence[Tool]] = {}
     missing: dict[int, str] = {}
 

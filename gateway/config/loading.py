@@ -125,7 +125,7 @@ def _read_file(home: Home) -> YamlDocument:
 
 
 def _find_emptied(home: Home) -> Iterator[Finding]:
-    """Warn about a file of 0 bytes, which lost power leaves of one that was just written."""
+    """Warn about a file of 0 bytes: a power cut leaves one if the file had just been written."""
     with suppress(OSError):
         if home.config.stat().st_size == 0:
             what = "it has 0 bytes, so the defaults are in effect"

@@ -131,6 +131,7 @@ class NatsTransport:
                     why = self._said or str(error) or f"not within {CONNECT_SECONDS} s"
                     if not isinstance(error, ConnectionResetError):
                         break
+                    why += "; does it know this user and password?"  # it may close before its reason can be read
         raise self._failed(f"no server takes us: {why}", "died")
 
     async def _open_to(self, server: str) -> Any:

@@ -50,7 +50,7 @@ class PackageTool(NamedTuple):
 
     @property
     def bounded_words(self) -> tuple[str, ...]:
-        """The same beginning, such that no code of a package can run. uv builds nothing if it is not allowed to.
+        """The same first words, for an installation that runs no code of a package. uv builds nothing if it may not.
 
         Its cache has unpacked wheels, whose hashes it does not check again: a process that can write there chooses what
         runs.

@@ -32,7 +32,7 @@ def to_one_line(text: str, limit: int = LINE_LIMIT) -> str:
 
 
 def to_text_block(text: str, limit: int = BLOCK_LIMIT) -> str:
-    """Keep the text in its lines; of one that is too long the end, since a traceback ends with the reason."""
+    """Keep the lines of the text. Cut a long text at its beginning, since a traceback ends with the reason."""
     if len(text) > limit:
         text = f"... ({len(text):,} characters)\n{text[-limit:]}"
     return _IN_BLOCK.sub(_escape, text)

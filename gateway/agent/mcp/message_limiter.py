@@ -35,7 +35,7 @@ class MessageParser(Protocol):
 
 
 class PartialMessage:
-    """A message that is arriving; of one that is too long only the ends are kept."""
+    """A message that is arriving. If it is too long, only its two ends are kept."""
 
     def __init__(self) -> None:
         self.length = 0

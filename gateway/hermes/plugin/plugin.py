@@ -326,7 +326,7 @@ class Plugin:
     async def _ask_each(
         self, event: Event, row: HermesHook, callbacks: Sequence[Callable[..., Any]], arguments: dict[str, Any]
     ) -> tuple[list[Any], list[Exception]]:
-        """Call each callback; return the answers, and the errors of those that failed."""
+        """Call each callback. Return the answers, and the errors of the callbacks that failed."""
         arguments["telemetry_schema_version"] = TELEMETRY_SCHEMA
         if row.name == DISPATCH:  # here it has objects of Hermes
             arguments |= {"event": build_message_event(event), **self._inside}

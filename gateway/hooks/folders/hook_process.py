@@ -136,7 +136,7 @@ class DecisionWire:
 class HookProcess:
     """The process of one hook, and the wire to it.
 
-    `revive` makes the next wire: the first one, or (True) the successor of one that lives. `may_rest` says if the
+    `revive` makes the next wire: the first one, or (True) the successor of a living one. `may_rest` says if the
     process may end while it is not called.
     """
 

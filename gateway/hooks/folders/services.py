@@ -194,7 +194,7 @@ class ObserversFirst:
     async def wait(self, session: Any) -> str:
         """Wait until all observers know of the earlier events; return "".
 
-        After five seconds, return the name of one that does not.
+        After five seconds, return the name of a hook that does not.
         """
         late = ""
         with anyio.move_on_after(TELLING_LIMIT):
