@@ -36,7 +36,7 @@ def set_value(data: bytes, path: tuple[str, ...], value: YamlNode) -> bytes:
     """
     written = format_node(value)
     wanted = _set_outline(_read_outline(data), path, _read_outline(f"_: {written}".encode())["_"])
-    return _choose(wanted, _list_settings(_Text(data), path, written))
+    return _choose(wanted, _list_settings(_MarkedText(data), path, written))
 
 
 def remove_value(data: bytes, path: tuple[str, ...]) -> bytes:
@@ -50,7 +50,7 @@ def remove_value(data: bytes, path: tuple[str, ...]) -> bytes:
     while len(path) > 1 and len(_find_outline(outline, path[:-1])) == 1:
         path = path[:-1]
     wanted = _remove_outline(outline, path)
-    return _choose(wanted, _list_removals(_Text(data), path))
+    return _choose(wanted, _list_removals(_MarkedText(data), path))
 
 
 def format_node(node: YamlNode) -> str:
@@ -132,7 +132,7 @@ def _choose(wanted: Outline, edits: Iterator[str]) -> bytes:
     raise EditError("cannot be written without a change to other lines")
 
 
-class _Text:
+class _MarkedText:
     """A text and its nodes; the positions are those of the parser, which does not count a byte order mark."""
 
     def __init__(self, data: bytes) -> None:
@@ -165,7 +165,7 @@ class _Text:
         return found.end() if found else at
 
     def ends(self, node: Any) -> list[int]:
-        """Where a node may be said to end: a block's mark is behind following comments, a block scalar's behind blanks.
+        """The places where a node may end: a block's mark is behind following comments, a block scalar's behind blanks.
 
         The first is the end of the last thing that is written in it.
         """
@@ -184,7 +184,7 @@ def _find_last_leaf(node: Any) -> Any:
     return node
 
 
-def _list_settings(text: _Text, path: tuple[str, ...], written: str) -> Iterator[str]:
+def _list_settings(text: _MarkedText, path: tuple[str, ...], written: str) -> Iterator[str]:
     node, key = text.root, None
     for depth, name in enumerate(path):
         pair = _find_pair(node, name)
@@ -200,7 +200,7 @@ def _find_pair(node: Any, name: str) -> Any:
     return next((pair for pair in pairs if pair[0].value == name), None)
 
 
-def _list_replacements(text: _Text, key: Any, node: Any, written: str) -> Iterator[str]:
+def _list_replacements(text: _MarkedText, key: Any, node: Any, written: str) -> Iterator[str]:
     start, end = node.start_mark.index, node.end_mark.index
     colon = text.text.find(":", key.end_mark.index, max(start, key.end_mark.index)) + 1
     if start == end or (isinstance(node, yaml.CollectionNode) and not node.flow_style):
@@ -219,7 +219,7 @@ def _list_replacements(text: _Text, key: Any, node: Any, written: str) -> Iterat
         yield text.splice(start, end, written)
 
 
-def _list_insertions(text: _Text, node: Any, key: Any, path: tuple[str, ...], written: str) -> Iterator[str]:
+def _list_insertions(text: _MarkedText, node: Any, key: Any, path: tuple[str, ...], written: str) -> Iterator[str]:
     """The pair behind the last one of its section; a section without a value gets its first one."""
     flow = written
     for name in reversed(path[1:]):
@@ -240,8 +240,8 @@ def _list_insertions(text: _Text, node: Any, key: Any, path: tuple[str, ...], wr
             yield text.insert_lines(at, format_lines(path, written, node.value[0][0].start_mark.column))
 
 
-def _list_removals(text: _Text, path: tuple[str, ...]) -> Iterator[str]:
-    node = text.root
+def _list_removals(text: _MarkedText, path: tuple[str, ...]) -> Iterator[str]:
+    node: Any = text.root
     for name in path[:-1]:
         node = _find_pair(node, name)[1]
     at = [key.value for key, _ in node.value].index(path[-1])
