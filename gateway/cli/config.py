@@ -1,4 +1,4 @@
-"""`hermes-gateway config`: check the configuration, and show its settings, their origins, its path and its schema."""
+"""`hermes-gateway config`: check, show and change the configuration; its path and its schema."""
 
 import argparse
 import json
@@ -11,6 +11,7 @@ import yaml
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.shared_journal import JournalServers, find_servers, read_shared
 from gateway.chats.rules import KEPT_ORIGIN
+from gateway.cli.config_change import change_setting, undo_setting
 from gateway.cli.output import (
     add_json_option,
     apply_style,
@@ -56,6 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(show)
     path = verbs.add_parser("path", help="print where the configuration file is")
     path.add_argument("--json", action="store_true", help="print one object with all paths of this home")
+    change = verbs.add_parser("set", help="set one value, in the file where it is set now; secrets go into `.env`")
+    change.add_argument("key", help="the setting, for instance `sessions.idle`")
+    change.add_argument("value", help="a list is separated by commas; what has parts is YAML: `{a: 1}`")
+    add_json_option(change)
+    unset = verbs.add_parser("unset", help="remove one value, so that the next source or the default counts")
+    unset.add_argument("key", help="the setting, for instance `sessions.idle`")
+    add_json_option(unset)
+    undo = verbs.add_parser("undo", help="take the last `set` or `unset` back, if nobody has edited its files since")
+    add_json_option(undo)
     verbs.add_parser("schema", help="print the JSON schema of the file, for editors")
 
 
@@ -67,6 +77,10 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
             show_running(home, as_json=args.json)
         case "show":
             show_settings(home, args.section, with_origin=args.origin, as_json=args.json)
+        case "set" | "unset":
+            change_setting(home, args.key, getattr(args, "value", None), as_json=args.json)
+        case "undo":
+            undo_setting(home, as_json=args.json)
         case "path":
             show_paths(home, as_json=args.json)
         case _:

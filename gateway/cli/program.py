@@ -52,7 +52,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "uninstall": ("gateway.cli.removal", "remove the service and the program; the home stays"),
     "demo": ("gateway.cli.demo", "a tour that ends by itself"),
     "logs": ("gateway.cli.logs", "show what the gateway wrote to its log, and follow it"),
-    "config": ("gateway.cli.config", "check, show and explain the configuration"),
+    "config": ("gateway.cli.config", "check, show and change the configuration"),
     "completions": ("gateway.cli.completions", "have a shell complete commands and options"),
 }
 """The module and description of each command, in the order of `--help`."""

@@ -44,9 +44,10 @@ class Environment(NamedTuple):
         return {name: value.text for name, value in self.values.items()}
 
 
-def read_environment(environ: Mapping[str, str], env_file: Path) -> Environment:
+def read_environment(environ: Mapping[str, str], env_file: Path, draft: bytes | None = None) -> Environment:
+    """All variables; `draft` is what `.env` is to hold."""
     findings: list[Finding] = []
-    values = dict(_read_env_file(env_file, environ, findings))
+    values = dict(_read_env_file(env_file, draft, environ, findings))
     directory = environ.get("CREDENTIALS_DIRECTORY", "")
     if directory:
         values |= dict(_read_credentials(Path(directory), findings))
@@ -100,9 +101,9 @@ def _read_credentials(directory: Path, findings: list[Finding]) -> Iterator[tupl
 
 
 def _read_env_file(
-    path: Path, environ: Mapping[str, str], findings: list[Finding]
+    path: Path, draft: bytes | None, environ: Mapping[str, str], findings: list[Finding]
 ) -> Iterator[tuple[str, SourcedValue]]:
-    text = _read_env_text(path, findings)
+    text = _read_env_text(path, findings) if draft is None else draft.decode("utf-8-sig")
     known = dict(environ)
     for binding in parse_stream(io.StringIO(text)):
         above = binding.original.string

@@ -67,7 +67,7 @@ class Home:
 
     def __init__(self, root: Path, runtime: Path | None = None) -> None:
         self.root = root
-        self.env = root / ".env"  # secrets, shared with Hermes; only `setup` ever adds to it
+        self.env = root / ".env"  # secrets, shared with Hermes; only `setup` and `config set` write to it
         self.hooks = root / "hooks"
         self.plugins = root / "plugins"
         self.skills = root / "skills"
@@ -79,6 +79,7 @@ class Home:
 
         self.own_folder = ours = root / OWN_FOLDER
         self.config = ours / "config.yaml"
+        self.config_undo = ours / "config-undo.json"  # what the last `config set` or `config unset` replaced
         self.journal = ours / "journal.db"
         self.search = ours / "search.db"  # made from the journal, and can be rebuilt
         self.logs = ours / "logs"

@@ -16,6 +16,7 @@ All sources become one tree, so that every value is checked alike, wherever it c
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 
 from gateway.config.checks import check_settings
@@ -32,13 +33,14 @@ from gateway.config.settings import Settings
 from gateway.errors import ConfigError
 from gateway.logs.redaction import Redactor
 from gateway.yaml_source.binder import bind
-from gateway.yaml_source.parser import read_yaml
+from gateway.yaml_source.parser import parse_yaml, read_yaml
 from gateway.yaml_source.tree import Finding, SourceLocation, YamlDocument, YamlMapping, YamlNode
 
 FILE_LIMIT = 1_000_000
 MOST_ERRORS_SHOWN = 20
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
+_NO_DRAFTS: Mapping[Path, bytes] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,21 @@ def load_configuration(
 
 
 def read_configuration(
-    schema: SettingsSchema, home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _EMPTY
+    schema: SettingsSchema,
+    home: Home,
+    environ: Mapping[str, str],
+    chosen: Mapping[str, str] = _EMPTY,
+    drafts: Mapping[Path, bytes] = _NO_DRAFTS,
 ) -> tuple[Configuration | None, list[Finding]]:
-    """Return the configuration and all findings; after an error, None and the findings. No file is changed."""
+    """Return the configuration and all findings; after an error, None and the findings. No file is changed.
+
+    `drafts` holds the planned content of the home's files, by their paths.
+    """
     findings = list(check_home(home))
-    outside = read_environment(environ, home.env)
+    outside = read_environment(environ, home.env, drafts.get(home.env))
     findings += outside.findings
-    file = _read_file(home)
+    draft = drafts.get(home.config)
+    file = _read_file(home) if draft is None else parse_yaml(draft, str(home.config))
     findings += (*file.findings, *_find_emptied(home))
     if has_errors(file.findings) and isinstance(file.root, YamlMapping) and not file.root.pairs:
         return None, findings

@@ -119,7 +119,7 @@ def _leave_out_unknown(schema: SettingsSchema, tree: YamlNode) -> YamlNode:
 def _expand_secrets(schema: SettingsSchema, tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
     """Replace `${NAME}` in secrets by the variable's value; a secret in the file itself is an error."""
     environ = outside.environ
-    for path, variable in _list_secret_paths(schema, tree):
+    for path, variable in list_secret_paths(schema, tree):
         node = find_node(tree, path)
         if not isinstance(node, YamlScalar):
             continue
@@ -135,7 +135,7 @@ def _expand_secrets(schema: SettingsSchema, tree: YamlNode, outside: Environment
     return tree
 
 
-def _list_secret_paths(schema: SettingsSchema, tree: YamlNode) -> Iterator[tuple[KeyPath, str]]:
+def list_secret_paths(schema: SettingsSchema, tree: YamlNode) -> Iterator[tuple[KeyPath, str]]:
     """Yield the paths of secrets with their variables; "" if the value may be no secret."""
     for platform in schema.platforms:
         yield from schema.list_platform_secrets(platform)

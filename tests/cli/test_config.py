@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.testing import GatewayProcess
+
 CANARY = "123456789:AAE-canary-canary-canary-canary-can"
 
 
@@ -217,3 +219,29 @@ def test_servers_that_nothing_here_speaks_with_are_told_with_the_line_that_helps
     assert told.returncode == code, told.stderr
     assert "needs the extra `nats`, which whoever runs the gateway installs with: " in told.stdout
     assert "nats-py" in told.stdout
+
+
+def test_set_writes_the_line_that_counts_and_undo_takes_it_back(tmp_path: Path) -> None:
+    text = "sessions:\r\n  idle: 1h  # long\r\n"
+    write(tmp_path, "", "A=1\n")
+    file = tmp_path / "hermes-gateway/config.yaml"
+    file.write_bytes(text.encode())
+    told = config(tmp_path, "set", "sessions.idle", "2h")
+    assert (told.returncode, told.stderr, told.stdout) == (0, "", f"written to {file}: sessions.idle: 2h\n")
+    assert file.read_bytes() == text.replace("1h", "2h").encode()
+    told = config(tmp_path, "set", "platforms.telegram.token", CANARY)
+    assert CANARY not in told.stdout + told.stderr
+    assert (tmp_path / ".env").read_text() == f"A=1\nTELEGRAM_BOT_TOKEN={CANARY}\n"
+    assert config(tmp_path, "undo").stdout == f"{tmp_path}/.env is again as it was before the last change\n"
+    assert json.loads(config(tmp_path, "unset", "sessions.idle", "--json").stdout)["files"] == [str(file)]
+    assert file.read_bytes() == b""
+
+
+def test_set_refuses_what_the_running_gateway_has_from_its_own_environment(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.environ["GATEWAY_LOGS_KEEP"] = "7"
+        gateway.start()
+        told = config(gateway.home.absolute(), "set", "logs.keep", "4")
+        assert told.returncode == 78
+        assert "`logs.keep` is set by the variable GATEWAY_LOGS_KEEP of the running gateway" in told.stderr
+        assert "hermes-gateway reload" in config(gateway.home.absolute(), "set", "sessions.idle", "2h").stderr

@@ -2,7 +2,7 @@
 function __hermes_gateway_at
     set -l place ""
     for word in (commandline -opc)[2..]
-        if contains -- "$place $word" ' run' ' chat' ' status' ' open' ' stop' ' restart' ' reload' ' doctor' ' security' ' security audit' ' hooks' ' hooks list' ' hooks info' ' hooks stats' ' hooks logs' ' hooks new' ' hooks dev' ' hooks check' ' hooks schema' ' hooks test' ' hooks fire' ' hooks enable' ' hooks disable' ' hooks reload' ' hooks reset' ' hooks trust' ' hooks forget' ' hooks deps' ' hooks install' ' hooks update' ' hooks outdated' ' hooks remove' ' hooks freeze' ' hooks sync' ' hooks search' ' hooks index' ' hooks index add' ' hooks index list' ' hooks index remove' ' hooks publish' ' hooks dead-letters' ' hooks dead-letters list' ' hooks dead-letters show' ' hooks dead-letters retry' ' hooks dead-letters prune' ' skills' ' skills list' ' skills install' ' skills update' ' skills remove' ' skills search' ' skills publish' ' events' ' events list' ' events tail' ' events replay' ' setup' ' setup model' ' setup service' ' setup message' ' setup telegram' ' setup discord' ' setup slack' ' service' ' service install' ' service uninstall' ' service status' ' service logs' ' platform' ' platform list' ' platform pause' ' platform resume' ' platform restart' ' platform probe' ' approvals' ' approvals list' ' approvals yes' ' approvals no' ' approvals say' ' pairing' ' pairing list' ' pairing approve' ' pairing invite' ' pairing uninvite' ' pairing revoke' ' people' ' people list' ' people show' ' people export' ' people forget' ' keys' ' keys list' ' keys new' ' keys revoke' ' activity' ' activity list' ' activity export' ' usage' ' send' ' sessions' ' sessions list' ' sessions show' ' sessions search' ' sessions export' ' sessions stop' ' sessions delete' ' sessions rebuild' ' backup' ' backup create' ' backup verify' ' backup restore' ' migrate' ' upgrade' ' uninstall' ' demo' ' logs' ' config' ' config check' ' config show' ' config path' ' config schema' ' completions'
+        if contains -- "$place $word" ' run' ' chat' ' status' ' open' ' stop' ' restart' ' reload' ' doctor' ' security' ' security audit' ' hooks' ' hooks list' ' hooks info' ' hooks stats' ' hooks logs' ' hooks new' ' hooks dev' ' hooks check' ' hooks schema' ' hooks test' ' hooks fire' ' hooks enable' ' hooks disable' ' hooks reload' ' hooks reset' ' hooks trust' ' hooks forget' ' hooks deps' ' hooks install' ' hooks update' ' hooks outdated' ' hooks remove' ' hooks freeze' ' hooks sync' ' hooks search' ' hooks index' ' hooks index add' ' hooks index list' ' hooks index remove' ' hooks publish' ' hooks dead-letters' ' hooks dead-letters list' ' hooks dead-letters show' ' hooks dead-letters retry' ' hooks dead-letters prune' ' skills' ' skills list' ' skills install' ' skills update' ' skills remove' ' skills search' ' skills publish' ' events' ' events list' ' events tail' ' events replay' ' setup' ' setup model' ' setup service' ' setup message' ' setup telegram' ' setup discord' ' setup slack' ' service' ' service install' ' service uninstall' ' service status' ' service logs' ' platform' ' platform list' ' platform pause' ' platform resume' ' platform restart' ' platform probe' ' approvals' ' approvals list' ' approvals yes' ' approvals no' ' approvals say' ' pairing' ' pairing list' ' pairing approve' ' pairing invite' ' pairing uninvite' ' pairing revoke' ' people' ' people list' ' people show' ' people export' ' people forget' ' keys' ' keys list' ' keys new' ' keys revoke' ' activity' ' activity list' ' activity export' ' usage' ' send' ' sessions' ' sessions list' ' sessions show' ' sessions search' ' sessions export' ' sessions stop' ' sessions delete' ' sessions rebuild' ' backup' ' backup create' ' backup verify' ' backup restore' ' migrate' ' upgrade' ' uninstall' ' demo' ' logs' ' config' ' config check' ' config show' ' config path' ' config set' ' config unset' ' config undo' ' config schema' ' completions'
             set place "$place $word"
         end
     end
@@ -37,7 +37,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at ""' -f -a upgrade -d "another
 complete -c hermes-gateway -n '__hermes_gateway_at ""' -f -a uninstall -d "remove the service and the program"
 complete -c hermes-gateway -n '__hermes_gateway_at ""' -f -a demo -d "a tour that ends by itself"
 complete -c hermes-gateway -n '__hermes_gateway_at ""' -f -a logs -d "show what the gateway wrote to its log, and follow it"
-complete -c hermes-gateway -n '__hermes_gateway_at ""' -f -a config -d "check, show and explain the configuration"
+complete -c hermes-gateway -n '__hermes_gateway_at ""' -f -a config -d "check, show and change the configuration"
 complete -c hermes-gateway -n '__hermes_gateway_at ""' -f -a completions -d "have a shell complete commands and options"
 complete -c hermes-gateway -n '__hermes_gateway_at ""' -l home -d "the home to work on"
 complete -c hermes-gateway -n '__hermes_gateway_at ""' -l version -d "print the version"
@@ -458,6 +458,9 @@ complete -c hermes-gateway -n '__hermes_gateway_at " logs"' -l json -d "print th
 complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a check -d "say everything that is wrong with it"
 complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a show -d "show the settings in force, with the defaults"
 complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a path -d "print where the configuration file is"
+complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a set -d "set one value, in the file where it is set now"
+complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a unset -d "remove one value, so that the next source or the default counts"
+complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a undo -d "take the last `set` or `unset` back, if nobody has edited its files since"
 complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a schema -d "print the JSON schema of the file, for editors"
 complete -c hermes-gateway -n '__hermes_gateway_at " config"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " config check"' -l help -d "show this help message and exit"
@@ -468,6 +471,12 @@ complete -c hermes-gateway -n '__hermes_gateway_at " config show"' -l running -d
 complete -c hermes-gateway -n '__hermes_gateway_at " config show"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " config path"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " config path"' -l json -d "print one object with all paths of this home"
+complete -c hermes-gateway -n '__hermes_gateway_at " config set"' -l help -d "show this help message and exit"
+complete -c hermes-gateway -n '__hermes_gateway_at " config set"' -l json -d "print one object"
+complete -c hermes-gateway -n '__hermes_gateway_at " config unset"' -l help -d "show this help message and exit"
+complete -c hermes-gateway -n '__hermes_gateway_at " config unset"' -l json -d "print one object"
+complete -c hermes-gateway -n '__hermes_gateway_at " config undo"' -l help -d "show this help message and exit"
+complete -c hermes-gateway -n '__hermes_gateway_at " config undo"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " config schema"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " completions"' -f -a bash -d "whose: bash, zsh or fish"
 complete -c hermes-gateway -n '__hermes_gateway_at " completions"' -f -a zsh -d "whose: bash, zsh or fish"

@@ -1,0 +1,64 @@
+"""`hermes-gateway config set`, `config unset` and `config undo`: one setting changes, in the file where it is set."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.cli.output import print_note, print_text, show_json
+from gateway.config.change_writer import undo_change, write_change
+from gateway.config.changes import ChangeError, SettingChange, prepare_removal, prepare_setting, split_key
+from gateway.config.home import Home, get_process_environment
+from gateway.control.client import call_gateway
+from gateway.errors import GatewayError
+from gateway.logs.text import to_one_line
+
+STRONGER = ("the variable ", "the credential ", "the command line")
+
+
+def change_setting(home: Home, key: str, value: str | None, *, as_json: bool) -> None:
+    """Set a value, or remove it if the value is None."""
+    running = find_running_origins(home)
+    refuse_running(running, key)
+    schema, environ = load_settings_schema(), get_process_environment()
+    change = (
+        prepare_removal(schema, home, environ, key)
+        if value is None
+        else prepare_setting(schema, home, environ, key, value)
+    )
+    write_change(home, change)
+    show_change(change, is_running=bool(running), as_json=as_json)
+
+
+def find_running_origins(home: Home) -> Mapping[str, str]:
+    """Return the origin of each setting of the running gateway; nothing if none runs."""
+    with suppress(GatewayError):
+        return {one["name"]: one["origin"] for one in call_gateway(home.socket, "config.show")["settings"]}
+    return {}
+
+
+def refuse_running(origins: Mapping[str, str], key: str) -> None:
+    """A service may have variables that this terminal lacks."""
+    origin = origins.get(".".join(split_key(key)), "")
+    if origin.startswith(STRONGER):
+        what = f"`{to_one_line(key, 100)}` is set by {origin} of the running gateway, which counts more than a file"
+        raise ChangeError(f"{what}\nchange it there, or remove it there first")
+
+
+def show_change(change: SettingChange, *, is_running: bool, as_json: bool) -> None:
+    if as_json:
+        show_json({"setting": change.name, "files": [str(file.path) for file in change.files]})
+    for file in change.files if not as_json else ():
+        said = ".".join(line.strip().removesuffix(":") for line in file.lines)
+        print_text(f"written to {file.path}: {to_one_line(said, 200)}")
+    for finding in change.warnings:
+        print_note(f"warning: {to_one_line(finding.what)}; {to_one_line(finding.remedy)}")
+    if is_running:
+        print_note("to use it now: hermes-gateway reload; to take it back: hermes-gateway config undo")
+
+
+def undo_setting(home: Home, *, as_json: bool) -> None:
+    files = undo_change(home)
+    if as_json:
+        show_json({"files": [str(path) for path in files]})
+    else:
+        print_text("\n".join(f"{path} is again as it was before the last change" for path in files))

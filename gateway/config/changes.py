@@ -1,0 +1,240 @@
+"""Plans the change of one setting: what is where afterwards, checked as if it were written already.
+
+A setting is written where its value in force is: secrets, and what is in `.env`, into `.env`; all else into
+`config.yaml`. What counts more than both files is refused, with its place.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from msgspec import Struct
+
+from gateway.config.env_lines import remove_variable, set_variable
+from gateway.config.environment import Environment, find_references, read_environment
+from gateway.config.home import Home
+from gateway.config.loading import FILE_LIMIT, read_configuration
+from gateway.config.merge import list_secret_paths
+from gateway.config.node_paths import find_node, put_node
+from gateway.config.providers import PROVIDERS
+from gateway.config.schema import KeyPath, SettingsSchema, SettingVariable
+from gateway.config.settings import HooksSettings
+from gateway.errors import ConfigError, ExitCode
+from gateway.files.folders import read_plain_file
+from gateway.yaml_source.edit import EditError, format_lines, format_node, remove_value, set_value
+from gateway.yaml_source.parser import parse_yaml
+from gateway.yaml_source.tree import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence
+
+_KEY = re.compile(r'"([^"]+)"|([^."]+)')
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}\Z")
+
+
+class ChangeError(ConfigError):
+    """The setting cannot be changed like this; nothing was written."""
+
+    exit = ExitCode.CONFIG
+
+
+class FileChange(Struct, frozen=True):
+    """A file as it was (None: not there) and as it is to be; `lines` are those that a person would write."""
+
+    path: Path
+    before: bytes | None
+    after: bytes
+    lines: tuple[str, ...]
+
+
+class SettingChange(Struct, frozen=True):
+    """A setting's change, and the warnings that are new with it."""
+
+    name: str
+    files: tuple[FileChange, ...]
+    warnings: tuple[Finding, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """The checksum of the whole plan and of the files as they were."""
+        found = sha256(self.name.encode())
+        for file in self.files:
+            for part in (str(file.path).encode(), file.before or b"", file.after):
+                found.update(len(part).to_bytes(8, "big") + part + bytes([file.before is None]))
+        return found.hexdigest()
+
+
+class Sources:
+    """The two files, as they are now, and what is in them and around them."""
+
+    def __init__(self, schema: SettingsSchema, home: Home, environ: Mapping[str, str]) -> None:
+        self.home, self.environ = home, environ
+        self.config, self.env = _read_file(home.config), _read_file(home.env)
+        self.root = parse_yaml(self.config or b"", str(home.config)).root
+        self.outside: Environment = read_environment(environ, home.env)
+        self.base = schema
+        self.schema = schema.expand(home, self.root, self.outside)
+
+    def find_variable(self, path: KeyPath) -> SettingVariable | None:
+        """The variable that sets this now: the strongest one, or the usual one of the model's provider."""
+        named = [one for one in self._variables() if one.path == path and one.variable in self.outside.values]
+        if named or find_node(self.root, path) is not None:
+            return named[-1] if named else None
+        provider = find_node(self.root, (*path[:-1], "provider")) if path[0] in ("model", "models") else None
+        offer = PROVIDERS.get(provider.text) if isinstance(provider, YamlScalar) else None
+        usual = {"api_key": offer.key_variable, "base_url": offer.url_variable}.get(path[-1]) if offer else None
+        return SettingVariable(usual, path, "text") if usual and usual in self.outside.values else None
+
+    def find_shape(self, path: KeyPath) -> str:
+        """How the setting's text is read: `list`, `text`, `flag`; empty where it is YAML."""
+        return next((one.shape for one in self._variables() if one.path == path), "")
+
+    def find_secret(self, path: KeyPath) -> str | None:
+        """The variable that a secret belongs into; None for what is no secret."""
+        tree = self.root if find_node(self.root, path) is not None else put_node(self.root, path, YamlScalar(_HERE, ""))
+        variable = dict(list_secret_paths(self.schema, tree)).get(path)
+        return f"MODEL_{path[1].upper()}_API_KEY".replace("-", "_") if variable == "MODEL_API_KEY" else variable
+
+    def _variables(self) -> Iterator[SettingVariable]:
+        yield from self.schema.hermes_variables
+        yield from self.schema.own_variables
+        for platform in self.schema.platforms:
+            accounts = find_node(self.root, ("platforms", platform, "accounts"))
+            for account in accounts if isinstance(accounts, YamlMapping) else ():
+                yield from self.schema.list_account_variables(platform, account)
+
+
+_HERE = SourceLocation("the command line")
+
+
+def split_key(key: str) -> KeyPath:
+    """Return the path of a setting's name; a part with a dot in it is quoted: `prices."gpt-4.1".input`."""
+    parts = [found[1] or found[2] for found in _KEY.finditer(key)]
+    if not parts or re.fullmatch(r'(?:"[^"]+"|[^."]+)(?:\.(?:"[^"]+"|[^."]+))*', key) is None:
+        raise ChangeError(f"`{key}` is no name of a setting\nwrite one such as `logs.level`; quote a part with a dot")
+    return tuple(parts)
+
+
+def prepare_setting(
+    schema: SettingsSchema, home: Home, environ: Mapping[str, str], key: str, text: str
+) -> SettingChange:
+    """Plan to set a value. Nothing is written.
+
+    Raises:
+        ChangeError: it is set where no file reaches, its value is not right, or its file cannot be edited.
+    """
+    sources = Sources(schema, home, environ)
+    path = _choose_path(sources, split_key(key))
+    variable, refers = _find_place(sources, path)
+    try:
+        files = [_set_variable(sources, variable, text)] if variable else []
+        if not variable or refers:
+            node = YamlScalar(_HERE, f"${{{variable}}}") if refers else _parse_value(sources, path, text)
+            lines = tuple(format_lines(path, format_node(node)))
+            files.append(FileChange(home.config, sources.config, set_value(sources.config or b"", path, node), lines))
+    except EditError as error:
+        raise ChangeError(f"`{key}` {error}") from None
+    return _check(sources, key, tuple(files))
+
+
+def prepare_removal(schema: SettingsSchema, home: Home, environ: Mapping[str, str], key: str) -> SettingChange:
+    """Plan to remove a value from where it is in force, so that the next source or the default counts.
+
+    Raises:
+        ChangeError: it is set nowhere, or where no file reaches, or what is left is not right.
+    """
+    sources = Sources(schema, home, environ)
+    path = _choose_path(sources, split_key(key))
+    found = sources.find_variable(path)
+    if found:
+        _refuse_outside(sources, path, found.variable)
+    try:
+        if found:
+            after = remove_variable(sources.env or b"", found.variable)
+            file = FileChange(home.env, sources.env, after, (f"without {found.variable}=",))
+        else:
+            after = remove_value(sources.config or b"", path)
+            file = FileChange(home.config, sources.config, after, (f"without {'.'.join(path)}",))
+    except EditError as error:
+        raise ChangeError(f"`{key}` {error}\nwhat is in effect: hermes-gateway config show --origin") from None
+    return _check(sources, key, (file,))
+
+
+def _choose_path(sources: Sources, path: KeyPath) -> KeyPath:
+    """The way in which the file names a hook: `hooks.NAME` is short for `hooks.each.NAME`."""
+    if path[0] != "hooks" or len(path) < 2:
+        return path
+    if path[1] not in HooksSettings.__struct_fields__ and find_node(sources.root, ("hooks", "each", path[1])):
+        return ("hooks", "each", *path[1:])
+    if path[1] == "each" and len(path) > 3 and find_node(sources.root, ("hooks", path[2])):
+        return ("hooks", *path[2:])
+    return path
+
+
+def _find_place(sources: Sources, path: KeyPath) -> tuple[str, bool]:
+    """The variable of `.env` to write, empty for `config.yaml`; and whether `config.yaml` has to refer to it."""
+    if found := sources.find_variable(path):
+        _refuse_outside(sources, path, found.variable)
+        return found.variable, False
+    secret, node = sources.find_secret(path), find_node(sources.root, path)
+    if secret is None:
+        return "", False
+    if isinstance(node, YamlScalar) and (named := _REFERENCE.match(node.text)) and find_references(node.text):
+        _refuse_outside(sources, path, named[1])
+        return named[1], False
+    if not secret:
+        return "", False
+    _refuse_outside(sources, path, secret)
+    return secret, node is not None or path[0] == "models"
+
+
+def _refuse_outside(sources: Sources, path: KeyPath, variable: str) -> None:
+    value = sources.outside.values.get(variable)
+    if value and value.layer != "file":
+        name = ".".join(path)
+        what = f"`{name}` is set by {value.place}, which counts more than a file"
+        raise ChangeError(f"{what}\nchange it there, or remove it there first")
+
+
+def _set_variable(sources: Sources, variable: str, text: str) -> FileChange:
+    after = set_variable(sources.env or b"", variable, text)
+    return FileChange(sources.home.env, sources.env, after, (f"{variable}=...",))
+
+
+def _parse_value(sources: Sources, path: KeyPath, text: str) -> YamlNode:
+    shape = sources.find_shape(path)
+    if shape == "list" and not text.startswith(("[", "-")):
+        items = (one.strip() for one in text.split(","))
+        return YamlSequence(_HERE, tuple(YamlScalar(_HERE, one) for one in items if one))
+    if shape in ("text", "flag"):
+        return YamlScalar(_HERE, text)
+    document = parse_yaml(text.encode("utf-8", "surrogateescape"), "the value")
+    if wrong := next((one for one in document.findings if one.severity == "error"), None):
+        raise ChangeError(f"the value cannot be read: {wrong.what}\n{wrong.remedy}")
+    return document.root if text.strip() else YamlScalar(_HERE, "", quoted=True)
+
+
+def _check(sources: Sources, key: str, files: tuple[FileChange, ...]) -> SettingChange:
+    """Refuse what would be wrong with these files, and is not already."""
+    home, drafts = sources.home, {file.path: file.after for file in files}
+    if any(len(data) > FILE_LIMIT for data in drafts.values()):
+        raise ChangeError(f"the file would be larger than {FILE_LIMIT:,} bytes")
+    _, before = read_configuration(sources.base, home, sources.environ)
+    _, after = read_configuration(sources.base, home, sources.environ, drafts=drafts)
+    named = f"`{'.'.join(split_key(key))}`"  # it may have been wrong in the same way before
+    known = {(one.what, one.remedy) for one in before if named not in one.what}
+    new = [one for one in after if (one.what, one.remedy) not in known]
+    wrong = [f"{one.what}; {one.remedy}" for one in new if one.severity == "error"]
+    if wrong:
+        raise ChangeError("\n".join((wrong[0], *wrong[1:5], "nothing was written")))
+    return SettingChange(key, files, tuple(new))
+
+
+def _read_file(path: Path) -> bytes | None:
+    try:
+        data = read_plain_file(path, FILE_LIMIT + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ChangeError(f"{path} cannot be read: {error.strerror}") from None
+    if len(data) > FILE_LIMIT:
+        raise ChangeError(f"{path} is larger than {FILE_LIMIT:,} bytes")
+    return data
