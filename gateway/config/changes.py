@@ -1,7 +1,7 @@
 """Plans the change of one setting: what is where afterwards, checked as if it were written already.
 
 A setting is written where its value in force is: secrets, and what is in `.env`, into `.env`; all else into
-`config.yaml`. What counts more than both files is refused, with its place.
+`config.yaml`. A value that a stronger source sets is refused, with its place.
 """
 
 import re

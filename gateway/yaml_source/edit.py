@@ -15,7 +15,7 @@ from gateway.yaml_source.parser import parse_yaml
 from gateway.yaml_source.tree import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 Outline: TypeAlias = "dict[str, Outline] | list[Outline] | tuple[str, bool]"
-"""What a tree says: mappings, lists, and scalars with whether they are quoted; no places."""
+"""The content of a tree: mappings, lists, and scalars with whether they are quoted; no places."""
 
 _PLAIN = re.compile(r"-?[A-Za-z0-9_./~$+][A-Za-z0-9_./~$+@%-]*(?:[ :=][A-Za-z0-9_./~$+@%-]+)*\Z")
 _UNSAFE = re.compile(r"[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")

@@ -241,7 +241,7 @@ def test_set_refuses_what_the_running_gateway_has_from_its_own_environment(tmp_p
     with GatewayProcess(tmp_path / "home") as gateway:
         gateway.environ["GATEWAY_LOGS_KEEP"] = "7"
         gateway.start()
-        told = config(gateway.home.absolute(), "set", "logs.keep", "4")
+        told = config(gateway.home.root, "set", "logs.keep", "4")
         assert told.returncode == 78
         assert "`logs.keep` is set by the variable GATEWAY_LOGS_KEEP of the running gateway" in told.stderr
-        assert "hermes-gateway reload" in config(gateway.home.absolute(), "set", "sessions.idle", "2h").stderr
+        assert "hermes-gateway reload" in config(gateway.home.root, "set", "sessions.idle", "2h").stderr
