@@ -98,7 +98,7 @@ class Terminal:
     async def _show_questions(self, asked: list[Reply], session: str, status: str, notify: Notify) -> SayResult:
         for reply in asked:
             self._note_shown(reply)
-            await notify("reply", {"id": reply.id, "turn_id": reply.id.partition(":")[0], "text": show_reply(reply)})
+            await notify("reply", describe_reply(reply, reply.id.partition(":")[0]))
         return SayResult(session, "\n\n".join(map(show_reply, asked)), status)
 
     async def say(self, typed: SayRequest, notify: Notify) -> SayResult:
@@ -136,6 +136,12 @@ class Terminal:
             if kept.message.id == message.id:
                 return Receipt(key, record.seq)
         raise GatewayError(f"the message {message.id} was said before, and is no longer in the journal")
+
+
+def describe_reply(reply: Reply, turn: str) -> dict[str, Any]:
+    """What a screen has to know. `is_literal`: it is no Markdown, since a person decides by what stands there."""
+    is_literal = bool(reply.literals or reply.buttons)
+    return {"id": reply.id, "turn_id": turn, "text": show_reply(reply), "is_literal": is_literal}
 
 
 def show_reply(reply: Reply) -> str:
@@ -217,8 +223,7 @@ class TerminalWatcher(msgspec.Struct, eq=False):
         if out.reply.id not in self._shown and not is_anothers:
             self._shown[out.reply.id] = out = replace(out, reply=await find_reply_files(self._files, out.reply))
             self._note_shown(out.reply)
-            told = {"id": out.reply.id, "turn_id": out.turn_id, "text": show_reply(out.reply)}
-            await self._notify("reply", told)
+            await self._notify("reply", describe_reply(out.reply, out.turn_id))
 
 
 def message_of(typed: SayRequest, now: float) -> Message:

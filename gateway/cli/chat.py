@@ -3,14 +3,13 @@
 import argparse
 import shlex
 import sys
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.chat_screen import GATEWAY_LEFT, SILENCE, STILL_WORKING, UNSAID, AnswerFolder
-from gateway.cli.output import print_note, show_json
+from gateway.cli.chat_screen import GATEWAY_LEFT, SILENCE, STILL_WORKING, UNSAID, AnswerFolder, render_answer
+from gateway.cli.output import print_note, show_json, show_progress
 from gateway.config.home import Home
 from gateway.control.client import ControlClient
 from gateway.errors import ExitCode, NotRunning
@@ -51,7 +50,8 @@ def send_message(
         if method == "reply" and not params["turn_id"]:
             said.append(params["text"])
 
-    with ControlClient(socket, timeout=None) as client, show_progress():
+    moving = show_progress(STILL_WORKING, after=SILENCE) if sys.stderr.isatty() else nullcontext()
+    with ControlClient(socket, timeout=None) as client, moving:
         try:
             request = {"text": text, "session": session, "shown": [*shown], "is_single": is_single}
             answer = client.call("chat.say", request, hear)
@@ -60,7 +60,8 @@ def send_message(
     if as_json:
         show_json(answer)
     elif answer["reply"]:
-        print(AnswerFolder().fold(answer["reply"]) if sys.stdout.isatty() else answer["reply"])
+        render = render_answer if answer["status"] == "ok" else AnswerFolder().fold  # a question stays sign by sign
+        print(render(answer["reply"]) if sys.stdout.isatty() else answer["reply"])
     else:
         print_note(f"({answer['status']}, without a reply)")
     if answer["status"] == "unsaid":
@@ -70,30 +71,6 @@ def send_message(
         if text != answer["reply"]:  # for example a warning about a budget
             print_note(text)
     return ExitCode.FAILED if answer["status"] in ("failed", "unsaid") else ExitCode.OK
-
-
-@contextmanager
-def show_progress() -> Iterator[None]:
-    """Show a line on a terminal while no answer comes for long; it disappears with the answer."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    is_shown = threading.Event()
-
-    def show() -> None:
-        print(STILL_WORKING, end="", file=sys.stderr, flush=True)
-        is_shown.set()
-
-    timer = threading.Timer(SILENCE, show)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
-        if is_shown.is_set():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def send_lines(socket: Path, lines: Iterable[str], session: str) -> int:

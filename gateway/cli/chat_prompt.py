@@ -24,6 +24,7 @@ from gateway.logs.text import to_one_line
 
 HELLO = "You are talking to the gateway of {home}. /help lists the commands; Ctrl-D leaves.\n"
 COMPLETION_PATIENCE = 2.0
+MOVE = 0.2  # seconds from one look of a sign that moves to the next
 
 
 class Keyboard(Vt100Input):
@@ -61,6 +62,7 @@ class ChatConnection(msgspec.Struct, eq=False):
     _session: str
     _screen: ChatScreen
     _changed: Callable[[], None]
+    _shows: int = 0  # the request whose answer nobody waits for
     gone: threading.Event = msgspec.field(default_factory=threading.Event)
 
     def say(self, text: str) -> None:
@@ -70,14 +72,24 @@ class ChatConnection(msgspec.Struct, eq=False):
 
     def show_questions(self) -> None:
         """Show the questions that are open in this session, perhaps of an earlier process."""
-        self._client.start("chat.show", {"session": self._session})
+        self._shows = self._client.start("chat.show", {"session": self._session})
+
+    def begin(self) -> None:
+        threading.Thread(target=self.listen, daemon=True).start()
+        threading.Thread(target=self.keep_moving, daemon=True).start()
+
+    def keep_moving(self) -> None:
+        """Draw the prompt again and again while an answer is pending."""
+        while not self.gone.wait(MOVE):
+            if self._screen.is_waiting:
+                self._changed()
 
     def listen(self) -> None:
         with suppress(OSError, ValueError):  # one end closed the connection
             for message in self._client.messages():
                 if "method" in message:
                     self._screen.show_notification(message["method"], message["params"])
-                else:
+                elif message.get("id") != self._shows:  # what that shows was shown as it came
                     self._show_result(message)
                 self._changed()
         self.gone.set()
@@ -87,7 +99,14 @@ class ChatConnection(msgspec.Struct, eq=False):
         try:
             self._screen.result(result_from(message))
         except GatewayError as error:
+            self._screen.end_wait()
             print_note(f"! {error}\n")
+
+
+def cut_text(text: str, rows: int) -> str:
+    """Return the end of the text above the prompt, in half of so many rows of a screen: the editor needs the rest."""
+    folded = fold_for(sys.stdout, escape_text(text)).split("\n")
+    return "".join(f"{row}\n" for row in folded[-max(rows // 2, 1) :]) if text else ""
 
 
 def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_interrupt: bool = False) -> int:
@@ -99,8 +118,7 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
 
     def question() -> str:
         """Return the prompt, below the line that still grows; Enter leaves the prompt alone on the screen."""
-        above = "" if prompt.app.is_done else screen.present
-        return f"{fold_for(sys.stdout, escape_text(above))}\n> " if above else "> "
+        return f"{'' if prompt.app.is_done else cut_text(screen.present, prompt.output.get_size().rows)}> "
 
     def redraw() -> None:
         """Redraw the prompt without a key press, and leave it when the gateway has gone."""
@@ -113,7 +131,6 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
     prompt: PromptSession[str] = PromptSession(
         question,
         history=history,
-        refresh_interval=1,
         input=Keyboard(sys.stdin),
         completer=CommandMenu(home),
         complete_while_typing=False,
@@ -121,7 +138,7 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
     # Stay raw between two lines too: the terminal would take a Ctrl-D that is typed just then, and it would be lost.
     with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True), prompt.input.raw_mode():
         talk = ChatConnection(client, session, screen, redraw)
-        threading.Thread(target=talk.listen, daemon=True).start()
+        talk.begin()
         print_text(hello or HELLO.format(home=home.root))
         talk.show_questions()
         while not talk.gone.is_set():
@@ -135,6 +152,7 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
                 break
             if text.strip() and not talk.gone.is_set():
                 talk.say(text.strip())
+        screen.end_answer()
         if not talk.gone.is_set():
             return ExitCode.OK
         print_note(GATEWAY_LEFT)

@@ -52,7 +52,7 @@ def format_rows(rows: list[list[str]], width: int | None) -> list[list[str]]:
 
 def fold_text(text: str, width: int) -> list[str]:
     """Fold a text between words. A longer word or command stays whole, so that it can be copied."""
-    if _measure_text(text) <= width:
+    if count_columns(text) <= width:
         return [text]
     return [line.replace(HOLDER, " ") for line in _join_words(_hold_commands(text).split(" "), width)]
 
@@ -86,6 +86,11 @@ def expand_text(text: str, width: int) -> str:
     return text + " " * (width - cell_len(text))
 
 
+def count_columns(text: str) -> int:
+    """Return the width in columns; colour codes take none."""
+    return cell_len(STYLE.sub("", text).replace(HOLDER, " "))
+
+
 def _hold_commands(text: str) -> str:
     """Keep the spaces of a command, at the start of a line or behind `:
 
@@ -100,13 +105,8 @@ def _join_words(words: Iterable[str], width: int) -> list[str]:
     lines = [""]
     for word in words:
         line = f"{lines[-1]} {word}".lstrip()
-        lines[-1:] = [line] if _measure_text(line) <= width or not lines[-1] else [lines[-1], word]
+        lines[-1:] = [line] if count_columns(line) <= width or not lines[-1] else [lines[-1], word]
     return lines
-
-
-def _measure_text(text: str) -> int:
-    """Return the width in columns; colour codes take none."""
-    return cell_len(STYLE.sub("", text).replace(HOLDER, " "))
 
 
 def _fold_cell(text: str, width: int) -> list[str]:

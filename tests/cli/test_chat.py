@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gateway.cli.chat_prompt import Keyboard
-from gateway.cli.chat_screen import SILENCE, STILL_WORKING, TAKEN_BACK, ChatScreen
+from gateway.cli.chat_screen import LONG_SILENCE, SIGNS, SILENCE, STILL_WORKING, TAKEN_BACK, ChatScreen
 from gateway.testing import GatewayProcess
 from tests.cli.typist import Typist
 
@@ -28,10 +28,13 @@ def test_a_long_silence_shows_that_something_goes_on() -> None:
     screen = ChatScreen()
     screen.wait_for_answer()
     assert screen.present == ""
-    screen._said_at = time.monotonic() - SILENCE
-    assert screen.present == STILL_WORKING
+    screen._heard_at = time.monotonic() - SILENCE
+    assert STILL_WORKING in screen.present
     screen.show_notification("delta", piece(1, "half"))
     assert screen.present == "half"
+    screen._heard_at = time.monotonic() - LONG_SILENCE
+    above, below = screen.present.split("\n")
+    assert (above, STILL_WORKING in below, "10 s" in below) == ("half", True, True)
     screen.result({"status": "ok", "reply": "half", "turn_id": "t"})
     assert screen.present == ""
 
@@ -40,7 +43,7 @@ def test_the_tools_of_a_turn_are_named_until_more_is_written() -> None:
     screen = ChatScreen()
     screen.wait_for_answer()
     screen.show_notification("delta", piece(1, "") | {"tools": "🔧 `calculate` …"})
-    assert screen.present == "🔧 calculate …"
+    assert screen.present in [f"{sign} 🔧 calculate" for sign in SIGNS]
     screen.show_notification("delta", piece(2, "half"))
     assert screen.present == "half"
 
