@@ -145,7 +145,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         if self._verbs and MISSING_SUBCOMMAND.search(message):
-            message = f"one of these is wanted: {', '.join(self._verbs)}"
+            self.exit(int(ExitCode.USAGE), self.format_help())  # it names each verb, and what that does
         told = fold_lines(f"{self.prog}: {_add_suggestion(message)}\ntry: {self.prog} --help", sys.stderr)
         self.exit(ExitCode.USAGE, f"{told}\n")
 

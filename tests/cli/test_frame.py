@@ -89,7 +89,13 @@ def test_a_word_before_the_command_that_fingers_know_is_taken(capsys: pytest.Cap
         (["chat", "--mesage", "x"], "chat: unrecognized arguments: --mesage x; did you mean `--message`?"),
         (["hooks", "install", "x", "--sure"], "hooks install: unrecognized arguments: --sure"),
         (["--home"], "argument --home: expected one argument"),
-        (["backup"], "hermes-gateway backup: one of these is wanted: create, verify, restore"),
+        *(
+            ([group], f"    {verb} ")
+            for group, verb in (
+                *(("hooks", "install"), ("people", "forget"), ("pairing", "approve"), ("config", "show")),
+                *(("platform", "probe"), ("security", "audit"), ("backup", "restore")),
+            )
+        ),
     ],
 )
 def test_a_wrong_word_is_a_usage_error_with_a_guess(
