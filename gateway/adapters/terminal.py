@@ -139,7 +139,7 @@ class Terminal:
 
 
 def describe_reply(reply: Reply, turn: str) -> dict[str, Any]:
-    """What a screen has to know. `is_literal`: it is no Markdown, since a person decides by what stands there."""
+    """The fields for a screen. `is_literal`: a person decides by this text, so the screen renders no Markdown."""
     is_literal = bool(reply.literals or reply.buttons)
     return {"id": reply.id, "turn_id": turn, "text": show_reply(reply), "is_literal": is_literal}
 

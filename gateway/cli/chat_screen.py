@@ -36,7 +36,7 @@ class AnswerText(Protocol):
 
 
 def open_answer() -> AnswerText:
-    """Begin an answer: a terminal with colours gets its Markdown rendered, a pipe or NO_COLOR the text as it is."""
+    """Choose Markdown for a terminal with colours; a pipe and NO_COLOR get the text as it is."""
     if not (sys.stdout.isatty() and has_colours(sys.stdout)):
         return AnswerFolder()
     from gateway.cli.markdown_text import MarkdownText  # noqa: PLC0415 - a pipe needs nothing of it
@@ -132,7 +132,7 @@ class ChatScreen:
             self._grow(params["turn_id"], params["text"], is_anew=bool(params.get("void")))
         elif method == "reply" and params["id"] not in self.replies:
             self.replies = [*self.replies, params["id"]][-MOST_REPLIES:]
-            if params.get("is_literal"):  # a question: what is asked stands there sign by sign
+            if params.get("is_literal"):  # a question, shown sign by sign
                 self.end_answer()
                 self._interject(params["text"])
             elif params["turn_id"]:

@@ -1,7 +1,7 @@
 """Markdown on a terminal: each block as rows in styles that take no room.
 
 Nothing that a text says acts on the terminal: what the parser made of it, such as a sign that was written as a number,
-is escaped as late as that. An address stands beside the words that lead to it. Code stands at the left edge, unfolded,
+is escaped as late as that. An address follows the words that lead to it. Code begins at the left edge, unfolded,
 whatever it is in, so that the rows that people copy are the code. A text stays as it was written where it is nested
 deeper, or has more parts, than anybody writes.
 """
@@ -18,8 +18,8 @@ from gateway.cli.table import GAP, HOLDER, NARROWEST, count_columns, fold_text
 
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH | pyromark.Options.ENABLE_TASKLISTS
 DEEPEST = 24  # quotes, lists, items and spans in one another
-MOST_EVENTS = 4  # for each byte: a wide table has cells that nobody wrote
-LONGEST_HEADER = 40  # columns: it stands before each cell of a table that is too wide
+MOST_EVENTS = 4  # for each byte: a wide table has cells without a source
+LONGEST_HEADER = 40  # columns: it precedes each cell of a table that is too wide
 LONGEST_HELD = 40  # columns of code within a line that stay in one row
 RULE_WIDTH = 40
 BOLD, DIM, ITALIC, UNDERLINED, STRUCK, CYAN = 1, 2, 3, 4, 9, 36
@@ -30,7 +30,7 @@ NUMBER = re.compile(rb"\d{1,9}[.)]")
 
 
 class Block(NamedTuple):
-    """A part of the source that the parser found: a block, or a span or a text within one."""
+    """A part that the parser found in the source: a block, or a span or a text within one."""
 
     kind: str
     about: Any

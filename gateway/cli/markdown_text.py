@@ -1,7 +1,7 @@
 """A text of Markdown that grows on a terminal: its blocks are rendered as they become complete.
 
-What comes next may change the block that is open: a line of dashes makes a heading of the words above it. So that block
-stands on the screen as it was written, until it ends. In a list each item is complete when the next one begins, and in
+The next line may change the open block: a line of dashes makes a heading of the words above it. So the screen shows
+that block as it was written, until it ends. In a list each item is complete when the next one begins, and in
 a block of code each line.
 """
 
@@ -76,7 +76,7 @@ class MarkdownText:
         return gap + rows
 
     def _open_fence(self) -> list[str]:
-        """Begin a block of code if its first line is open: it stands alone, since it completes the block before it."""
+        """Begin a block of code: its first line completes all that was before it."""
         found = FENCE.fullmatch(self._lines[0]) if len(self._lines) == 1 else None
         if not found:
             return []
@@ -93,7 +93,7 @@ class MarkdownText:
 
 
 def find_end(source: bytes, blocks: Sequence[Block]) -> int:
-    """Find the beginning of the block, or the list item, that the next line may still change."""
+    """Find the beginning of the block that the next line may still change; of a list, its last item."""
     *_, last = blocks
     is_ended = not source.removesuffix(b"\n").rpartition(b"\n")[2].strip()
     if last.kind in ("Heading", "Rule") or (is_ended and last.kind in ENDED_BY_A_GAP):
