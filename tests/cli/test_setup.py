@@ -210,7 +210,10 @@ def test_each_step_can_be_left_and_the_next_one_goes_on(gateway: GatewayProcess,
         person.answers("(Enter: no more):", "telegramm")
         person.answers("it is none of these", "\x7f\r")
         person.answers("the bot's token", "hello")
-        person.answers("does not look like one", "\x03")
+        person.finds("a right one: 123456789:AAF")
+        shown = person.screen.text
+        assert shown.rindex("the bot's token") < shown.rindex("does not look like one"), shown
+        person.type("\x03")
         person.sees("left as it was; to take it up again: hermes-gateway setup NETWORK")
         person.sees("3 of 5  A service")
         person.answers("[y/N]:", "\r")

@@ -15,6 +15,7 @@ SETUP = PlatformSetup(
             "from the developer portal, Bot, Reset Token",
             r"[\w-]{20,}\.[\w-]{5,}\.[\w-]{20,}",
             is_token=True,
+            example="three parts with two dots, about 70 signs",
         ),
         *make_access_questions(
             "discord",

@@ -20,6 +20,7 @@ class SetupQuestion(msgspec.Struct, frozen=True):
     """One question of the setup, and the variable for its answer. A token is required, and secret.
 
     `is_called`: True asks it only if the network calls us, False only if it does not; None: always.
+    `example`: a right answer, shown below a wrong one.
     """
 
     variable: str
@@ -29,6 +30,7 @@ class SetupQuestion(msgspec.Struct, frozen=True):
     pattern: str = r"\S+"
     is_token: bool = False
     is_called: bool | None = None
+    example: str = ""
 
 
 class PlatformSetup(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ SETUP = PlatformSetup(
             "xoxb-..., from OAuth & Permissions",
             r"xoxb-[\w-]{10,}",
             is_token=True,
+            example="xoxb-1234567890-1234567890-AbCd",
         ),
         SetupQuestion(
             "SLACK_APP_TOKEN",
@@ -25,6 +26,7 @@ SETUP = PlatformSetup(
             "xapp-..., from Basic Information, App-Level Tokens",
             r"xapp-[\w-]{10,}",
             is_token=True,
+            example="xapp-1-A0123456789-1234567890-AbCd",
             is_called=False,
         ),
         SetupQuestion(
@@ -34,6 +36,7 @@ SETUP = PlatformSetup(
             "32 letters and digits, from Basic Information, App Credentials",
             r"[0-9a-f]{32}",
             is_token=True,
+            example="0123456789abcdef0123456789abcdef",
             is_called=True,
         ),
         *make_access_questions(

@@ -14,6 +14,7 @@ SETUP = PlatformSetup(
             "from @BotFather, /newbot or /token",
             r"\d{3,}:[A-Za-z0-9_-]{30,}",
             is_token=True,
+            example="123456789:AAF with 32 more signs",
         ),
         *make_access_questions("telegram", "numbers, which @userinfobot tells", "your own id", SPEC.user_id),
     ),

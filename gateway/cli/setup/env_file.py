@@ -20,11 +20,12 @@ def check_value(value: str, pattern: str) -> str:
     return "has characters that no such value has" if FORBIDDEN_CHARACTERS.search(value.replace(" ", "")) else ""
 
 
-def find_fault(text: str, pattern: str, *, is_needed: bool) -> str:
-    """Return the fault of an answer, or ""."""
+def find_fault(text: str, pattern: str, *, is_needed: bool, example: str = "") -> str:
+    """Return the fault of an answer, with an example of a right one, or ""."""
     if not text:
         return "it is needed" if is_needed else ""
-    return f"what was given {wrong}" if (wrong := check_value(text, pattern)) else ""
+    looks = f"; a right one: {example}" if example else ""
+    return f"what was given {wrong}{looks}" if (wrong := check_value(text, pattern)) else ""
 
 
 def add_variables(path: Path, values: Mapping[str, str]) -> None:

@@ -196,7 +196,7 @@ def collect_tokens(
             if not can_ask():
                 raise
             print_note(f"{error}\nCtrl-C leaves it as it was")
-            values = collect_answers(questions, argparse.Namespace(), {})
+            values = collect_answers(questions, argparse.Namespace(), values)  # Enter keeps one that was right
     return values
 
 
@@ -315,7 +315,7 @@ def prompt_for(ask: SetupQuestion, now: str) -> str:
     """Ask the person for a value; Enter keeps the present one."""
     keeps = " (Enter keeps the present one)" if now else "" if ask.is_token else " (Enter: none)"
 
-    find = partial(find_fault, pattern=ask.pattern, is_needed=ask.is_token and not now)
+    find = partial(find_fault, pattern=ask.pattern, is_needed=ask.is_token and not now, example=ask.example)
     return ask_line(f"{ask.what}, {ask.where}{keeps}", find, is_secret=ask.is_token)
 
 

@@ -50,7 +50,7 @@ def ask_line(
 
     def make_message() -> str:
         error = get_app().current_buffer.validation_error
-        return "\n".join([*([f"{error.message}:"] if error else []), *lines]) + " "
+        return "\n".join([*lines, *(["  " + error.message, ">"] if error else [])]) + " "
 
     said = prompt(
         make_message,
