@@ -7,6 +7,7 @@ the session. So a terminal is always reachable, and closing one loses nothing.
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from unicodedata import combining, east_asian_width
 
 import anyio
@@ -139,7 +140,7 @@ class Terminal:
 
 
 def describe_reply(reply: Reply, turn: str) -> dict[str, Any]:
-    """The fields for a screen. `is_literal`: a person decides by this text, so the screen renders no Markdown."""
+    """Describe a reply for a screen. `is_literal`: a person decides by this text, so no Markdown is rendered."""
     is_literal = bool(reply.literals or reply.buttons)
     return {"id": reply.id, "turn_id": turn, "text": show_reply(reply), "is_literal": is_literal}
 

@@ -1,19 +1,21 @@
 """The chat of a person at a terminal: a line with history, and the answers above it."""
 
+import asyncio
+import io
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 
-import msgspec
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.vt100 import Vt100Input
-from prompt_toolkit.patch_stdout import patch_stdout
 
 from gateway.cli.chat_screen import GATEWAY_LEFT, ChatScreen
 from gateway.cli.output import escape_text, fold_for, print_note, print_text
@@ -55,52 +57,134 @@ class CommandMenu(Completer):
                     yield Completion(f"/{one['name']}", -len(typed), display=shown, display_meta=about)
 
 
-class ChatConnection(msgspec.Struct, eq=False):
-    """A chat over one connection: the person can go on typing while a thread shows the answers."""
+class PromptedOutput(io.TextIOBase):
+    """What all threads print while there is a prompt: whole lines, which the chat's loop prints above it.
 
-    _client: ControlClient
-    _session: str
-    _screen: ChatScreen
-    _changed: Callable[[], None]
-    _shows: int = 0  # the request whose answer nobody waits for
-    gone: threading.Event = msgspec.field(default_factory=threading.Event)
+    The editor draws its prompt at the end of the last line, and over any text there.
+    """
 
-    def say(self, text: str) -> None:
-        self._screen.wait_for_answer()
-        said = {"text": text, "session": self._session, "shown": self._screen.replies}
-        self._client.start("chat.say", said)
+    def __init__(self, terminal: TextIO, wake: Callable[[], object]) -> None:
+        self._terminal = terminal
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._text = ""
 
-    def show_questions(self) -> None:
-        """Show the questions that are open in this session, perhaps of an earlier process."""
-        self._shows = self._client.start("chat.show", {"session": self._session})
-
-    def begin(self) -> None:
-        threading.Thread(target=self.listen, daemon=True).start()
-        threading.Thread(target=self.keep_moving, daemon=True).start()
-
-    def keep_moving(self) -> None:
-        """Draw the prompt again and again while an answer is pending."""
-        while not self.gone.wait(MOVE):
-            if self._screen.is_waiting:
-                self._changed()
-
-    def listen(self) -> None:
-        with suppress(OSError, ValueError):  # one end closed the connection
-            for message in self._client.messages():
-                if "method" in message:
-                    self._screen.show_notification(message["method"], message["params"])
-                elif message.get("id") != self._shows:  # what that shows was shown as it came
-                    self._show_result(message)
-                self._changed()
-        self.gone.set()
-        self._changed()
-
-    def _show_result(self, message: dict[str, Any]) -> None:
+    def write(self, text: str) -> int:
+        with self._lock:
+            self._text += text
         try:
-            self._screen.result(result_from(message))
-        except GatewayError as error:
-            self._screen.end_wait()
-            print_note(f"! {error}\n")
+            self._wake()
+        except RuntimeError:  # the loop has ended, and the prompt with it
+            self.print_lines()
+        return len(text)
+
+    def print_lines(self) -> None:
+        with self._lock:
+            *whole, self._text = self._text.split("\n")
+        print(*whole, "", sep="\n", end="", file=self._terminal, flush=True)
+
+    @property
+    def has_lines(self) -> bool:
+        return "\n" in self._text
+
+    def isatty(self) -> bool:
+        return self._terminal.isatty()
+
+    def fileno(self) -> int:
+        return self._terminal.fileno()
+
+
+class TerminalChat:
+    """A chat in one terminal, in one event loop: two threads could not share the editor's screen.
+
+    A thread does nothing but receive the gateway's messages.
+    """
+
+    def __init__(self, client: ControlClient, session: str, prompt: PromptSession[str]) -> None:
+        self._client = client
+        self._session = session
+        self._prompt = prompt
+        self._screen = ChatScreen()
+        self._heard = deque[dict[str, Any]]()
+        self._shows = 0  # the request whose answer nobody waits for
+        self._has_ended = False  # no further message comes
+        self.is_gone = False
+
+    async def run(self, *, is_ended_by_interrupt: bool) -> None:
+        """Send one line after the other, until the person leaves or the gateway has gone."""
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+        wake = partial(loop.call_soon_threadsafe, news.set)
+        output = PromptedOutput(sys.stdout, wake)
+        with redirect_stdout(output), redirect_stderr(output):
+            self._shows = self._client.start("chat.show", {"session": self._session})  # questions of an earlier process
+            threading.Thread(target=self._receive, args=(wake,), daemon=True).start()
+            tasks = [asyncio.create_task(self._show_news(news, output)), asyncio.create_task(self._keep_moving())]
+            await self._read_lines(is_ended_by_interrupt=is_ended_by_interrupt)
+            for task in tasks:
+                task.cancel()
+            self._screen.end_answer()
+        output.print_lines()
+
+    async def _read_lines(self, *, is_ended_by_interrupt: bool) -> None:
+        while not self.is_gone:
+            try:
+                text = await self._prompt.prompt_async(self._render_prompt)
+            except KeyboardInterrupt:
+                if is_ended_by_interrupt:
+                    return
+                text = "/stop"
+            except EOFError:
+                return
+            if text.strip() and not self.is_gone:
+                self._screen.wait_for_answer()
+                said = {"text": text.strip(), "session": self._session, "shown": self._screen.replies}
+                self._client.start("chat.say", said)
+
+    def _receive(self, wake: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the person has left
+            with suppress(OSError, ValueError):  # one end closed the connection
+                for message in self._client.messages():
+                    self._heard.append(message)
+                    wake()
+            self._has_ended = True
+            wake()
+
+    async def _show_news(self, news: asyncio.Event, output: PromptedOutput) -> None:
+        """Print what has come above the prompt, and draw the prompt once below it."""
+        while not self.is_gone:
+            await news.wait()
+            news.clear()
+            has_ended = self._has_ended
+            while self._heard:
+                self._take(self._heard.popleft())
+            if output.has_lines:
+                await run_in_terminal(output.print_lines)
+            self._prompt.app.invalidate()
+            self.is_gone = has_ended
+        if self._prompt.app.is_running and not self._prompt.app.is_done:
+            self._prompt.app.exit(exception=EOFError)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "method" in message:
+            self._screen.show_notification(message["method"], message["params"])
+        elif message.get("id") != self._shows:  # its texts were shown as they came
+            try:
+                self._screen.result(result_from(message))
+            except GatewayError as error:
+                self._screen.end_wait()
+                print_note(f"! {error}\n")
+
+    async def _keep_moving(self) -> None:
+        """Draw the prompt again and again while an answer is pending."""
+        while True:
+            await asyncio.sleep(MOVE)
+            if self._screen.is_waiting:
+                self._prompt.app.invalidate()
+
+    def _render_prompt(self) -> str:
+        """Return the prompt, below the line that still grows; Enter leaves the prompt alone on the screen."""
+        app = self._prompt.app
+        return f"{'' if app.is_done else cut_text(self._screen.present, app.output.get_size().rows)}> "
 
 
 def cut_text(text: str, rows: int) -> str:
@@ -114,46 +198,19 @@ def run_interactive(home: Home, session: str, hello: str = "", *, is_ended_by_in
 
     `hello` replaces the usual greeting; Ctrl-C stops the running work, unless it ends the chat.
     """
-    screen = ChatScreen()
-
-    def question() -> str:
-        """Return the prompt, below the line that still grows; Enter leaves the prompt alone on the screen."""
-        return f"{'' if prompt.app.is_done else cut_text(screen.present, prompt.output.get_size().rows)}> "
-
-    def redraw() -> None:
-        """Redraw the prompt without a key press, and leave it when the gateway has gone."""
-        if prompt.app.is_running and talk.gone.is_set() and prompt.app.loop:
-            prompt.app.loop.call_soon_threadsafe(partial(prompt.app.exit, exception=EOFError))
-        else:
-            prompt.app.invalidate()
-
-    history = FileHistory(str(home.chat_history))
     prompt: PromptSession[str] = PromptSession(
-        question,
-        history=history,
+        history=FileHistory(str(home.chat_history)),
         input=Keyboard(sys.stdin),
         completer=CommandMenu(home),
         complete_while_typing=False,
     )
+
     # Stay raw between two lines too: the terminal would take a Ctrl-D that is typed just then, and it would be lost.
-    with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True), prompt.input.raw_mode():
-        talk = ChatConnection(client, session, screen, redraw)
-        talk.begin()
+    with ControlClient(home.socket, timeout=None) as client, prompt.input.raw_mode():
         print_text(hello or HELLO.format(home=home.root))
-        talk.show_questions()
-        while not talk.gone.is_set():
-            try:
-                text = prompt.prompt()
-            except KeyboardInterrupt:
-                if is_ended_by_interrupt:
-                    break
-                text = "/stop"
-            except EOFError:
-                break
-            if text.strip() and not talk.gone.is_set():
-                talk.say(text.strip())
-        screen.end_answer()
-        if not talk.gone.is_set():
-            return ExitCode.OK
-        print_note(GATEWAY_LEFT)
-        return ExitCode.NOT_RUNNING
+        chat = TerminalChat(client, session, prompt)
+        asyncio.run(chat.run(is_ended_by_interrupt=is_ended_by_interrupt))
+    if not chat.is_gone:
+        return ExitCode.OK
+    print_note(GATEWAY_LEFT)
+    return ExitCode.NOT_RUNNING

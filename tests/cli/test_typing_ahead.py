@@ -71,3 +71,20 @@ def test_words_before_a_tool_and_the_answer_stand_there_once(tmp_path: Path, run
             assert person.leaves() == 0
     shown = Counter(re.findall(r"(?:first|second)\d+-\d+", person.screen.text))
     assert shown == {word: 1 for name in names for word in name_words(name)}
+
+
+@pytest.mark.parametrize("rows", [40, pytest.param(400, marks=pytest.mark.thorough)])
+def test_no_line_is_lost_while_one_prompt_ends_and_the_next_begins(tmp_path: Path, rows: int) -> None:
+    words = [f"row-{number}." for number in range(rows)]
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script({"user": "say it!", "answers": [{"chunks": [f"{word}\n\n" for word in words], "delay": "5ms"}]})
+        gateway.start()
+        with Typist(gateway, "chat") as person:
+            person.finds("Ctrl-D leaves")
+            person.type("say it!\r")
+            for word in words:
+                person.type("\r" * 5)
+                person.finds(word)
+            person.type("\x04")
+            assert person.leaves() == 0
+    assert Counter(re.findall(r"row-\d+\.", person.screen.text)) == dict.fromkeys(words, 1)
