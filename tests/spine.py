@@ -20,7 +20,7 @@ from gateway.sessions.keys import session_key_of
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
 from gateway.testing.live_gateway import until as until  # where tests of the house look for it
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -12,7 +12,7 @@ from gateway.access.message_rate import MOST_PEOPLE
 from gateway.access.pairing import Pairings
 from gateway.access.rules import AccessRules, PeopleGroup
 from gateway.messages.message import Address, ChatType, Message
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 
 RULES = AccessRules(
     "ignore",

@@ -62,7 +62,6 @@ for network, spec in load_settings_schema().platforms.items():
 CROWDED = {
     ("gateway/engine/interface.py", "Engine"): "the journal's contract",
     ("gateway/cluster/nats/engine.py", "NatsEngine"): "fills the contract",
-    ("gateway/testing/memory_engine.py", "MemoryEngine"): "fills the contract",
     ("gateway/testing/networks/wire.py", "Wire"): "all that people and networks can do to an adapter",
 }
 # Files (or folders of files) that are short, and why they stand by themselves.

@@ -9,7 +9,7 @@ from gateway.access.access_control import AccessControl
 from gateway.access.pairing import Pairings
 from gateway.access.rules import AccessRules
 from gateway.messages.message import Address, ChatType, Message
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 
 pytestmark = pytest.mark.row("T9")
 

@@ -12,7 +12,7 @@ from gateway.errors import AccessError
 from gateway.messages.message import Address, ChatType, Message, MessageKind
 from gateway.messages.roles import Role
 from gateway.records import subjects
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import SetClock
 
 pytestmark = pytest.mark.row("T18")

@@ -8,12 +8,12 @@ import pytest
 from gateway.engine.interface import Engine, NewRecord
 from gateway.messages.message import Reply
 from gateway.records import records, subjects
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.testing.networks.wire import Shown
 from tests.adapters.telegram_wire import TelegramWire
 from tests.audit import audit
 from tests.chaos.daemon import Plan, Siege, doubts_about
 from tests.chaos.people import Typist
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import key, message
 
 

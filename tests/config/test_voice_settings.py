@@ -7,7 +7,7 @@ from gateway.config.loading import load_configuration
 from gateway.daemon.notices import has_voice_network, needs_word_of_voice
 from gateway.errors import ConfigError
 from gateway.testing import GatewayProcess
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 
 MODELS = "models: {ear: {provider: openai, name: x, base_url: 'http://127.0.0.1:1/v1'}, deaf: {provider: demo}}\n"
 

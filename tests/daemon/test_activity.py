@@ -16,10 +16,10 @@ from anyio import to_thread
 from gateway.records.activity import QUIET_SECONDS, Activity
 from gateway.records.records import ActivityRecord
 from gateway.testing import GatewayProcess
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.testing.networks.wire import ANN, BEN, STRANGER
 from tests.adapters.telegram_wire import TelegramWire
 from tests.dispatcher.room import chat
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import until
 from tests.web.logged_in import read_login, redeem
 from tests.web.visits import Visit, visit

@@ -14,7 +14,7 @@ from gateway.daemon.platforms import PAUSED_REASON
 from gateway.hooks import HookRegistry
 from gateway.outbox.outbox import Outbox
 from gateway.records import subjects
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import chain, until
 
 

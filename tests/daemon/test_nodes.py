@@ -33,7 +33,7 @@ from gateway.errors import AdapterError
 from gateway.outbox.interface import OutboxSettings
 from gateway.records.subjects import presence_subject_of
 from gateway.testing.live_gateway import until
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 from tests.engine.nats_servers import run_servers
 from tests.waits import Stopwatch
 

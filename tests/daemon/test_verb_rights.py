@@ -24,8 +24,8 @@ from gateway.messages.roles import ROLES, Role
 from gateway.records import records, subjects
 from gateway.records.activity import CALLER, Activity, Caller
 from gateway.testing.live_gateway import LiveGateway, gateway_in
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.verbs import LONGEST_SHOWN, NoParams, Verb, cut_answer
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import until
 from tests.web.logged_in import read_login, redeem
 from tests.web.visits import connect, visit

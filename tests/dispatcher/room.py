@@ -53,9 +53,9 @@ from gateway.outbox.outbox import Outbox
 from gateway.records.activity import Activity
 from gateway.records.records import OwedReply
 from gateway.sessions.repository import SessionRepository
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.usage.totals import RunningTotals
 from gateway.usage.usage_journal import UsageJournal
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import lane_settings, until
 
 ROOM = Address("net", "room")

@@ -9,7 +9,7 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.chats.journal import ChatJournal
 from gateway.chats.rules import ChatDisplay, ChatRules
 from gateway.messages.message import Address
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 
 GROUP, TOPIC, WORK = (
     Address("telegram", "-1", "group"),

@@ -16,8 +16,8 @@ from gateway.messages.message import Address, Message
 from gateway.messages.pieces import HEARD_END, HEARD_HEAD, MessageName
 from gateway.records import records, subjects
 from gateway.sessions.deleted_messages import DeletedMessages
-from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import Chat, chat
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import until
 
 GROUP = Address("net", "-1", "group")

@@ -16,7 +16,7 @@ from gateway.cluster.nats.engine import open_nats
 from gateway.engine.interface import Delivery, Engine, NewRecord, Record
 from gateway.engine.journal_clock import Clock, read_machine_time
 from gateway.engine.sqlite.engine import open_sqlite
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 from tests.engine.nats_servers import run_servers
 
 HOUR, DAY = 3600.0, 86400.0

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, Record
 from gateway.errors import EngineError
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 
 SUBJECTS = st.sampled_from(["a.1", "a.2", "b.1", "b.1.x", "c"])
 PATTERNS = st.sampled_from(["a.*", "b.>", "*.1", ">", "c", "a.1", "b.1.*"])

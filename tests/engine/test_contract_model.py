@@ -13,8 +13,8 @@ from hypothesis.stateful import precondition, rule
 from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, SettledRecords
 from gateway.engine.journal_clock import Clock
 from gateway.engine.sqlite.engine import open_sqlite
-from gateway.testing.memory_engine import MemoryEngine
 from tests.engine.journal_pair import EXPECTED, IDS, NAMES, PATTERNS, SUBJECTS, JournalPair
+from tests.engine.memory_engine import MemoryEngine
 
 TTLS = st.one_of(st.none(), st.sampled_from([10.0, 100.0]))
 PUTS = st.builds(NewRecord, SUBJECTS, st.binary(max_size=3), IDS, EXPECTED, TTLS)

@@ -16,9 +16,9 @@ from hypothesis.stateful import initialize, precondition, rule, run_state_machin
 from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.engine.interface import ConsumerSpec, NewRecord, Record
 from gateway.errors import EngineError
-from gateway.testing.memory_engine import MemoryEngine
 from tests.engine.conftest import Known
 from tests.engine.journal_pair import EXPECTED, IDS, NAMES, PATTERNS, SUBJECTS, JournalPair
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import until
 
 pytestmark = pytest.mark.thorough

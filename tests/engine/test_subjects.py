@@ -11,7 +11,7 @@ from gateway.cluster.nats.engine import open_nats
 from gateway.engine.interface import ConsumerSpec, Engine, NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.subjects import check_pattern, check_subject, compile_patterns, get_literal_prefix, matches
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import until
 
 SEGMENTS = st.sampled_from(["a", "b", "ab", "/", "-", "[a]", "?", "Ä", "%", "_", "\\", "a+"])

@@ -21,7 +21,7 @@ from gateway.records import records
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.transitions import begin_session
 from gateway.testing import GatewayProcess
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 from tests.spine import until
 

@@ -9,9 +9,9 @@ import pytest
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.jobs.reminders import DUE_TEXT, Reminder, Reminders
 from gateway.messages.message import Message
-from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import KEY, ROOM, chat
 from tests.engine.conftest import JUMPS
+from tests.engine.memory_engine import MemoryEngine
 
 
 def calling(tool: str, **args: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from gateway.hooks import HookRegistry
 from gateway.jobs.schedule import LONGEST_JUMP, HookPresence, ScheduledHook, Scheduler
 from gateway.records import records
 from gateway.testing import GatewayProcess
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 
 NOON = 1_780_000_000.0
 HOUR = 3600.0

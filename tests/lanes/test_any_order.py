@@ -24,8 +24,8 @@ from gateway.messages.transcript import Entry
 from gateway.records import records
 from gateway.sessions import transitions
 from gateway.sessions.repository import SessionRepository
-from gateway.testing.memory_engine import MemoryEngine
 from tests.audit import audit
+from tests.engine.memory_engine import MemoryEngine
 from tests.lanes.desk import QUICK, echo
 from tests.late import Gate, Late
 from tests.spine import change_session, key, message, until

@@ -15,8 +15,8 @@ from gateway.engine.sqlite.engine import open_sqlite
 from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.transcript import Entry
 from gateway.records import records, subjects
-from gateway.testing.memory_engine import MemoryEngine
 from tests.audit import audit
+from tests.engine.memory_engine import MemoryEngine
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.late import Gate, Late
 from tests.spine import key, replies, until

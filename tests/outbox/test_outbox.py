@@ -18,8 +18,8 @@ from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_sender import PlatformSender
 from gateway.outbox.send_journal import read_position
 from gateway.records import records, subjects
-from gateway.testing.memory_engine import MemoryEngine
 from tests.audit import audit
+from tests.engine.memory_engine import MemoryEngine
 from tests.outbox.net import QUICK, Net, posted
 from tests.spine import SetClock, chain, until
 

@@ -17,8 +17,8 @@ from gateway.questions.rights import is_approval
 from gateway.questions.shown import ShownQuestion, ShownQuestions
 from gateway.records import records, subjects
 from gateway.sessions.session import OpenTurn
-from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import until
 
 RAN: dict[str, Any] = {"tool_calls": [{"name": "run", "args": {"command": "ls -la"}}]}

@@ -8,7 +8,6 @@ import anyio
 import pytest
 
 from gateway.records import records, subjects
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.web.event_stream import MAX_BYTES, MAX_EVENTS, EventStream, LiveEvent, cut_field
 from gateway.web.logins import (
     LINK_SECONDS,
@@ -19,6 +18,7 @@ from gateway.web.logins import (
     Logins,
 )
 from gateway.web.program_keys import mark_of
+from tests.engine.memory_engine import MemoryEngine
 
 DAY = 86400.0
 

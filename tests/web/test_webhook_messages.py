@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from gateway.daemon.status import StatusReport
 from gateway.testing import gateway_in
 from gateway.testing.live_gateway import LiveGateway, RecordingHook
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.web.webhooks.content import WebhookCall
 from gateway.web.webhooks.intake import WebhookIntake
 from tests.daemon.test_damage import take_away
+from tests.engine.memory_engine import MemoryEngine
 from tests.web.signers import TOKEN, sign_token
 from tests.web.visits import Visit, connect, read_all, read_answer
 

@@ -15,7 +15,7 @@ from gateway.engine.interface import Engine, NewRecord
 from gateway.hooks import HookRegistry
 from gateway.messages.message import Address, Message, Receipt
 from gateway.records import subjects
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import message, until
 
 WARM, MORE = 600, 1200  # messages

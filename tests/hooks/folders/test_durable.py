@@ -30,7 +30,7 @@ from gateway.hooks.patterns import Patterns
 from gateway.messages.steps import VERSION
 from gateway.records import records, subjects
 from gateway.records.subjects import event_subject_of
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.spine import SetClock, until
 from tests.waits import Stopwatch

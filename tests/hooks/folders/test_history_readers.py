@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gateway.hooks import HookRegistry
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home
 from tests.spine import until
 

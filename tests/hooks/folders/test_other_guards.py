@@ -27,7 +27,7 @@ from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.records import records, subjects
 from gateway.records.records import HookGuard, NodeHooks
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.hooks.wires.workshop import SETTINGS
 from tests.spine import SetClock, until

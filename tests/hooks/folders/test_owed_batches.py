@@ -8,8 +8,8 @@ from gateway.daemon.hooks import list_hook_problems
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.hooks import HookRegistry
 from gateway.records import records
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.worker.kernel import find_kernel_support
+from tests.engine.memory_engine import MemoryEngine
 from tests.hooks.folders.test_durable import DURABLE, numbers, put_at_age, served, started
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.spine import until

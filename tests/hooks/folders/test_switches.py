@@ -8,7 +8,7 @@ import pytest
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.switches import HookSwitches, write_atomically
 from gateway.records.follower import JournalFollower
-from gateway.testing.memory_engine import MemoryEngine
+from tests.engine.memory_engine import MemoryEngine
 from tests.hooks.folders.test_reach import lock
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.spine import until

@@ -26,8 +26,8 @@ from gateway.hooks.folders.kept_hooks import REGISTRATIONS_FILE
 from gateway.hooks.folders.services import HookPorts
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.turn_marks import ToolTimes
+from tests.engine.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.hooks.wires.workshop import SETTINGS
 from tests.spine import until

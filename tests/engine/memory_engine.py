@@ -102,7 +102,7 @@ class MemoryEngine(LiveMessages):
         records = (self._log.get(seq) for seq in range(reached + 1, self._end + 1))
         return (record for record in records if record is not None and matches(record.subject))
 
-    async def last(self, subject: str, *, fresh: bool = True) -> Record | None:  # noqa: ARG002 - it always is
+    async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
         check_subject(subject)
         self.expire()
         return self._log.get(self._last(subject))
@@ -113,7 +113,7 @@ class MemoryEngine(LiveMessages):
         after: int = 0,
         limit: int = 100,
         *,
-        fresh: bool = True,  # noqa: ARG002 - it always is
+        fresh: bool = True,
     ) -> list[Record]:
         check_pattern(pattern)
         found = self.waiting(after, compile_patterns([pattern]))
