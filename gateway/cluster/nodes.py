@@ -16,16 +16,19 @@ import random
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 import msgspec
 
+from gateway.cluster.lease_part import LeasePart
 from gateway.cluster.other_nodes import HeardNodes
 from gateway.config.node_settings import NodeRole
 from gateway.daemon.nodes import BOT, FindFiles, NodeFacts, NodeFiles, Nodes
+from gateway.daemon.parts import Part, ServeFunction
 from gateway.engine.interface import Engine, Lease
 from gateway.errors import EngineError
 from gateway.records import subjects
@@ -106,7 +109,18 @@ class SharedNodes(Nodes):
             with anyio.CancelScope(shield=True):
                 await self._tell()
 
+    def make_part(
+        self,
+        name: str,
+        serve: ServeFunction,
+        key: str,
+        rest: Callable[[str], None] = lambda _why: None,
+        prepare: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
+    ) -> Part:
+        return LeasePart(name, serve, self, key, rest, prepare)
+
     async def take(self, key: str, tell: Callable[[str], None]) -> None:
+        """Wait for this lease; `tell` gets its present holder, "" if unknown."""
         self._waits[key] += 1
         self._changed.set()
         try:
@@ -125,6 +139,7 @@ class SharedNodes(Nodes):
 
     @contextmanager
     def working(self, key: str) -> Iterator[anyio.CancelScope]:
+        """Cancel the work inside the block when the lease may end, or moves to another node."""
         own = self._held[key]
         with anyio.CancelScope(deadline=own.until) as scope:
             own.scopes.add(scope)
@@ -135,11 +150,16 @@ class SharedNodes(Nodes):
                 own.is_well = bool(own.scopes) and own.is_well
 
     def note_well(self, key: str) -> None:
+        """Note that the work under the lease succeeds."""
         if own := self._held.get(key):
             own.is_well = True
             self._changed.set()
 
     async def release(self, key: str, *, is_given: bool = False) -> None:
+        """Return the lease, so that another node continues at once, unless work under it still runs here.
+
+        A lease that `is_given` is for others to try: in any case it is not given again soon.
+        """
         own = self._held.get(key)
         if own is None or own.scopes:
             return
@@ -156,6 +176,7 @@ class SharedNodes(Nodes):
         return max(own.until - anyio.current_time(), 0.0) if own else 0.0
 
     def is_wanted(self, key: str) -> bool:
+        """Return True if another node waits for it, and it was not given away recently."""
         is_new = anyio.current_time() - self._given.get(key, -GIVEN_SECONDS) >= GIVEN_SECONDS
         return is_new and bool(self.others.list_waiting(key))
 
@@ -167,6 +188,7 @@ class SharedNodes(Nodes):
         return NodeFacts(self.name, self._run, self._since, holds, works, waits, self._is_gone, roles=self.roles)
 
     def describe_all(self) -> NodeFacts:
+        """Describe this node with its files."""
         files = self._find_files() or NodeFiles()
         return msgspec.structs.replace(self.describe(), **files._asdict(), clock=time.time())
 

@@ -69,7 +69,9 @@ def list_differences(nodes: Nodes, hooks: FolderHooks) -> list[str]:
     if not (others := nodes.others.list_living()):
         return []
     from gateway.cluster import node_files
+    from gateway.cluster.nodes import SharedNodes
 
+    assert isinstance(nodes, SharedNodes), "one that has others beside it"
     return node_files.list_differences(nodes.describe_all(), others, partial(node_files.list_other_folders, hooks))
 
 

@@ -2,15 +2,17 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 import msgspec
 
 from gateway.config.node_settings import NODE_ROLES, NodeRole
+from gateway.daemon.parts import Part, ServeFunction
 
 BOT = "bot."  # starts the leases of bots
 TENDING = "tending"  # the lease for maintenance that all nodes share
@@ -76,14 +78,13 @@ class OtherNodes:
 
 
 class Nodes:
-    """This node, which does the work of its `roles`, and the `others`: here none, so that each lease is its own."""
+    """This node, which does the work of its `roles`, and the `others`: here none, so that all work is its own."""
 
     def __init__(self, name: str, roles: tuple[NodeRole, ...], others: OtherNodes | None = None) -> None:
         self.name, self.roles = name, roles
         self.others = others or OtherNodes()
         self._since = time.time()
-        self._taken: dict[str, float] = {}  # the leases, and since when
-        self._well = set[str]()
+        self._parts = list[tuple[str, Part]]()
 
     async def run(
         self,
@@ -97,43 +98,34 @@ class Nodes:
         """
         task_status.started()
 
-    async def take(self, key: str, tell: Callable[[str], None]) -> None:  # noqa: ARG002 - nobody else has it
-        """Wait for this lease; `tell` gets its present holder, "" if unknown."""
-        self._taken.setdefault(key, time.time())
+    def make_part(
+        self,
+        name: str,
+        serve: ServeFunction,
+        key: str,
+        rest: Callable[[str], None] = lambda _why: None,  # noqa: ARG002 - it never stands by
+        prepare: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,  # noqa: ARG002 - as above
+    ) -> Part:
+        """Make a part that one node at a time runs: the one with the lease named `key`, which parts may share.
 
-    @contextmanager
-    def working(self, key: str) -> Iterator[anyio.CancelScope]:
-        """Cancel the work inside the block when the lease may end, or moves to another node."""
-        try:
-            yield anyio.CancelScope()
-        finally:
-            self._well.discard(key)
-
-    def note_well(self, key: str) -> None:
-        """Note that the work under the lease succeeds."""
-        self._well.add(key)
-
-    async def release(self, key: str, *, is_given: bool = False) -> None:
-        """Return the lease, so that another node continues at once, unless work under it still runs here.
-
-        A lease that `is_given` is for others to try: in any case it is not given again soon.
+        The others stand by, and `rest` gets the reason for each standby. `prepare` does slow work in advance, so that
+        the part works as soon as it has the lease.
         """
+        part = Part(name, serve)
+        self._parts.append((key, part))
+        return part
 
-    def certain_for(self, key: str) -> float:
+    def certain_for(self, key: str) -> float:  # noqa: ARG002 - nobody else has any
         """Return for how many seconds no other node can have it: uninterruptible work may take that long."""
-        return math.inf if key in self._taken else 0.0
-
-    def is_wanted(self, key: str) -> bool:  # noqa: ARG002 - nobody waits
-        """Return True if another node waits for it, and it was not given away recently."""
-        return False
+        return math.inf
 
     def describe(self) -> NodeFacts:
         """Describe this node."""
-        return NodeFacts(self.name, "", self._since, self._taken, tuple(self._well), roles=self.roles)
-
-    def describe_all(self) -> NodeFacts:
-        """Describe this node with its files."""
-        return self.describe()
+        here = [(key, part.facts) for key, part in self._parts if part.facts.state != "standby"]
+        works = {key for key, facts in here if facts.state == "up"}
+        return NodeFacts(
+            self.name, "", self._since, {key: facts.since for key, facts in here}, tuple(works), roles=self.roles
+        )
 
 
 class ForwardedEvent(msgspec.Struct, frozen=True):

@@ -18,9 +18,7 @@ from gateway.adapters.shared.adapter_loading import describe_fault, load_part
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import PlatformAccount, PlatformPlace, PlatformSettings, list_accounts
 from gateway.config.settings import AllPlatformSettings
-from gateway.daemon.lease_part import LeasePart
 from gateway.daemon.nodes import BOT, Nodes
-from gateway.daemon.parts import Part
 from gateway.errors import AdapterError, GatewayError, unwrap_error
 from gateway.threads import run_in_thread
 
@@ -37,7 +35,7 @@ class PlatformPart:
     def __init__(self, served: PlatformAccount, context: AdapterContext, place: PlatformPlace, nodes: Nodes) -> None:
         self.name = served.name
         self._nodes, self.key = nodes, f"{BOT}{self.name}"
-        self.part: Part = LeasePart(self.name, self._serve, nodes, self.key, self._rest, self._load)
+        self.part = nodes.make_part(self.name, self._serve, self.key, self._rest, self._load)
         parts, told = context.parts, (served.account, place.origin)
         self.presence = Presence(
             served.platform, parts.registry, self.part.up, parts.settings.redact, context.unreadable, *told

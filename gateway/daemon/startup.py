@@ -27,7 +27,6 @@ from gateway.daemon.groups.turns import Turns, find_agent
 from gateway.daemon.groups.work import Work
 from gateway.daemon.hooks import check_hooks, list_scheduled
 from gateway.daemon.journal import ReportWaiting
-from gateway.daemon.lease_part import LeasePart
 from gateway.daemon.nodes import SCHEDULE, TENDING
 from gateway.daemon.notices import (
     FEWER,
@@ -269,11 +268,11 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     if "lanes" in nodes.roles:
         yield Part("lanes", turns.lanes.run)
         yield Part("signs of turns", turns.signs.run)
-    yield LeasePart("reminders", partial(turns.dispatcher.reminders.run, turns.lanes.accept), nodes, TENDING)
+    yield nodes.make_part("reminders", partial(turns.dispatcher.reminders.run, turns.lanes.accept), TENDING)
     yield Part("events of others", gateway.presence.event_relay.run)
     yield Part("hooks that wait", turns.hook_requests.waiting.run)
-    yield LeasePart("approvals", partial(turns.dispatcher.approvals.run, approvers), nodes, TENDING)
-    yield LeasePart("voice", turns.dispatcher.voice_answers.run, nodes, TENDING)
+    yield nodes.make_part("approvals", partial(turns.dispatcher.approvals.run, approvers), TENDING)
+    yield nodes.make_part("voice", turns.dispatcher.voice_answers.run, TENDING)
     yield Part("quiet chats", people.heard.run)
     yield Part("journal alerts", networks.journal_alerts.run)
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
@@ -288,15 +287,15 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("alerts", partial(networks.alerts.run, base.registry))
     if "lanes" in nodes.roles:
         yield Part("tool servers", gateway.work.tool_servers.run)
-    yield LeasePart("retention", storage.retention.run, nodes, TENDING)
+    yield nodes.make_part("retention", storage.retention.run, TENDING)
     yield Part("files", gateway.bind(keep_files))
-    yield LeasePart("backups", storage.backups.run, nodes, TENDING)
-    yield LeasePart("usage", people.usage.run, nodes, TENDING)
+    yield nodes.make_part("backups", storage.backups.run, TENDING)
+    yield nodes.make_part("usage", people.usage.run, TENDING)
     if hooks.traces:
         yield Part("traces", hooks.traces.run)
     yield Part("control", control.serve)
     if "hooks" in nodes.roles:
         scheduler = Scheduler(base.engine, base.registry, partial(list_scheduled, hooks.folder_hooks))
-        yield LeasePart("schedule", scheduler.run, nodes, SCHEDULE)
+        yield nodes.make_part("schedule", scheduler.run, SCHEDULE)
     if gateway.run.web:
         yield Part("web", gateway.run.web.serve)

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from gateway.cluster.lease_part import LeasePart
 from gateway.cluster.nats.engine import open_nats
 from gateway.cluster.node_files import (
     OTHER_HOOKS,
@@ -23,7 +24,6 @@ from gateway.cluster.nodes import GLANCE, SharedNodes
 from gateway.cluster.nodes import LEASE_SECONDS as SHIPPED_SECONDS
 from gateway.config.node_settings import NODE_ROLES, NodeSettings
 from gateway.config.settings import GatewaySettings, Settings
-from gateway.daemon.lease_part import LeasePart
 from gateway.daemon.nodes import NodeFiles
 from gateway.daemon.parts import ServeFunction
 from gateway.daemon.status import list_clock_differences

@@ -5,13 +5,16 @@ node waits for it, that node may try.
 """
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from gateway.daemon.nodes import Nodes
 from gateway.daemon.parts import Part, ServeFunction
+
+if TYPE_CHECKING:
+    from gateway.cluster.nodes import SharedNodes
 
 ILL_SECONDS = 60.0  # after that another node may try
 
@@ -26,7 +29,7 @@ class LeasePart(Part):
         self,
         name: str,
         serve: ServeFunction,
-        nodes: Nodes,
+        nodes: "SharedNodes",
         key: str,
         rest: Callable[[str], None] = lambda _why: None,
         prepare: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
