@@ -10,13 +10,28 @@ import anyio.abc
 import msgspec
 
 from gateway.daemon.nodes import Nodes
-from gateway.daemon.platform_steering import PlatformSteering, SteeringAnswer, SteeringRequest
+from gateway.daemon.platform_steering import PlatformSteering
 from gateway.daemon.platforms import PROBE_SECONDS, PlatformPart, find_platform
 from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.records import subjects
 
 PATIENCE = 5.0  # for the answer of another node, beside the work itself
+
+
+class SteeringRequest(msgspec.Struct, frozen=True):
+    """A request; `verb` is pause, resume, restart or probe."""
+
+    verb: str
+    name: str
+
+
+class SteeringAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A description of what was done, or the reason why nothing was."""
+
+    did: str = ""
+    seconds: float = 0.0
+    error: str = ""
 
 
 class SharedSteering(PlatformSteering):
@@ -41,10 +56,16 @@ class SharedSteering(PlatformSteering):
             with anyio.CancelScope(shield=True):
                 await stop()
 
+    async def steer(self, verb: str, name: str) -> str:
+        return (await self._ask(SteeringRequest(verb, name))).did
+
+    async def probe(self, name: str) -> float:
+        return (await self._ask(SteeringRequest("probe", name))).seconds
+
     async def _ask(self, request: SteeringRequest) -> SteeringAnswer:
         holder = find_platform(self.platforms, request.name).served_by
         if not holder:
-            return await super()._ask(request)
+            return await self._do(request)
         subject, asked = subjects.steering_subject_of(holder), msgspec.json.encode(request)
         try:
             told = await self._engine.request(subject, asked, PROBE_SECONDS + PATIENCE)
@@ -54,6 +75,11 @@ class SharedSteering(PlatformSteering):
         if answer.error:
             raise AdapterError(answer.error)
         return answer
+
+    async def _do(self, request: SteeringRequest) -> SteeringAnswer:
+        if request.verb == "probe":
+            return SteeringAnswer(seconds=await super().probe(request.name))
+        return SteeringAnswer(did=await super().steer(request.verb, request.name))
 
     async def _answer(self, asked: bytes) -> bytes:
         try:

@@ -4,26 +4,10 @@ from collections.abc import Sequence
 
 import anyio
 import anyio.abc
-import msgspec
 
 from gateway.daemon.nodes import Nodes
 from gateway.daemon.platforms import PlatformPart, find_platform, steer_platform
 from gateway.errors import AdapterError
-
-
-class SteeringRequest(msgspec.Struct, frozen=True):
-    """A request; `verb` is pause, resume, restart or probe."""
-
-    verb: str
-    name: str
-
-
-class SteeringAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A description of what was done, or the reason why nothing was."""
-
-    did: str = ""
-    seconds: float = 0.0
-    error: str = ""
 
 
 class PlatformSteering:
@@ -49,18 +33,14 @@ class PlatformSteering:
         Raises:
             AdapterError: the network was not found, or the operation failed.
         """
-        return (await self._ask(SteeringRequest(verb, name))).did
+        self._check_role(name)
+        return steer_platform(self.platforms, verb, name)
 
     async def probe(self, name: str) -> float:
         """Send the network a small request, and return the seconds it took. Raises AdapterError."""
-        return (await self._ask(SteeringRequest("probe", name))).seconds
+        self._check_role(name)
+        return await find_platform(self.platforms, name).probe()
 
-    async def _ask(self, request: SteeringRequest) -> SteeringAnswer:
+    def _check_role(self, name: str) -> None:
         if "ingress" not in self._nodes.roles:
-            raise AdapterError(f"no gateway serves {request.name} now")
-        return await self._do(request)
-
-    async def _do(self, request: SteeringRequest) -> SteeringAnswer:
-        if request.verb == "probe":
-            return SteeringAnswer(seconds=await find_platform(self.platforms, request.name).probe())
-        return SteeringAnswer(did=steer_platform(self.platforms, request.verb, request.name))
+            raise AdapterError(f"no gateway serves {name} now")
