@@ -100,6 +100,7 @@ IMPORTED_LATE = {
     ("gateway/cli/status.py", "gateway"): "a gateway that runs is asked how it is without what is known of upgrades",
     ("gateway/adapters/shared/adapter_finder.py", "importlib"): "the metadata of packages costs each start 10 ms",
     ("gateway/backup/shared_journal.py", "gateway"): "the library of NATS is an extra",
+    ("gateway/cluster/journal_copy.py", "gateway"): "likewise",
     ("gateway/daemon/cluster_table.py", "gateway"): "a gateway whose journal is in its home has no other beside it",
     ("gateway/config/checks.py", "zoneinfo"): "six modules, and few name a time zone",
     ("gateway/usage/totals.py", "zoneinfo"): "likewise",

@@ -26,7 +26,7 @@ import msgspec
 from gateway import __version__
 from gateway.backup.archive_reader import read_archive
 from gateway.backup.contents import ENV, JOURNAL, MANIFEST, WORK_PREFIX, BackupError, list_files
-from gateway.backup.shared_journal import JournalServers, create_shared_backup, fetch_shared_files
+from gateway.backup.shared_journal import JournalServers, load_shared_journal
 from gateway.config.environment import read_environment
 from gateway.config.home import Home
 from gateway.engine.sqlite.backup import JournalContents, create_backup
@@ -141,16 +141,17 @@ def _write(
     home: Home, part: Path, work: Path, count: CountBytes, servers: JournalServers | None, *, with_env: bool
 ) -> tuple[JournalContents | None, dict[str, str], dict[str, str]]:
     journal, left_out, root = None, dict[str, str](), home.root.resolve()
-    if servers:
-        fetch_shared_files(servers, home)
+    shared = load_shared_journal(servers) if servers else None
+    if shared:
+        shared.fetch_files(home)
     with _open_archive(part, count) as writer:
         for found in list_files(home, with_env=with_env):
             why = found.why_not or _add_file(writer, root, found.name, work)
             if why:
                 left_out[found.name] = why
-        if servers or home.journal.exists():
+        if shared or home.journal.exists():
             copied = work / "journal.db"
-            journal = create_shared_backup(servers, copied) if servers else create_backup(home.journal, copied)
+            journal = shared.create_backup(copied) if shared else create_backup(home.journal, copied)
             with copied.open("rb") as file:
                 writer.add(JOURNAL, file)
         secrets = [] if with_env or not home.env.exists() else sorted(read_environment({}, home.env).environ)

@@ -16,7 +16,7 @@ from gateway.backup.archive_reader import ReadArchive, is_archive, read_archive
 from gateway.backup.backup_folder import open_backup_folder
 from gateway.backup.contents import ENV, JOURNAL, WORK_PREFIX, list_files
 from gateway.backup.restore import restore_archive
-from gateway.backup.shared_journal import JournalServers, create_shared_backup, find_servers
+from gateway.backup.shared_journal import JournalServers, find_servers, load_shared_journal
 from gateway.cli.output import add_json_option, format_ago, print_note, show_progress, show_result
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import read_configuration
@@ -68,7 +68,7 @@ def create(args: argparse.Namespace, home: Home) -> Done:
         path = Path(args.file)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with show_progress(f"copying {servers.url if servers else home.journal}"):
-            found = create_shared_backup(servers, path) if servers else create_backup(home.journal, path)
+            found = load_shared_journal(servers).create_backup(path) if servers else create_backup(home.journal, path)
         return (
             list_facts(path, found),
             f"{path}: {format_count(found.records, 'record')}, {found.size} bytes",

@@ -4,12 +4,13 @@ import argparse
 import json
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import yaml
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.backup.shared_journal import JournalServers, find_servers, read_shared
+from gateway.backup.shared_journal import JournalServers, find_servers, load_shared_journal
 from gateway.chats.rules import KEPT_ORIGIN
 from gateway.cli.config_change import change_setting, undo_setting
 from gateway.cli.output import (
@@ -147,7 +148,8 @@ def list_chat_rules(home: Home, servers: JournalServers | None) -> list[SettingV
     found: list[SettingValue] = []
     with suppress(GatewayError, ValueError):
         where = subjects.CHAT_SUBJECTS
-        for record in read_shared(servers, where, MOST_KEPT) if servers else read_in(home.journal, where, MOST_KEPT):
+        read = load_shared_journal(servers).read if servers else partial(read_in, home.journal)
+        for record in read(where, MOST_KEPT):
             if isinstance(kept := records.decode(record.data), records.ChatRuleRecord):
                 found += [SettingValue(f"chats.{kept.chat}.{one}", it, KEPT_ORIGIN) for one, it in kept.values.items()]
     return sorted(found)

@@ -19,7 +19,7 @@ from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.models.script import read_script
 from gateway.agent.toolbox.key_homes import WIDE_ROOT, find_wide_roots
-from gateway.backup.shared_journal import JournalServers, find_servers
+from gateway.backup.shared_journal import find_servers
 from gateway.cli.hooks.check import check_folder, list_all, list_places
 from gateway.cli.model_probe import address_of, probe_models, show_loading
 from gateway.cli.output import (
@@ -33,7 +33,7 @@ from gateway.cli.output import (
     show_progress,
 )
 from gateway.cli.service.hermes_units import check_hermes_units, check_own_units
-from gateway.cluster.server_probe import MONITOR, probe_servers
+from gateway.cluster.server_probe import check_servers
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, find_schema, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
@@ -44,7 +44,6 @@ from gateway.control.client import call_gateway
 from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.home_lock import lock_holder_of, read_waiting
 from gateway.daemon.hooks import list_sources
-from gateway.daemon.journal import find_missing_client
 from gateway.daemon.platforms import why_not_served
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.daemon.webhooks import find_bad_secrets, find_missing_secrets
@@ -179,7 +178,7 @@ def check_journal(found: DoctorTarget) -> Iterator[Finding]:
     """Check the whole journal file, and files that were set aside beside it; or the servers that keep the journal."""
     path = found.home.journal
     if found.configuration and (servers := find_servers(found.configuration)):
-        yield from check_servers(found, found.configuration, servers)
+        yield from check_servers(found.home, found.configuration, servers)
         return
     if path.exists():
         remedy = "stop the gateway and restore a backup: backup restore FILE"
@@ -196,24 +195,6 @@ def check_journal(found: DoctorTarget) -> Iterator[Finding]:
         if not kept.name.endswith(COMPANION_SUFFIXES):
             remedy = "restore a backup, or save what is in it with `sqlite3 FILE .recover`; then move it away"
             yield make_finding(kept, "a damaged journal was set aside", remedy, "warning")
-
-
-def check_servers(found: DoctorTarget, configuration: Configuration, servers: JournalServers) -> Iterator[Finding]:
-    """Check that the NATS servers answer, and keep a journal as we need it."""
-    place = found.place_of("engine")
-    if found.home.journal.exists():
-        what = f"{found.home.journal} is not taken along: the servers keep the journal"
-        remedy = "where they hold none yet, take it along: hermes-gateway migrate --to nats; else move it away"
-        yield Finding(place, what, remedy, "warning")
-    if missing := [*find_missing_client(configuration)]:
-        yield from missing
-        return
-    try:
-        for fault in anyio.run(probe_servers, servers, configuration.environ.get(MONITOR, "")):
-            yield Finding(place, fault.what, fault.remedy, "error" if fault.is_grave else "warning")
-    except GatewayError as error:
-        what, _, remedy = str(error).partition("\n")
-        yield Finding(place, what, remedy or "see docs/cluster.md")
 
 
 def check_disk_space(found: DoctorTarget) -> Iterator[Finding]:

@@ -1,20 +1,24 @@
 """A gateway's place on a journal that NATS servers keep: under its name, and no longer under its former one."""
 
+import json
 import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import anyio
 
-from gateway.backup.shared_journal import JournalServers, open_servers
+from gateway.backup.shared_journal import JournalServers
+from gateway.cluster.journal_copy import open_servers
 from gateway.cluster.journal_lock import GLANCE, LEASE_SECONDS, NODES, NodeHome, describe_place, join_journal
 from gateway.cluster.other_hooks import SharedHooks
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.daemon.journal import ReportWaiting, find_last_name, find_node, keep_name
+from gateway.daemon.journal import ReportWaiting, find_node, make_kept_name, read_kept_name
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError
+from gateway.hooks.folders.switches import write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +65,17 @@ async def forget_last_name(home: Home, configuration: Configuration, engine: Eng
             await others.forget(former)
             log.info("this gateway is %s now, and was %s", node, former)
         keep_name(home.node_name, home.root, address, node)
+
+
+def find_last_name(path: Path, home: Path, engine: str) -> str:
+    """Return the last name of this home on that journal; an empty text if it has none."""
+    kept = read_kept_name(path, home)
+    return kept.get("name", "") if kept.get("engine") == engine else ""
+
+
+def keep_name(path: Path, home: Path, engine: str, name: str) -> None:
+    kept = read_kept_name(path, home) or make_kept_name(home)
+    write_atomically(path, json.dumps({**kept, "engine": engine, "name": name}).encode())
 
 
 async def _is_held(engine: Engine, key: str) -> bool:

@@ -16,12 +16,13 @@ import anyio
 import anyio.lowlevel
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.backup.shared_journal import JournalServers, find_servers, open_servers
+from gateway.backup.shared_journal import JournalServers, find_servers
 from gateway.cli.backup import remove_search_index
 from gateway.cli.output import show_progress, show_result
 from gateway.cluster.files import SharedFiles
 from gateway.cluster.folders import fetch_files
 from gateway.cluster.journal import find_home
+from gateway.cluster.journal_copy import open_servers
 from gateway.cluster.journal_lock import JournalLease, NodeHome, describe_place, reserve_journal
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration

@@ -11,8 +11,15 @@ from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from gateway.backup.shared_journal import JournalServers, open_servers
-from gateway.errors import EngineError
+import anyio
+
+from gateway.backup.shared_journal import JournalServers
+from gateway.cluster.journal_copy import open_servers
+from gateway.config.home import Home
+from gateway.config.loading import Configuration
+from gateway.daemon.journal import find_missing_client
+from gateway.errors import EngineError, GatewayError
+from gateway.yaml_source.tree import Finding, SourceLocation
 
 MONITOR = "NATS_MONITOR"
 USUAL_PORT = 8222
@@ -28,6 +35,24 @@ class ServerFault(NamedTuple):
     what: str
     remedy: str
     is_grave: bool = False
+
+
+def check_servers(home: Home, configuration: Configuration, servers: JournalServers) -> Iterator[Finding]:
+    """Check that the servers answer, and keep a journal as we need it."""
+    place = configuration.origins.get("engine") or SourceLocation(str(home.config))
+    if home.journal.exists():
+        what = f"{home.journal} is not taken along: the servers keep the journal"
+        remedy = "where they hold none yet, take it along: hermes-gateway migrate --to nats; else move it away"
+        yield Finding(place, what, remedy, "warning")
+    if missing := [*find_missing_client(configuration)]:
+        yield from missing
+        return
+    try:
+        for fault in anyio.run(probe_servers, servers, configuration.environ.get(MONITOR, "")):
+            yield Finding(place, fault.what, fault.remedy, "error" if fault.is_grave else "warning")
+    except GatewayError as error:
+        what, _, remedy = str(error).partition("\n")
+        yield Finding(place, what, remedy or "see docs/cluster.md")
 
 
 async def probe_servers(servers: JournalServers, monitors: str) -> list[ServerFault]:

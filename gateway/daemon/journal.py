@@ -54,26 +54,15 @@ def find_node_name(path: Path, home: Path) -> str:
 
     A copy of a home is another home, with letters of its own.
     """
-    kept = _read_kept(path, home)
+    kept = read_kept_name(path, home)
     if not kept:
-        kept = _make_kept(home)
+        kept = make_kept_name(home)
         with suppress(OSError):  # a full disk: the next start makes another name
             write_atomically(path, json.dumps(kept).encode())
     return f"{socket.gethostname()}-{kept['letters']}"
 
 
-def find_last_name(path: Path, home: Path, engine: str) -> str:
-    """Return the last name of this home on that journal; an empty text if it has none."""
-    kept = _read_kept(path, home)
-    return kept.get("name", "") if kept.get("engine") == engine else ""
-
-
-def keep_name(path: Path, home: Path, engine: str, name: str) -> None:
-    kept = _read_kept(path, home) or _make_kept(home)
-    write_atomically(path, json.dumps({**kept, "engine": engine, "name": name}).encode())
-
-
-def _read_kept(path: Path, home: Path) -> dict[str, str]:
+def read_kept_name(path: Path, home: Path) -> dict[str, str]:
     """Read the kept name; an empty text if it belongs to another home."""
     try:
         kept = dict(json.loads(read_plain_file(path)))
@@ -82,5 +71,5 @@ def _read_kept(path: Path, home: Path) -> dict[str, str]:
     return kept if kept.get("home") == str(home.resolve()) else {}
 
 
-def _make_kept(home: Path) -> dict[str, str]:
+def make_kept_name(home: Path) -> dict[str, str]:
     return {"home": str(home.resolve()), "letters": "".join(secrets.choice(LETTERS) for _ in range(4))}

@@ -14,10 +14,11 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.cluster.journal import find_last_name, keep_name
 from gateway.cluster.nats.engine import open_nats
 from gateway.cluster.nats.stored_consumers import read_consumer
 from gateway.cluster.nats.streams import NANOSECONDS
-from gateway.daemon.journal import find_last_name, find_node_name, keep_name
+from gateway.daemon.journal import find_node_name
 from gateway.engine.interface import NewRecord
 from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess

@@ -25,7 +25,7 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.archive import write_archive
 from gateway.backup.backup_folder import STAMP, open_backup_folder
 from gateway.backup.contents import ENV
-from gateway.backup.shared_journal import JournalServers, create_shared_backup, find_servers
+from gateway.backup.shared_journal import JournalServers, find_servers, load_shared_journal
 from gateway.cli.output import ask_person, print_note, print_text, show_fields, show_progress
 from gateway.cli.program import PROGRAM
 from gateway.cli.service.systemd import SystemdService
@@ -289,7 +289,7 @@ def create_copy(home: Home, servers: JournalServers | None) -> tuple[str, int]:
     with open_backup_folder(home.backups) as folder:
         if servers:
             shared = folder / time.strftime(f"upgrade-{STAMP}.db")
-            create_shared_backup(servers, shared)
+            load_shared_journal(servers).create_backup(shared)
             say(f"the journal of the NATS servers copied to {shared}")
         made = write_archive(home, folder / time.strftime(f"upgrade-{STAMP}.tar.gz"), with_env=False)
     say(f"copied to {made.path}")
