@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import msgspec
 
 from gateway.backoff import find_pause
 from gateway.daemon.platforms import PAUSED_REASON, PlatformPart
@@ -95,22 +96,15 @@ class Alerts:
         return max(min(due) - time.monotonic(), 0) if due else None
 
 
-class JournalAlerts:
+class JournalAlerts(msgspec.Struct, eq=False):
     """Watches the journal while messages wait. `list_waiting` and `list_homes` return the recipients of its alerts."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        outbox: Outbox,
-        list_waiting: Callable[[], Sequence[Message]],
-        list_homes: Callable[[], Sequence[Address]],
-    ) -> None:
-        self._engine = engine
-        self._outbox = outbox
-        self._list_waiting = list_waiting
-        self._list_homes = list_homes
-        self._told: set[Address] = set()
-        self._untold: set[Address] = set()  # chats that the alert did not reach; the log names them
+    _engine: Engine
+    _outbox: Outbox
+    _list_waiting: Callable[[], Sequence[Message]]
+    _list_homes: Callable[[], Sequence[Address]]
+    _told: set[Address] = set()
+    _untold: set[Address] = set()  # chats that the alert did not reach; the log names them
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Send alerts until cancelled."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import msgspec
 
 import gateway
 from gateway.backoff import find_pause
@@ -31,19 +32,15 @@ LIBRARY = str(Path(gateway.__file__).resolve().parents[1])
 log = logging.getLogger(__name__)
 
 
-class ScheduledBackups:
+class ScheduledBackups(msgspec.Struct, eq=False):
     """Copies the home when a copy is due, and knows the result of the last one."""
 
-    def __init__(
-        self,
-        home: Home,
-        settings: Callable[[], BackupSettings],
-        servers: JournalServers | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.trouble = ""
-        self._home, self._settings, self._servers, self._clock = home, settings, servers, clock
-        self._retry_at = 0.0
+    _home: Home
+    _settings: Callable[[], BackupSettings]
+    _servers: JournalServers | None = None
+    _clock: Callable[[], float] = time.time
+    _retry_at: float = 0.0
+    trouble: str = ""
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Make copies until cancelled."""

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import anyio
 import anyio.abc
+import msgspec
 
 from gateway.access.access_control import API, MOST_WAITING
 from gateway.dispatcher.context import DispatcherContext
@@ -28,19 +29,13 @@ UNTAKEN = (
 )
 
 
-class MessagePace:
+class MessagePace(msgspec.Struct, eq=False):
     """Decides which messages wait, and for how long. `say` replies with a text that belongs to no turn."""
 
-    def __init__(
-        self,
-        context: DispatcherContext,
-        tasks: anyio.abc.TaskGroup,
-        say: Callable[[str, Message, str], Awaitable[None]],
-    ) -> None:
-        self._context = context
-        self._tasks = tasks
-        self._say = say
-        self._untaken: dict[str, int] = {}  # the number of rejected messages, by sender
+    _context: DispatcherContext
+    _tasks: anyio.abc.TaskGroup
+    _say: Callable[[str, Message, str], Awaitable[None]]
+    _untaken: dict[str, int] = {}  # the number of rejected messages, by sender
 
     def apply(self, message: Message, role: Role) -> Message | None:
         """Return the message, with the time at which it is due if it must wait.

@@ -27,6 +27,7 @@ from typing import Generic, Protocol, TypeVar
 import anyio
 import anyio.abc
 import anyio.lowlevel
+import msgspec
 
 from gateway.backoff import Backoff
 from gateway.engine.interface import Consumer, Delivery, Record
@@ -213,29 +214,22 @@ class WorkerBacklog:
         return was_begun
 
 
-class KeyedWorkers(Generic[WorkerT]):
+class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
     """The live workers, by key.
 
     `key_of` returns the key of a record (None: no worker needs it), and `make` creates a worker. With `group_of` the
     backlog starts bit by bit, and the groups take turns.
     """
 
-    def __init__(
-        self,
-        key_of: Callable[[Record], str | None],
-        make: Callable[[str], WorkerT],
-        on_delivery: Callable[[WorkerT, Record], None] = lambda _worker, _record: None,
-        group_of: Callable[[Record], str] | None = None,
-    ) -> None:
-        self.too_new = TooNewRecords()
-        self._group_of = group_of
-        self._backlog = WorkerBacklog()
-        self._key_of = key_of
-        self._make = make
-        self._on_delivery = on_delivery
-        self._workers: dict[str, WorkerT] = {}
-        self._ended = anyio.Event()
-        self._scope = anyio.CancelScope()
+    _key_of: Callable[[Record], str | None]
+    _make: Callable[[str], WorkerT]
+    _on_delivery: Callable[[WorkerT, Record], None] = lambda _worker, _record: None
+    _group_of: Callable[[Record], str] | None = None
+    too_new: TooNewRecords = msgspec.field(default_factory=TooNewRecords)
+    _backlog: WorkerBacklog = msgspec.field(default_factory=WorkerBacklog)
+    _workers: dict[str, WorkerT] = {}
+    _ended: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    _scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
 
     def worker(self, key: str) -> WorkerT | None:
         return self._workers.get(key)

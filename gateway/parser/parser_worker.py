@@ -46,21 +46,18 @@ class ParserLimits(msgspec.Struct, frozen=True):
     wait: float
 
 
-class ParserWorker:
+class ParserWorker(msgspec.Struct, eq=False):
     """A process for one handler, and the requests to it."""
 
-    def __init__(
-        self, fork_server: ForkServerClient, handler: Path, log: Path, limits: ParserLimits, idle: float = IDLE_LIMIT
-    ) -> None:
-        self._fork_server = fork_server
-        self._handler = handler
-        self._log = log
-        self._limits = limits
-        self._idle = idle
-        self._turn = anyio.Lock()
-        self._worker: WorkerHandle | None = None
-        self._input = -1  # the worker's: a file in memory, of which neither side has to make lines
-        self._end: asyncio.TimerHandle | None = None
+    _fork_server: ForkServerClient
+    _handler: Path
+    _log: Path
+    _limits: ParserLimits
+    _idle: float = IDLE_LIMIT
+    _turn: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
+    _worker: WorkerHandle | None = None
+    _input: int = -1  # the worker's: a file in memory, of which neither side has to make lines
+    _end: asyncio.TimerHandle | None = None
 
     @property
     def pid(self) -> int:

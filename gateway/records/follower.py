@@ -11,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 import anyio
 import anyio.abc
+import msgspec
 
 from gateway.backoff import Attempts
 from gateway.engine.interface import ILL_JOURNAL_BACKOFF, Engine, Record, Tail
@@ -90,24 +91,17 @@ class JournalFollower:
             del self._behind[copy]
 
 
-class LastRecord(Generic[RecordT]):
+class LastRecord(msgspec.Struct, Generic[RecordT], eq=False):
     """The last record of a subject, if only that one counts; changed by compare-and-set.
 
     `on_change` gets the old and the new value, once for each change by any gateway.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        subject: str,
-        empty: RecordT,
-        on_change: Callable[[RecordT, RecordT], None] = lambda _before, _now: None,
-    ) -> None:
-        self.value = empty
-        self._engine = engine
-        self._subject = subject
-        self._on_change = on_change
-        self._seq = 0
+    _engine: Engine
+    _subject: str
+    value: RecordT  # at first an empty one
+    _on_change: Callable[[RecordT, RecordT], None] = lambda _before, _now: None
+    _seq: int = 0
 
     @property
     def patterns(self) -> Sequence[str]:

@@ -147,29 +147,19 @@ class WakeupConsumer(LiveConsumer):
                 self.signal.notify()
 
 
-class WakeupConsumers:
+class WakeupConsumers(msgspec.Struct, eq=False):
     """The consumers of one journal, by name; saves their state to disk."""
 
-    def __init__(
-        self,
-        writer: JournalWriter,
-        writing: JobThread[Transaction],
-        reading: JobThread[sqlite3.Connection],
-        recent: RecordCache,
-        condition: FaultState,
-        clock: Clock,
-    ) -> None:
-        self.by_name: dict[str, WakeupConsumer] = {}
-        self._writer = writer
-        self._writing = writing
-        self._reading = reading
-        self._recent = recent
-        self._condition = condition
-        self._clock = clock
-        self._keep_at = 0.0
-        self._wanting: dict[str, tuple[WakeupConsumer, ...]] = {}  # by subject
-        # the delivered ones in the saved state, by name; used by the writer alone
-        self._on_disk: dict[str, frozenset[int]] = {}
+    _writer: JournalWriter
+    _writing: JobThread[Transaction]
+    _reading: JobThread[sqlite3.Connection]
+    _recent: RecordCache
+    _condition: FaultState
+    _clock: Clock
+    by_name: dict[str, WakeupConsumer] = {}
+    _keep_at: float = 0.0
+    _wanting: dict[str, tuple[WakeupConsumer, ...]] = {}  # by subject
+    _on_disk: dict[str, frozenset[int]] = {}  # the delivered ones in the saved state; used by the writer alone
 
     async def open(self, spec: ConsumerSpec) -> WakeupConsumer:
         consumer = self.by_name.get(spec.name)
