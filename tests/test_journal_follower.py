@@ -27,6 +27,7 @@ from gateway.agent.toolbox.memory import FileMemory
 from gateway.chats.heard_messages import HeardMessages
 from gateway.chats.journal import ChatJournal
 from gateway.cluster.nats.engine import open_nats
+from gateway.cluster.removals import ForgottenPeople
 from gateway.config.home import Home
 from gateway.daemon.shared_memory import SharedMemory
 from gateway.daemon.skill_hooks import SkillHooks
@@ -40,7 +41,6 @@ from gateway.messages.message import Address, Message
 from gateway.messages.pieces import MessageName
 from gateway.messages.steps import VERSION
 from gateway.messages.transcript import Usage
-from gateway.people.forgotten import ForgottenPeople
 from gateway.people.person import Person, find_pseudonym
 from gateway.records import records, subjects
 from gateway.records.follower import JournalFollower, LastRecord, RecordCopy

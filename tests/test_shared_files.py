@@ -21,6 +21,7 @@ from gateway.cluster.folders import SharedFolders
 from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.cluster.nats.file_names import FileNames
 from gateway.cluster.nats.stored_messages import LIFETIME
+from gateway.cluster.removals import RemovalFollower
 from gateway.config.home import Home as GatewayHome
 from gateway.files.agent_folders import make_chat_folder
 from gateway.files.folders import key_of
@@ -32,8 +33,8 @@ from gateway.people.person import Person
 from gateway.people.removal import PersonRemoval
 from gateway.people.traces import PersonTraces
 from gateway.records.activity import Activity
-from gateway.records.file_removal import RemovalFollower, digest_of, remove_files
 from gateway.records.follower import JournalFollower
+from gateway.sessions.removal import digest_of, remove_files
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import SessionSearch
 from gateway.usage.totals import RunningTotals

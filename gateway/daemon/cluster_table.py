@@ -3,11 +3,15 @@
 Only this module names `cluster/`, and it loads no more than it uses.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from pathlib import Path
+from typing import TypeAlias
 
 from gateway.backup.shared_journal import find_servers
+from gateway.chats.heard_messages import HeardMessages
+from gateway.chats.journal import ChatJournal
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.node_settings import NodeRole
@@ -22,6 +26,10 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.other_hooks import OtherHooks
 from gateway.messages.files import HomeFiles
+from gateway.records.follower import RecordCopy
+from gateway.usage.totals import RunningTotals
+
+TellForgotten: TypeAlias = Callable[[str], Awaitable[None]]
 
 # ruff: noqa: PLC0415 - a gateway with a journal of its own loads nothing of `cluster/`
 
@@ -97,3 +105,19 @@ def build_other_hooks(engine: Engine, home: Home, configuration: Configuration, 
     from gateway.cluster.other_hooks import SharedHooks
 
     return SharedHooks(engine, node, partial(forget_last_name, home, configuration, engine))
+
+
+def follow_removals(
+    engine: Engine, files: Path, totals: RunningTotals, heard: HeardMessages, chats: ChatJournal
+) -> tuple[TellForgotten, Sequence[RecordCopy]]:
+    """Return what notifies other gateways of a forgotten person, and what removes here the things they removed."""
+    if engine.files is None:
+        return tell_nobody, ()
+    from gateway.cluster.removals import ForgottenPeople, RemovalFollower
+
+    people = ForgottenPeople(engine, totals, heard, chats, files)
+    return people.tell, (people, RemovalFollower(engine, files))
+
+
+async def tell_nobody(_pseudonym: str) -> None:
+    """Notify no other gateway: there is none."""

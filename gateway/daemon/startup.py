@@ -58,7 +58,6 @@ from gateway.jobs.schedule import Scheduler
 from gateway.lanes.lanes import open_turns_consumer
 from gateway.logs.lines import bind_context
 from gateway.outbox.interface import JournalTransport
-from gateway.records.file_removal import RemovalFollower
 from gateway.records.follower import JournalFollower, RecordCopy
 from gateway.sessions.retention import FileRetention
 from gateway.web.openai.calls import CallTransport
@@ -256,8 +255,7 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     if folder_hooks.shared_switches:
         yield folder_hooks.shared_switches.last
     yield from folder_hooks.others.copies
-    yield from (people.heard, people.usage, gateway.hooks.skill_hooks, people.forgotten, gateway.storage.memory)
-    yield RemovalFollower(gateway.base.engine, gateway.base.home.files)
+    yield from (people.heard, people.usage, gateway.hooks.skill_hooks, *people.removals, gateway.storage.memory)
 
 
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:

@@ -12,19 +12,19 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from gateway.engine.interface import Engine, Record
+from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import AppendSizeError, Conflict, EngineTooNew, RecordDamage, SessionError
-from gateway.files.folders import is_sent, list_shown_files
+from gateway.files.folders import is_sent, key_of, list_shown_files
 from gateway.messages.message import Message
 from gateway.messages.steps import ToolFinished
 from gateway.records import records, subjects
-from gateway.records.file_removal import remove_files
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
 from gateway.sessions.transitions import begin_session, open_from
 from gateway.threads import run_in_thread
 
 PAGE = 200
+NAME_LENGTH = 24  # of the part of a name that identifies the file: see RECEIVED_NAME
 # Subjects outside of the conversation that may contain its words.
 COPY_SUBJECTS = (subjects.EVENT_SUBJECTS, subjects.DEAD_SUBJECTS)
 
@@ -208,6 +208,25 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
         async for record in _read_until(engine, pattern, seq):
             if _is_about(record.data, conv, staying):
                 await records.purge_record(engine, record)
+
+
+async def remove_files(engine: Engine, paths: Iterable[Path]) -> None:
+    """Remove files of conversations, with everything made of them, on every gateway; a path may lack its suffix."""
+    names = {path.with_name(path.name[:NAME_LENGTH]) for path in paths if key_of(path)}
+    store = engine.files
+    if not (store and names):
+        return
+    for folder in {path.parent for path in names}:
+        for one in await store.list("/".join(folder.parts[-2:])):
+            if folder / one.key.rpartition("/")[2][:NAME_LENGTH] in names:
+                await store.delete(one.key)
+    kept = records.FileRemoval(files=tuple({digest_of(path) for path in names}))
+    await engine.append(NewRecord(subjects.REMOVED_FILES_SUBJECT, records.encode(kept), ttl=records.TRAFFIC_TTL))
+
+
+def digest_of(path: Path) -> str:
+    """Return one digest for a file and everything made of it, which does not reveal its person."""
+    return subjects.token_of("/".join((*path.parts[-3:-1], path.name[:NAME_LENGTH])))
 
 
 async def remove_sent_files(engine: Engine, kept: records.JournalRecord) -> None:

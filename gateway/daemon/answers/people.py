@@ -90,7 +90,7 @@ async def people_forget(base: Base, storage: Storage, people: People, params: Pe
     )
     await people.heard.forget(str(person))
     gone = await remover.forget(person)
-    await people.forgotten.tell(gone.pseudonym)
+    await people.tell_forgotten(gone.pseudonym)
     await people.chats.kept.load()  # the settings of their direct chats are gone
     for login in people.logins.logins:
         if login.person == str(person) or person == (PLATFORM, login.person):

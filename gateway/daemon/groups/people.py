@@ -1,6 +1,7 @@
 """The group of people and programs: access, chats and usage."""
 
 import time
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -11,11 +12,12 @@ from gateway.chats.heard_messages import HeardMessages
 from gateway.chats.journal import ChatJournal
 from gateway.chats.rules import ChatRules
 from gateway.config.settings import MAIN
+from gateway.daemon.cluster_table import TellForgotten, follow_removals
 from gateway.daemon.groups.process import Base, CurrentConfiguration
 from gateway.daemon.part_settings import access_rules_from
 from gateway.engine.journal_clock import JournalClock
 from gateway.messages.roles import Role
-from gateway.people.forgotten import ForgottenPeople
+from gateway.records.follower import RecordCopy
 from gateway.usage.totals import RunningTotals
 from gateway.usage.usage_journal import UsageJournal
 from gateway.web.logins import Logins
@@ -23,7 +25,10 @@ from gateway.web.program_keys import ProgramKeys
 
 
 class People(msgspec.Struct, frozen=True):
-    """Their rights, keys and logins, the rules of their chats, and their usage."""
+    """Their rights, keys and logins, the rules of their chats, and their usage.
+
+    `tell_forgotten` notifies other gateways of a person whose records are gone; `removals` follow their notices.
+    """
 
     access: AccessControl
     keys: ProgramKeys
@@ -31,7 +36,8 @@ class People(msgspec.Struct, frozen=True):
     chats: ChatRules
     heard: HeardMessages
     usage: UsageJournal
-    forgotten: ForgottenPeople
+    tell_forgotten: TellForgotten
+    removals: Sequence[RecordCopy]
 
 
 def build_people(base: Base) -> People:
@@ -47,7 +53,7 @@ def build_people(base: Base) -> People:
         chats,
         heard,
         usage,
-        ForgottenPeople(engine, usage.totals, heard, chats.kept, base.home.files),
+        *follow_removals(engine, base.home.files, usage.totals, heard, chats.kept),
     )
 
 

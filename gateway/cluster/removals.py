@@ -1,8 +1,10 @@
-"""A person whom another gateway has forgotten leaves memory here too, and the folder of files.
+"""What another gateway has removed goes here too: files, and a person whom it has forgotten.
 
-The journal contains no name: only the person's pseudonym, which a gateway that still has the name can compute.
+The journal contains no name: only the person's pseudonym, which a gateway that still has the name can compute, and
+digests of files.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
@@ -14,11 +16,14 @@ from gateway.chats.journal import ChatJournal
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import AccessError
 from gateway.files.agent_folders import BASES, find_known_place, make_chat_folder
+from gateway.files.folders import key_of
 from gateway.people.person import find_salt, make_pseudonym, parse_person
 from gateway.records import records, subjects
-from gateway.records.file_removal import CLOCKS_APART
+from gateway.sessions.removal import digest_of
 from gateway.threads import run_in_thread
 from gateway.usage.totals import RunningTotals
+
+CLOCKS_APART = 10.0  # seconds between the clocks of two hosts
 
 
 class ForgottenPeople(msgspec.Struct, eq=False):
@@ -81,3 +86,32 @@ def remove_files_of(folder: Path, salt: str, pseudonym: str, before: float) -> N
                         path.rmdir()
                     elif path.lstat().st_mtime <= before + CLOCKS_APART:
                         path.unlink()
+
+
+class RemovalFollower:
+    """Removes files from our folder that other gateways removed."""
+
+    patterns = (subjects.REMOVED_FILES_SUBJECT,)
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self._engine = engine
+        self._folder = folder
+
+    async def load(self) -> None:
+        found = records.read_all(self._engine, subjects.REMOVED_FILES_SUBJECT, records.FileRemoval)
+        removed = {digest: record.ts async for record, kept in found for digest in kept.files}
+        if removed:
+            await run_in_thread(remove_by_digest, self._folder, removed)
+
+    async def take(self, record: Record) -> None:
+        kept = records.decode(record.data)
+        if isinstance(kept, records.FileRemoval):
+            await run_in_thread(remove_by_digest, self._folder, dict.fromkeys(kept.files, record.ts))
+
+
+def remove_by_digest(folder: Path, removed: Mapping[str, float]) -> None:
+    """Remove the files of a folder with these digests, unless they are newer: they may have come again."""
+    for path in folder.glob("*/*/*"):
+        with suppress(OSError):
+            if key_of(path) and path.lstat().st_mtime <= removed.get(digest_of(path), 0.0) + CLOCKS_APART:
+                path.unlink()
