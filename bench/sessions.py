@@ -23,8 +23,8 @@ from pathlib import Path
 from bench.options import parse_options
 from bench.spine import SETTINGS, measure
 from gateway.cluster.nats.engine import open_nats
+from gateway.cluster.stored_journal import StoredRecord
 from gateway.engine.interface import Record
-from gateway.engine.stored_journal import StoredRecord
 from gateway.messages.transcript import Entry
 from gateway.records import records, subjects
 from gateway.sessions.search_index import SearchIndex

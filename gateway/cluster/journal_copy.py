@@ -13,10 +13,10 @@ import msgspec
 from gateway.agent.libraries import load_library
 from gateway.backup.shared_journal import JournalServers
 from gateway.cluster.folders import fetch_files
+from gateway.cluster.sqlite_journal import make_journal_file
 from gateway.config.home import Home
 from gateway.engine.interface import Record
 from gateway.engine.sqlite.backup import JournalContents, verify_journal
-from gateway.engine.sqlite.whole_journal import make_journal_file
 from gateway.errors import EngineError
 
 if TYPE_CHECKING:

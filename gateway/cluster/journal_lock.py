@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 import msgspec
 
+from gateway.cluster.stored_journal import parse_mark
 from gateway.daemon.journal import ReportWaiting
 from gateway.daemon.shutdown import exit_now
 from gateway.engine.interface import Engine, Lease
-from gateway.engine.stored_journal import parse_mark
 from gateway.errors import ConfigError, EngineError, ExitCode, NoRoom
 
 if TYPE_CHECKING:

@@ -24,13 +24,8 @@ from gateway.cluster.folders import fetch_files
 from gateway.cluster.journal import find_home
 from gateway.cluster.journal_copy import open_servers
 from gateway.cluster.journal_lock import JournalLease, NodeHome, describe_place, reserve_journal
-from gateway.config.home import Home, get_process_environment
-from gateway.config.loading import load_configuration
-from gateway.daemon.home_lock import reserve_home
-from gateway.engine.sqlite.backup import verify_journal
-from gateway.engine.sqlite.journal_file import set_aside, sync
-from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file
-from gateway.engine.stored_journal import (
+from gateway.cluster.sqlite_journal import make_journal_file, open_journal_file
+from gateway.cluster.stored_journal import (
     FILLED,
     FILLING,
     MOVED,
@@ -41,6 +36,11 @@ from gateway.engine.stored_journal import (
     check_same,
     parse_mark,
 )
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import load_configuration
+from gateway.daemon.home_lock import reserve_home
+from gateway.engine.sqlite.backup import verify_journal
+from gateway.engine.sqlite.journal_file import set_aside, sync
 from gateway.errors import ConfigError, EngineError
 from gateway.yaml_source.units import format_count
 

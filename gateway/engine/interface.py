@@ -396,3 +396,12 @@ async def append_until_written(append: Callable[[], Awaitable[T]], what: str) ->
         except EngineError as error:
             log.warning("%s waits for the journal: %s", what, error)
             await anyio.sleep(attempts.pause())
+
+
+def make_shards_error(journal: str) -> EngineError:
+    """Make the error for a journal that 0.1.0 spread over shards."""
+    return EngineError(
+        f"{journal} is in shards, which this version does not read\n"
+        "open it with hermes-gateway 0.1.0 (456da991), and take out what you want with `people export` and "
+        "`sessions export`"
+    )

@@ -18,8 +18,7 @@ from functools import partial
 
 import msgspec
 
-from gateway.engine.interface import Engine, NewRecord, SettledRecords, append_until_written
-from gateway.engine.stored_journal import make_shards_error
+from gateway.engine.interface import Engine, NewRecord, SettledRecords, append_until_written, make_shards_error
 from gateway.outbox.interface import MessageIds
 from gateway.records import records, subjects
 

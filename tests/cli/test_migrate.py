@@ -19,10 +19,10 @@ import pytest
 from gateway.cluster.files import SharedFiles
 from gateway.cluster.folders import SharedFolders
 from gateway.cluster.nats.engine import open_nats
+from gateway.cluster.sqlite_journal import open_journal_file
+from gateway.cluster.stored_journal import JournalDigest
 from gateway.engine.interface import ConsumerSpec, NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
-from gateway.engine.sqlite.whole_journal import open_journal_file
-from gateway.engine.stored_journal import JournalDigest
 from gateway.errors import GatewayError
 from gateway.files.agent_folders import SharedFolder, make_chat_folder
 from gateway.testing import GatewayProcess

@@ -13,9 +13,9 @@ import pytest
 
 from gateway.cluster.journal_lock import LEASE_SECONDS, NodeHome, join_journal, reserve_journal
 from gateway.cluster.nats.engine import NatsEngine, open_nats
+from gateway.cluster.sqlite_journal import open_journal_file
 from gateway.engine.interface import EngineHealth, NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
-from gateway.engine.sqlite.whole_journal import open_journal_file
 from gateway.errors import ConfigError, EngineError, ExitCode
 from gateway.records.subjects import IN_SUBJECTS
 from gateway.testing import GatewayProcess

@@ -15,10 +15,10 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
+from gateway.cluster.sqlite_journal import make_journal_file
+from gateway.cluster.stored_journal import StoredRecord
 from gateway.engine.interface import ConsumerSpec, NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
-from gateway.engine.sqlite.whole_journal import make_journal_file
-from gateway.engine.stored_journal import StoredRecord
 from gateway.errors import EngineError, EngineTooNew, HomeBusy
 from tests.engine.conftest import SetClock, content_of, filled, mode_of, seqs_of
 from tests.spine import until

@@ -11,10 +11,10 @@ import pytest
 
 from gateway.cluster.nats.engine import NatsEngine, open_nats
 from gateway.cluster.nats.streams import list_subjects
+from gateway.cluster.sqlite_journal import make_journal_file, open_journal_file
+from gateway.cluster.stored_journal import StoredRecord, check_same
 from gateway.engine.interface import PART_BYTES, ConsumerSpec, Engine, NewRecord, SettledRecords
 from gateway.engine.sqlite.engine import open_sqlite
-from gateway.engine.sqlite.whole_journal import make_journal_file, open_journal_file
-from gateway.engine.stored_journal import StoredRecord, check_same
 from gateway.errors import Duplicate, EngineError
 
 ALL = ConsumerSpec("hook:of all", ("in.*", "ev.>"), ack_wait=60)

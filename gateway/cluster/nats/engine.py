@@ -36,6 +36,7 @@ from gateway.cluster.nats.stored_consumers import (
 )
 from gateway.cluster.nats.streams import JournalState, open_streams
 from gateway.cluster.nats.whole_journal import NatsJournal
+from gateway.cluster.stored_journal import parse_mark
 from gateway.engine.interface import (
     ConsumerSpec,
     EngineHealth,
@@ -48,7 +49,6 @@ from gateway.engine.interface import (
     Tail,
 )
 from gateway.engine.journal_clock import Clock, JournalClock
-from gateway.engine.stored_journal import parse_mark
 from gateway.engine.subjects import check_consumer_spec, check_new_records, check_pattern, check_subject
 from gateway.errors import EngineError
 

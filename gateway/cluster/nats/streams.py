@@ -12,7 +12,7 @@ from typing import Any
 
 from gateway.cluster.nats.connection import NO_MESSAGE, NO_STREAM, Connection, ServerRefusal
 from gateway.cluster.nats.names import Names
-from gateway.engine.stored_journal import make_shards_error
+from gateway.engine.interface import make_shards_error
 from gateway.errors import EngineError
 
 COPIES = 3

@@ -33,8 +33,8 @@ from gateway.cluster.nats.stored_messages import (
     split_body,
 )
 from gateway.cluster.nats.streams import NANOSECONDS, replace_stream, set_mark
+from gateway.cluster.stored_journal import StoredConsumer, StoredRecord
 from gateway.engine.interface import ConsumerSpec
-from gateway.engine.stored_journal import StoredConsumer, StoredRecord
 from gateway.errors import EngineError
 
 EXPECTED_END = "Nats-Expected-Last-Sequence"

@@ -15,12 +15,13 @@ from contextlib import suppress
 
 import msgspec
 
+from gateway.engine.interface import make_shards_error
 from gateway.engine.journal_clock import ClockState
-from gateway.engine.stored_journal import SHARD_SIZE, make_shards_error
 from gateway.errors import EngineError, EngineTooNew
 
 APPLICATION_ID = 0x68677731
 PAGE_SIZE = 4096
+SHARD_SIZE = 1 << 40  # 0.1.0 started the sequences of each further shard behind a multiple of it
 # The state of the journal's clock, among the counters, which an older version ignores.
 CLOCK_PREFIX = "clock_"
 

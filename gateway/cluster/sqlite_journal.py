@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from gateway.cluster.stored_journal import StoredConsumer, StoredRecord
 from gateway.engine.journal_clock import Clock, JournalClock
 from gateway.engine.sqlite import journal_file, subject_index
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.sqlite.faults import describe_error
 from gateway.engine.sqlite.log_table import checksum_of, to_record
 from gateway.engine.sqlite.schema import get_last_seq, migrate, write_clock
-from gateway.engine.stored_journal import StoredConsumer, StoredRecord
 from gateway.errors import EngineError
 
 PAGE = 500

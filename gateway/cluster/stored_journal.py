@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from gateway.engine.interface import Record
 from gateway.errors import EngineError
 
-SHARD_SIZE = 1 << 40  # 0.1.0 started the sequences of each further shard behind a multiple of it
 FILLING, FILLED, MOVED = "filling", "filled", "moved"
 AGAIN = "run it again there: hermes-gateway migrate --to nats"
 SAYS = {
@@ -57,15 +56,6 @@ class JournalDigest(msgspec.Struct):
     @property
     def value(self) -> str:
         return self._sum.hexdigest()
-
-
-def make_shards_error(journal: str) -> EngineError:
-    """Make the error for a journal that 0.1.0 spread over shards."""
-    return EngineError(
-        f"{journal} is in shards, which this version does not read\n"
-        "open it with hermes-gateway 0.1.0 (456da991), and take out what you want with `people export` and "
-        "`sessions export`"
-    )
 
 
 async def check_same(source: AsyncIterator[StoredRecord], target: AsyncIterator[StoredRecord]) -> JournalDigest:
