@@ -12,9 +12,8 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
-from gateway.cluster.lease_part import LeasePart
 from gateway.cluster.nats.engine import open_nats
-from gateway.cluster.nodes import SharedNodes
+from gateway.cluster.nodes import LeasePart, SharedNodes
 from gateway.config.node_settings import NODE_ROLES
 from gateway.daemon.nodes import BOT, SCHEDULE, TENDING
 from gateway.lanes.lanes import Lanes

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gateway.cluster.lease_part import LeasePart
 from gateway.cluster.nats.engine import open_nats
 from gateway.cluster.node_files import (
     OTHER_HOOKS,
@@ -20,7 +19,7 @@ from gateway.cluster.node_files import (
     digest_of_settings,
     list_differences,
 )
-from gateway.cluster.nodes import GLANCE, SharedNodes
+from gateway.cluster.nodes import GLANCE, LeasePart, SharedNodes
 from gateway.cluster.nodes import LEASE_SECONDS as SHIPPED_SECONDS
 from gateway.config.node_settings import NODE_ROLES, NodeSettings
 from gateway.config.settings import GatewaySettings, Settings
