@@ -1,4 +1,7 @@
-"""The NATS servers that keep the journal in place of a file in the home, as the settings name them."""
+"""The NATS servers that keep the journal in place of a file in the home, as the settings name them.
+
+What reads and copies that journal is loaded when somebody asks for it.
+"""
 
 from typing import TYPE_CHECKING, NamedTuple
 

@@ -255,7 +255,8 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     if folder_hooks.shared_switches:
         yield folder_hooks.shared_switches.last
     yield from folder_hooks.others.copies
-    yield from (people.heard, people.usage, gateway.hooks.skill_hooks, *people.removals, gateway.storage.memory)
+    yield from (people.heard, people.usage, gateway.hooks.skill_hooks, gateway.storage.memory)
+    yield from people.removals
 
 
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
