@@ -28,9 +28,9 @@ from bench.workers import FORK_SERVER, Row
 from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.folder_source import FolderSource
-from gateway.hooks.folders.inspection import SETTLE_TIME
-from gateway.hooks.folders.services import HookEnvironment
+from gateway.hooks.places.folder_source import FolderSource
+from gateway.hooks.places.inspection import SETTLE_TIME
+from gateway.hooks.services import HookEnvironment
 from gateway.hooks.wires.fork_client import ForkServerClient
 
 COUNTS = (10, 100, 1000)

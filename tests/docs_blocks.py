@@ -28,7 +28,7 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.errors import GatewayError
-from gateway.hooks.folders.manifest import read_manifest
+from gateway.hooks.manifests.manifest import read_manifest
 from gateway.testing.patience import Patience, wait_until
 
 ROOT = Path(__file__).parent.parent

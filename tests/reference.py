@@ -23,7 +23,7 @@ from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import Command
 from gateway.events.catalogue import EVENT_SPECS, context_name_of
 from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, EventField, EventSpec
-from gateway.hooks.folders.manifest_schema import build_manifest_schema
+from gateway.hooks.manifests.manifest_schema import build_manifest_schema
 from gateway.installer.fetched_hook import fetch_hook
 from gateway.installer.index_file import HookIndex, ListedHook, encode_index
 from gateway.installer.source import parse_source

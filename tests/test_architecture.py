@@ -88,7 +88,7 @@ SHORT = {
     "gateway/testing/plugin.py": "what pytest loads by its name",
     "gateway/records/stores.py": "hooks, people's switches and skills keep small values, and none knows the others",
     "gateway/records/own_turns.py": "traces and figures ask it, and neither knows the other",
-    "gateway/hooks/folders/requirement.py": "plugins and commands read packages too, and no manifest",
+    "gateway/hooks/manifests/requirement.py": "plugins and commands read packages too, and no manifest",
     "gateway/hermes/shim/*": "each stands in for one module of Hermes",
 }
 # All imports inside functions: where, what, and why it is worth the surprise.
@@ -115,7 +115,7 @@ LOADED_BY_NAME = {
     "gateway/adapters/shared/kit.py": "what an adapter of somebody else's imports of the kit",
     "gateway/adapters/shared/adapter_loading.py": "what is wanted of a chat network",
     "gateway/late_imports.py": "libraries and networks, in one thread at a time",
-    "gateway/hooks/folders/requirement.py": "the library for versions, for the first hook that needs a package",
+    "gateway/hooks/manifests/requirement.py": "the library for versions, for the first hook that needs a package",
     "gateway/testing/warm_process.py": "the command line, which is a floor above, as Python itself runs it",
     "gateway/testing/__init__.py": "what a test imports of it; pytest loads the package in every run",
     "gateway/worker/boot.py": "the part that this process is to play",
@@ -403,7 +403,7 @@ def test_imports_look_down_and_never_in_a_circle() -> None:
 # A line for each contract in pyproject.toml that breaks it.
 SINS_OF_IMPORTS = {
     "gateway/messages/roles.py": "from gateway.daemon import parts",  # the first two: up, and in a circle
-    "gateway/hooks/registry.py": "from gateway.hooks.folders import stats",
+    "gateway/hooks/registry.py": "from gateway.hooks.folders import calls",
     "gateway/adapters/slack/emoji.py": "from gateway.adapters.discord import settings",
     "gateway/agent/ports.py": "from gateway.records import records",
     "gateway/cli/stop.py": "from gateway.web.verbs import VERBS",

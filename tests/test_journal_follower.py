@@ -36,7 +36,7 @@ from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import AccessError, SessionError
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.shared_switches import SharedSwitches
-from gateway.hooks.folders.switches import HookSwitches
+from gateway.hooks.places.switches import HookSwitches
 from gateway.messages.message import Address, Message
 from gateway.messages.pieces import MessageName
 from gateway.messages.steps import VERSION

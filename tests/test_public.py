@@ -65,4 +65,5 @@ def test_nothing_is_loaded_that_only_some_need() -> None:
     code = "import sys; import gateway.hooks; print(*sorted(m for m in sys.modules if m.startswith('gateway')))"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert "gateway.hooks.registry" in loaded
-    assert not [name for name in loaded if name.startswith(("gateway.hooks.wires", "gateway.hooks.folders"))]
+    rooms = tuple(f"gateway.hooks.{room}" for room in ("durable", "folders", "manifests", "places", "wires"))
+    assert not [name for name in loaded if name.startswith(rooms)]

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from gateway.config.home import Home
 from gateway.config.loading import read_configuration
 from gateway.config.permissions import prepare_home
-from gateway.hooks.folders.manifest import read_manifest
+from gateway.hooks.manifests.manifest import read_manifest
 from tests.config.sources import SCHEMA
 from tests.config.test_reference import FULL
 

@@ -63,7 +63,7 @@ from gateway.hermes.doctor import (
 )
 from gateway.hermes.load_trial import LoadResult, describe_network, try_loads
 from gateway.hooks.folders.readiness import why_not_enabled
-from gateway.hooks.folders.switches import HookSwitches
+from gateway.hooks.places.switches import HookSwitches
 from gateway.installation import find_packages_to_compile
 from gateway.logs.text import to_one_line
 from gateway.worker import mounts

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from gateway.hooks.folders.manifest import Guard
-from gateway.hooks.folders.sources import HookVersion, MissingSource
+from gateway.hooks.manifests.manifest import Guard
+from gateway.hooks.places.sources import HookVersion, MissingSource
 from gateway.records.records import HookGuard
 from gateway.yaml_source.tree import Finding, SourceLocation
 

@@ -18,8 +18,8 @@ import msgspec
 from gateway.cluster.other_guards import OtherGuardSource
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
-from gateway.hooks.folders.other_hooks import ListHooks, OtherHooks, OwedFilter
-from gateway.hooks.folders.sources import Source
+from gateway.hooks.places.other_hooks import ListHooks, OtherHooks, OwedFilter
+from gateway.hooks.places.sources import Source
 from gateway.records import records, subjects
 from gateway.records.records import HookGuard, NodeHooks
 

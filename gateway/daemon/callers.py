@@ -13,7 +13,7 @@ from gateway.control.callers import find_ancestors, find_user
 from gateway.control.server import Judge, JudgeCaller
 from gateway.daemon.verb_table import VERBS
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.places.sources import HookVersion
 from gateway.records.activity import HOOK_PLACE, Caller
 
 

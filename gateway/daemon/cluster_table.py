@@ -24,7 +24,7 @@ from gateway.engine.interface import Engine
 from gateway.files.agent_folders import HomeFolders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.other_hooks import OtherHooks
+from gateway.hooks.places.other_hooks import OtherHooks
 from gateway.messages.files import HomeFiles
 from gateway.records.follower import RecordCopy
 from gateway.usage.totals import RunningTotals

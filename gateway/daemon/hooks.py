@@ -16,9 +16,9 @@ from gateway.config.secrets import list_public_variables
 from gateway.config.settings import GUEST_TOOLS, MAIN, USER_TOOLS
 from gateway.daemon.dialects import TOOLS, add_variables, list_places
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.services import HookEnvironment, HookPorts
-from gateway.hooks.folders.sources import Source
-from gateway.hooks.folders.stats import NEEDS_ATTENTION, HookState, HookStatus
+from gateway.hooks.places.sources import Source
+from gateway.hooks.services import HookEnvironment, HookPorts
+from gateway.hooks.stats import NEEDS_ATTENTION, HookState, HookStatus
 from gateway.jobs.schedule import HookPresence, ScheduledHook
 from gateway.messages.message import ChatType
 from gateway.messages.roles import ROLES, Role, is_admin

@@ -10,9 +10,9 @@ from pathlib import Path
 from gateway.agent.skills import FILE, Skill, find_skills, read_skill
 from gateway.config.home import Home
 from gateway.daemon.dialects import make_folder_source
-from gateway.hooks.folders.installed import HooksLock
-from gateway.hooks.folders.sources import Source
-from gateway.hooks.folders.trusted_copy import has_digest
+from gateway.hooks.manifests.installed import HooksLock
+from gateway.hooks.places.sources import Source
+from gateway.hooks.places.trusted_copy import has_digest
 from gateway.yaml_source.tree import Finding, SourceLocation
 
 HOOKS_FOLDER = "hooks"  # in that of a skill

@@ -16,7 +16,7 @@ from gateway.engine.interface import Engine
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.sqlite.journal_end import write_missing_end
 from gateway.files.folders import read_plain_file
-from gateway.hooks.folders.switches import write_atomically
+from gateway.hooks.places.switches import write_atomically
 from gateway.sessions.search_index import read_index_end
 from gateway.yaml_source.tree import Finding, SourceLocation
 

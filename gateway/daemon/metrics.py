@@ -21,7 +21,7 @@ from gateway.daemon.platforms import PlatformPart
 from gateway.engine.interface import EngineHealth
 from gateway.histogram import Histogram
 from gateway.hooks.folders.folder_hooks import add_memory
-from gateway.hooks.folders.stats import HookStatus
+from gateway.hooks.stats import HookStatus
 from gateway.messages.transcript import Usage
 from gateway.threads import run_in_thread
 from gateway.usage.budgets import BudgetState

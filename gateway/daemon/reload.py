@@ -22,7 +22,7 @@ from gateway.daemon.groups.work import Work
 from gateway.daemon.part_settings import access_rules_from, add_agent_hooks, mcp_specs_from
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices, find_unknown_tools
 from gateway.errors import GatewayError
-from gateway.hooks.folders.trusted_copy import PREFIX
+from gateway.hooks.places.trusted_copy import PREFIX
 from gateway.notify import Notifier
 from gateway.records.activity import CALLER, Caller
 from gateway.records.records import ActivityRecord

@@ -18,7 +18,7 @@ import msgspec
 from gateway.agent.toolbox.memory import FileMemory, digest_of_owner
 from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
 from gateway.errors import Conflict
-from gateway.hooks.folders.switches import read_json, write_atomically
+from gateway.hooks.places.switches import read_json, write_atomically
 from gateway.records import records, subjects
 from gateway.threads import run_in_thread
 

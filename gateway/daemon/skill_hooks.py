@@ -20,7 +20,7 @@ from gateway.daemon.installed_skills import HOOKS_FOLDER, find_skill_folder
 from gateway.daemon.loaded_skills import LOADED_OWNER, LoadedSkills
 from gateway.engine.interface import Engine, Record
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.sources import Source
+from gateway.hooks.places.sources import Source
 from gateway.records import subjects
 
 

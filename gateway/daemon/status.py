@@ -35,7 +35,7 @@ from gateway.daemon.webhooks import WebhookStatus, list_webhook_problems, list_w
 from gateway.dispatcher.context import OWN_PLATFORMS
 from gateway.engine.interface import EngineHealth
 from gateway.errors import AdapterError, EngineError
-from gateway.hooks.folders.stats import HookStatus
+from gateway.hooks.stats import HookStatus
 from gateway.lanes.lanes import Lanes
 from gateway.web.webhooks.receiver import Webhook
 from gateway.worker.kernel import find_kernel_support

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from gateway.agent.models.prices import find_price
 from gateway.config.loading import Configuration
 from gateway.config.settings import HookOverrides
-from gateway.hooks.folders.sources import HookVersion, Source
+from gateway.hooks.places.sources import HookVersion, Source
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 SPECIAL_NAMES = frozenset({"all", "trusted"})

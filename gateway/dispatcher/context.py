@@ -18,7 +18,7 @@ from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.files.agent_folders import HomeFolders
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
+from gateway.hooks.manifests.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.messages.files import HomeFiles
 from gateway.messages.message import Address, Message, address_of
 from gateway.messages.roles import Role

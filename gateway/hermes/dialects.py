@@ -40,8 +40,7 @@ from gateway.hermes.tool_guards import check_tool_guards
 from gateway.hermes.unsupported_imports import check_own_imports, find_unsupported_imports
 from gateway.hermes.wires import build_payload
 from gateway.hermes.written_for import DECISIONS, find_owner
-from gateway.hooks.folders.dialect import Dialect, FolderClaim, Turn
-from gateway.hooks.folders.manifest import (
+from gateway.hooks.manifests.manifest import (
     MANIFEST_FILE,
     Guard,
     Manifest,
@@ -49,7 +48,8 @@ from gateway.hooks.folders.manifest import (
     describe_patches,
     label_of,
 )
-from gateway.hooks.folders.services import MatchPattern
+from gateway.hooks.places.dialect import Dialect, FolderClaim, Turn
+from gateway.hooks.services import MatchPattern
 from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.protocol import LoadedHandlers, PluginContents
 from gateway.yaml_source.tree import Finding, SourceLocation

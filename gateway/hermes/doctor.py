@@ -37,13 +37,13 @@ from gateway.hermes.sources import (
 )
 from gateway.hermes.state_file import LEFT_TO_THEM, find_owner, read_content
 from gateway.hermes.unsupported_imports import find_unsupported_imports
-from gateway.hooks.folders.dialect import OURS
-from gateway.hooks.folders.folder_source import GROUP_WRITABLE, FolderSource
-from gateway.hooks.folders.inspection import read_code
-from gateway.hooks.folders.manifest import describe_unknown_guard
 from gateway.hooks.folders.readiness import find_missing_needs, why_not_enabled
-from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.switches import HookSwitches
+from gateway.hooks.manifests.manifest import describe_unknown_guard
+from gateway.hooks.places.dialect import OURS
+from gateway.hooks.places.folder_source import GROUP_WRITABLE, FolderSource
+from gateway.hooks.places.inspection import read_code
+from gateway.hooks.places.sources import HookVersion
+from gateway.hooks.places.switches import HookSwitches
 from gateway.yaml_source.parser import read_yaml
 from gateway.yaml_source.tree import Finding, YamlMapping
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from gateway.hermes.modules import NAMES, PLUGIN_PARENT
 from gateway.hermes.written_for import parse_python
-from gateway.hooks.folders.manifest import FORMER_PACKAGES, label_of
+from gateway.hooks.manifests.manifest import FORMER_PACKAGES, label_of
 from gateway.yaml_source.tree import SourceLocation
 
 # Code that only its author runs, by hand.

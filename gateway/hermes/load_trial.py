@@ -25,12 +25,12 @@ from gateway.hermes.plugin_manifest import join_python_files
 from gateway.hermes.sources import add_hermes_variables, create_hermes_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_set import SourceSet
-from gateway.hooks.folders.hook_files import IGNORED, NODE_PACKAGES
-from gateway.hooks.folders.inspection import read_code
-from gateway.hooks.folders.manifest import describe_patches
-from gateway.hooks.folders.services import HookEnvironment, HookServices
-from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.trial import make_answer
+from gateway.hooks.manifests.manifest import describe_patches
+from gateway.hooks.places.hook_files import IGNORED, NODE_PACKAGES
+from gateway.hooks.places.inspection import read_code
+from gateway.hooks.places.sources import HookVersion, Source
+from gateway.hooks.services import HookEnvironment, HookServices
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import NETWORK_LEFT, ForkServerSettings

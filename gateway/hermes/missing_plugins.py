@@ -14,8 +14,8 @@ from gateway.hermes.config import HermesConfig
 from gateway.hermes.plugin_manifest import list_entries, read_plugin_manifest
 from gateway.hermes.plugin_packages import PluginPackageSource, make_package_source
 from gateway.hermes.sources import list_plugin_folders, make_hermes_config
-from gateway.hooks.folders.folder_source import is_ignored_name
-from gateway.hooks.folders.sources import HookVersion, MissingSource
+from gateway.hooks.places.folder_source import is_ignored_name
+from gateway.hooks.places.sources import HookVersion, MissingSource
 from gateway.yaml_source.tree import Finding, SourceLocation
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from gateway.hermes.modules import NEVER_INSTALLED
 from gateway.hermes.plugin_packages import read_text
-from gateway.hooks.folders.manifest import label_of
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages
-from gateway.hooks.folders.requirement import read_requirement
+from gateway.hooks.manifests.manifest import label_of
+from gateway.hooks.manifests.requirement import read_requirement
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 # Packages whose contents are here already, under another name.

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from gateway.hermes.handler_source import Function, HandlerSource, find_nodes, has_answer
 from gateway.hermes.imports import select_imports
 from gateway.hermes.modules import NAMES
-from gateway.hooks.folders.manifest import HANDLER_FILE, label_of
+from gateway.hooks.manifests.manifest import HANDLER_FILE, label_of
 from gateway.yaml_source.tree import Finding, SourceLocation
 
 

@@ -32,9 +32,9 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.cause import PLACE, RIGHTS, find_person
 from gateway.hooks.folders.folder_hooks import PluginTools
 from gateway.hooks.folders.hook import FolderHook
-from gateway.hooks.folders.reach import HookLimits
-from gateway.hooks.folders.services import RequestServer
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.manifests.reach import HookLimits
+from gateway.hooks.places.sources import HookVersion
+from gateway.hooks.services import RequestServer
 from gateway.messages.roles import Role, pick_low_role, scope_of
 from gateway.messages.transcript import Entry, ToolCall, Usage, as_message
 from gateway.sessions.repository import SessionRepository

@@ -18,7 +18,7 @@ from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.registration_source import read_registrations
-from gateway.hooks.folders.manifest import (
+from gateway.hooks.manifests.manifest import (
     MAX_MANIFEST_BYTES,
     HookRegistrations,
     Manifest,
@@ -26,7 +26,7 @@ from gateway.hooks.folders.manifest import (
     check_reach,
     label_of,
 )
-from gateway.hooks.folders.manifest_keys import REACH_KEYS, REMOTE_TIMEOUT, ManifestRequires, PluginRight, ReachKeys
+from gateway.hooks.manifests.manifest_keys import REACH_KEYS, REMOTE_TIMEOUT, ManifestRequires, PluginRight, ReachKeys
 from gateway.worker.protocol import LoadedHandlers
 from gateway.yaml_source.binder import bind
 from gateway.yaml_source.parser import read_yaml

@@ -24,10 +24,10 @@ from gateway.files.folders import read_plain_file
 from gateway.hermes.dialects import PluginDialect
 from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS, list_entries
 from gateway.hermes.sources import make_hermes_config
-from gateway.hooks.folders.folder_source import FolderSource, find_code_files
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.manifest_keys import REMOTE_TIMEOUT
-from gateway.hooks.folders.sources import CodeFile, HookVersion
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.manifest_keys import REMOTE_TIMEOUT
+from gateway.hooks.places.folder_source import FolderSource, find_code_files
+from gateway.hooks.places.sources import CodeFile, HookVersion
 from gateway.yaml_source.tree import Finding, SourceLocation
 
 GROUP = "hermes_agent.plugins"

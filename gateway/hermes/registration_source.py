@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gateway.hooks.folders.manifest import label_of
+from gateway.hooks.manifests.manifest import label_of
 from gateway.yaml_source.tree import SourceLocation
 
 _CALL = re.compile(rb"""\bregister_hook\(\s*(?:hook_name\s*=\s*)?(?:["'](\w+)["']\s*[,)])?""")

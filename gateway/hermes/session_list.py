@@ -21,7 +21,7 @@ from gateway.config.home import Home
 from gateway.engine.interface import Engine, Tail
 from gateway.events import Event
 from gateway.files.folders import read_plain_file
-from gateway.hooks.folders.hook_files import KEPT_FILES
+from gateway.hooks.places.hook_files import KEPT_FILES
 from gateway.messages.message import Message
 from gateway.records import records, subjects
 from gateway.sessions.keys import platform_of

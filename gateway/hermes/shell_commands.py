@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.files.folders import read_plain_file
 from gateway.hermes.config import ShellEntry
-from gateway.hooks.folders.inspection import quote_path
+from gateway.hooks.places.inspection import quote_path
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 MAX_SCRIPT_BYTES = 4_000_000

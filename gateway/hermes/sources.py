@@ -32,14 +32,14 @@ from gateway.hermes.shell_commands import (
 )
 from gateway.hermes.tool_guards import check_tool_pattern
 from gateway.hermes.wires import TOOL_HOOKS, OutboundWebhook, ShellHookFormat
-from gateway.hooks.folders.dialect import Dialect
-from gateway.hooks.folders.folder_source import FolderSource, make_message_id, program_spec_of
-from gateway.hooks.folders.hook_files import find_kept_files
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.manifest_keys import ManifestRequires
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import HookVersion, Source
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.manifest_keys import ManifestRequires
+from gateway.hooks.places.dialect import Dialect
+from gateway.hooks.places.folder_source import FolderSource, make_message_id, program_spec_of
+from gateway.hooks.places.hook_files import find_kept_files
+from gateway.hooks.places.sources import HookVersion, Source
 from gateway.hooks.remote import Remote, RemoteSpec
+from gateway.hooks.services import HookServices
 from gateway.hooks.wires.program import OneshotProgram
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable

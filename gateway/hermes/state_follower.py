@@ -18,7 +18,7 @@ from gateway.engine.interface import Engine, Record, Tail
 from gateway.errors import EngineError
 from gateway.events import Event
 from gateway.hermes.state_file import LEFT_TO_THEM, StateFile, find_owner, make_mark, read_content
-from gateway.hooks.folders.hook_files import KEPT_FILES
+from gateway.hooks.places.hook_files import KEPT_FILES
 from gateway.records import records, subjects
 from gateway.threads import run_in_thread
 

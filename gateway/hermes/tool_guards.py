@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from gateway.hermes.patches import call_name_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.hermes.written_for import parse_first_files
-from gateway.hooks.folders.manifest import label_of
+from gateway.hooks.manifests.manifest import label_of
 from gateway.yaml_source.tree import Finding, SourceLocation
 
 TOLD_TOOLS = HERMES_TOOLS.theirs | OUR_TOOLS_ALONE.keys()

@@ -24,7 +24,7 @@ from gateway.hermes.imports import (
 )
 from gateway.hermes.modules import HERMES_OWN_MODULES, HOLLOW_MODULES, NAMES
 from gateway.hermes.written_for import parse_python
-from gateway.hooks.folders.manifest import label_of
+from gateway.hooks.manifests.manifest import label_of
 from gateway.worker.boot import PATCHED_MODULES
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 

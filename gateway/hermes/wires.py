@@ -15,8 +15,8 @@ import msgspec
 from gateway.errors import AgentError
 from gateway.events import Bags, Event, Pause, outcome_to_dict
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, HermesHook
-from gateway.hooks.folders.services import MatchPattern
 from gateway.hooks.remote import Remote
+from gateway.hooks.services import MatchPattern
 from gateway.hooks.wires.field_encoding import to_plain
 from gateway.hooks.wires.oneshot_answer import BLOCKING_EXIT, MAX_SHOWN
 from gateway.hooks.wires.process_handle import describe_exit

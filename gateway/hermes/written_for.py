@@ -14,10 +14,10 @@ from gateway.events import Event
 from gateway.events.catalogue import get_event_spec, list_matching_events
 from gateway.hermes.modules import NAMES
 from gateway.hermes.shim.event_shapes import HERMES_KEYS, get_hermes_keys
-from gateway.hooks.folders.dialect import ASKED_FOR, FolderClaim
-from gateway.hooks.folders.inspection import MAX_CHECKED_BYTES
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.manifest_keys import SHARED_KEYS
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.manifest_keys import SHARED_KEYS
+from gateway.hooks.places.dialect import ASKED_FOR, FolderClaim
+from gateway.hooks.places.inspection import MAX_CHECKED_BYTES
 
 NOTHING_OWN = "nothing in it is of this gateway alone"
 AS_HERMES = "it decides about commands as under Hermes"

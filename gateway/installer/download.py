@@ -9,7 +9,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from gateway.errors import HookError
-from gateway.hooks.folders.installed import remove_login
+from gateway.hooks.manifests.installed import remove_login
 from gateway.logs.text import to_one_line
 
 PATIENCE = 30.0  # seconds without any byte

@@ -8,14 +8,14 @@ from pathlib import Path
 from gateway.agent.skills import FILE as SKILL_FILE
 from gateway.errors import HookError
 from gateway.hermes.dialects import HERMES
-from gateway.hooks.folders.dialect import OURS
-from gateway.hooks.folders.folder_source import FolderSource
-from gateway.hooks.folders.installed import HookGrants
-from gateway.hooks.folders.installed_source import BUILT_IN_FOLDER
-from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest
-from gateway.hooks.folders.reach import describe_network
-from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.trusted_copy import PREFIX, read_whole_folder
+from gateway.hooks.manifests.installed import HookGrants
+from gateway.hooks.manifests.manifest import MANIFEST_FILE, Manifest, read_manifest
+from gateway.hooks.manifests.reach import describe_network
+from gateway.hooks.places.dialect import OURS
+from gateway.hooks.places.folder_source import FolderSource
+from gateway.hooks.places.installed_source import BUILT_IN_FOLDER
+from gateway.hooks.places.sources import HookVersion
+from gateway.hooks.places.trusted_copy import PREFIX, read_whole_folder
 from gateway.installer.manifest_changes import describe_filter
 from gateway.installer.packages import install_packages, lock_packages
 from gateway.installer.source import HookSource, fetch

@@ -7,9 +7,9 @@ from pathlib import Path
 from gateway.agent import Skill
 from gateway.agent.skills import FILE, NAME, read_skill, read_skill_name
 from gateway.errors import HookError
-from gateway.hooks.folders.hook_files import is_ignored_entry
-from gateway.hooks.folders.manifest import MANIFEST_FILE
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.manifests.manifest import MANIFEST_FILE
+from gateway.hooks.places.hook_files import is_ignored_entry
+from gateway.hooks.places.trusted_copy import read_whole_folder
 from gateway.installer.fetched_hook import NAME as HOOK_NAME
 from gateway.installer.fetched_hook import FetchedHook, cut_digest, read_hook
 from gateway.installer.source import HookSource, fetch

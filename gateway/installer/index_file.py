@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from gateway.errors import HookError
-from gateway.hooks.folders.installed import HookGrants
+from gateway.hooks.manifests.installed import HookGrants
 from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import FetchedSkill
 from gateway.logs.text import to_one_line

@@ -18,8 +18,8 @@ import msgspec
 import hooks_builtin
 from gateway.config.home import Home
 from gateway.errors import HookError
-from gateway.hooks.folders.installed import remove_login
-from gateway.hooks.folders.switches import write_atomically
+from gateway.hooks.manifests.installed import remove_login
+from gateway.hooks.places.switches import write_atomically
 from gateway.installer.archive import is_archive
 from gateway.installer.download import download
 from gateway.installer.fetched_hook import NAME

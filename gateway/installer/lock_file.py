@@ -17,7 +17,7 @@ import msgspec
 from gateway.config.home import Home
 from gateway.errors import HookError
 from gateway.files.folders import lock_path
-from gateway.hooks.folders.installed import (
+from gateway.hooks.manifests.installed import (
     INSTALLED_FOLDER,
     LOCK_VERSION,
     SKILLS_FOLDER,
@@ -25,9 +25,9 @@ from gateway.hooks.folders.installed import (
     InstalledHook,
     InstalledSkill,
 )
-from gateway.hooks.folders.installed_source import PACKAGES_FOLDER, find_packages, packages_folder_of
-from gateway.hooks.folders.switches import remove_leftovers, write_atomically
-from gateway.hooks.folders.trusted_copy import has_digest, has_packages, make_digest, read_whole_folder
+from gateway.hooks.places.installed_source import PACKAGES_FOLDER, find_packages, packages_folder_of
+from gateway.hooks.places.switches import remove_leftovers, write_atomically
+from gateway.hooks.places.trusted_copy import has_digest, has_packages, make_digest, read_whole_folder
 from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill
 from gateway.installer.index_file import Kind

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.hooks.folders.manifest import Manifest, read_manifest
-from gateway.hooks.folders.manifest_keys import ManifestKeys
+from gateway.hooks.manifests.manifest import Manifest, read_manifest
+from gateway.hooks.manifests.manifest_keys import ManifestKeys
 from gateway.hooks.patterns import EventSelector, is_exact
 
 GRANTED = frozenset(

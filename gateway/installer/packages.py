@@ -20,8 +20,8 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from gateway.errors import HookError
-from gateway.hooks.folders.manifest import HANDLER_FILE, MANIFEST_FILE
-from gateway.hooks.folders.requirement import parse_requirement
+from gateway.hooks.manifests.manifest import HANDLER_FILE, MANIFEST_FILE
+from gateway.hooks.manifests.requirement import parse_requirement
 from gateway.logs.text import to_one_line
 
 ENTRY_POINTS = "hermes_gateway.hooks"

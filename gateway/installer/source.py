@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from gateway.errors import HookError
-from gateway.hooks.folders.installed import remove_login
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.manifests.installed import remove_login
+from gateway.hooks.places.trusted_copy import read_whole_folder
 from gateway.installer.archive import MAX_BYTES, extract_archive, is_archive
 from gateway.installer.download import download, is_own_host
 from gateway.installer.packages import ENTRY_POINTS, find_package_hooks, install_packages, lock_package, lock_packages

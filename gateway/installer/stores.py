@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from gateway.config.home import Home
-from gateway.hooks.folders.installed import HooksLock, InstalledHook, InstalledSkill, UnusedStore
+from gateway.hooks.manifests.installed import HooksLock, InstalledHook, InstalledSkill, UnusedStore
 from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import FetchedSkill
 from gateway.installer.indexes import OWN_INDEX, is_own_index

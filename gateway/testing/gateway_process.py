@@ -15,7 +15,7 @@ from typing import Any, Self
 from gateway.config.home import Home, get_process_environment
 from gateway.control.client import ControlClient
 from gateway.errors import GatewayError, NotRunning
-from gateway.hooks.folders.hook_files import list_ignored
+from gateway.hooks.places.hook_files import list_ignored
 from gateway.testing.forked_command import PROGRAM, begin_command
 from gateway.testing.patience import LONGEST, wait_for_end, wait_until
 from gateway.worker.kernel import die_with_parent

@@ -23,11 +23,11 @@ from gateway.config.home import get_process_environment
 from gateway.daemon.dialects import make_folder_source
 from gateway.errors import HookError, unwrap_error
 from gateway.events import Event
-from gateway.hooks.folders.in_process import InProcessWire
-from gateway.hooks.folders.manifest import HANDLER_FILE, Manifest
-from gateway.hooks.folders.services import check_request
-from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.trial import HookTrial, fit_fields, make_answer, make_event, try_event
+from gateway.hooks.manifests.manifest import HANDLER_FILE, Manifest
+from gateway.hooks.places.sources import HookVersion, describe_first_error
+from gateway.hooks.services import check_request
+from gateway.hooks.wires.in_process import InProcessWire
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramSpec
 from gateway.hooks.wires.wire import HookAnswer, HookFailed, Wire
 from gateway.worker.loader import load_handler

@@ -14,7 +14,7 @@ import anyio.abc
 from gateway.agent.libraries import describe_install, is_installed
 from gateway.engine.interface import Engine
 from gateway.errors import GatewayError
-from gateway.hooks.folders.stats import HookCall
+from gateway.hooks.stats import HookCall
 from gateway.records import subjects
 from gateway.threads import run_in_thread
 from gateway.traces.turn_spans import TurnSpans

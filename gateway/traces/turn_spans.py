@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.engine.interface import Record
-from gateway.hooks.folders.stats import HookCall
+from gateway.hooks.stats import HookCall
 from gateway.messages.steps import turn_of
 from gateway.messages.transcript import Usage
 from gateway.records import subjects

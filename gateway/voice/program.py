@@ -21,8 +21,8 @@ import msgspec
 from gateway.config.settings import ModelSettings, Settings
 from gateway.config.voice_settings import ProgramReach, SpeakerSettings, TranscriptionSettings, VoiceSettings
 from gateway.errors import VoiceError
-from gateway.hooks.folders.manifest import expand_path
-from gateway.hooks.folders.reach import list_program_files
+from gateway.hooks.manifests.manifest import expand_path
+from gateway.hooks.manifests.reach import list_program_files
 from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.program import (
     ForkProgram,

@@ -7,7 +7,7 @@ from anyio.from_thread import start_blocking_portal
 
 from gateway.engine.interface import NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
-from gateway.hooks.folders.dead_letters import dead_letter_subject_of
+from gateway.hooks.durable.dead_letters import dead_letter_subject_of
 from gateway.records import records
 from gateway.testing import GatewayProcess
 

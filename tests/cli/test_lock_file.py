@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.folders.installed import HooksLock
-from gateway.hooks.folders.trusted_copy import has_digest
+from gateway.hooks.manifests.installed import HooksLock
+from gateway.hooks.places.trusted_copy import has_digest
 from gateway.installer.lock_file import has_all_packages, open_workspace
 from gateway.testing import GatewayProcess
 from tests.installer.archives import HANDLER, put

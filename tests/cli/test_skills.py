@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.folders.installed_source import BUILT_IN_FOLDER
+from gateway.hooks.places.installed_source import BUILT_IN_FOLDER
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit
 from tests.installer.archives import make_zip, put

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.folders.installed import remove_login
+from gateway.hooks.manifests.installed import remove_login
 from gateway.testing import GatewayProcess
 from tests.cli.test_install import commit, git, lock_of
 from tests.cli.typist import Typist

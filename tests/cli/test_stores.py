@@ -14,7 +14,7 @@ import pytest
 
 from gateway.engine.interface import NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
-from gateway.hooks.folders.hook_expiry import OWNER
+from gateway.hooks.durable.hook_expiry import OWNER
 from gateway.installer.source import parse_source, remove_version
 from gateway.records import records, subjects
 from gateway.testing import GatewayProcess

@@ -20,7 +20,7 @@ from anyio import create_task_group, to_thread
 from gateway.cli.program import COMMANDS
 from gateway.engine.interface import NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
-from gateway.hooks.folders.dead_letters import dead_letter_subject_of
+from gateway.hooks.durable.dead_letters import dead_letter_subject_of
 from gateway.records import records
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, STRANGER

@@ -29,11 +29,11 @@ from gateway.errors import AgentError, HookError
 from gateway.hermes.plugin_host import PluginGrants
 from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS
 from gateway.hooks.cause import use_rights
-from gateway.hooks.folders.folder_source import FolderSource
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits, HookReach
-from gateway.hooks.folders.services import STORE_VERBS, check_request
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.reach import NO_LIMITS_KNOWN, HookLimits, HookReach
+from gateway.hooks.places.folder_source import FolderSource
+from gateway.hooks.places.sources import HookVersion
+from gateway.hooks.services import STORE_VERBS, check_request
 from gateway.jobs.reminders import REMINDER
 from gateway.lanes.context import is_same_person_continuing
 from gateway.messages import authors

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from gateway.daemon.callers import refuse_verb
-from gateway.hooks.folders.folder_source import FolderSource
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.reach import HookReach
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.reach import HookReach
+from gateway.hooks.places.folder_source import FolderSource
+from gateway.hooks.places.sources import HookVersion
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process

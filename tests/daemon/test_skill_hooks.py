@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from gateway.hooks.folders.installed_source import BUILT_IN_FOLDER
+from gateway.hooks.places.installed_source import BUILT_IN_FOLDER
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process

@@ -23,7 +23,7 @@ from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.startup import open_gateway_on
 from gateway.errors import GatewayError
 from gateway.events.verbs import TailParams
-from gateway.hooks.folders.stats import HookInfo
+from gateway.hooks.stats import HookInfo
 from gateway.records.subjects import EVENT_SUBJECTS
 from gateway.sessions.removal import forget_sessions
 from gateway.testing import GatewayProcess

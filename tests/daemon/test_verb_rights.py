@@ -19,7 +19,7 @@ from gateway.daemon.verb_table import VERBS
 from gateway.engine.interface import NewRecord
 from gateway.errors import AccessError, HookError, RoleRefused
 from gateway.events.verbs import TailParams
-from gateway.hooks.folders.dead_letters import make_dead_letter_put, subject_token_of
+from gateway.hooks.durable.dead_letters import make_dead_letter_put, subject_token_of
 from gateway.messages.roles import ROLES, Role
 from gateway.records import records, subjects
 from gateway.records.activity import CALLER, Activity, Caller

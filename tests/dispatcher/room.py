@@ -40,7 +40,7 @@ from gateway.dispatcher.message_events import ReplyHooks
 from gateway.dispatcher.turn_signs import TurnSigns
 from gateway.files.agent_folders import HomeFolders
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
+from gateway.hooks.manifests.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.lanes.context import LaneSettings
 from gateway.lanes.lanes import Lanes
 from gateway.lanes.turn import NoteClaim, RunTurn

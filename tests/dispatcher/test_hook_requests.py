@@ -9,7 +9,7 @@ from gateway.dispatcher.context import GatewayFacts, PlatformInfo
 from gateway.dispatcher.hook_requests import HookRequests
 from gateway.errors import GatewayError, HookError
 from gateway.events import Deny
-from gateway.hooks.folders.reach import HookLimits
+from gateway.hooks.manifests.reach import HookLimits
 from gateway.lanes.context import LaneSettings
 from gateway.messages.message import Message
 from gateway.records import subjects

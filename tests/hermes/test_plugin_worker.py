@@ -12,7 +12,7 @@ from gateway.hermes.config import HermesConfig
 from gateway.hermes.plugin_manifest import apply_registrations
 from gateway.hermes.sources import make_plugin_source
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.places.sources import HookVersion
 from gateway.hooks.wires.event_calls import CallTerms
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.wire import HookFailed

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.places.trusted_copy import read_whole_folder
 from gateway.testing import GatewayProcess
 from gateway.worker.sandbox import find_support
 

@@ -11,7 +11,7 @@ from gateway.config.home import Home
 from gateway.hermes.dialects import infer_hermes_manifest
 from gateway.hermes.sources import list_hermes_sources, list_plugin_folders
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.manifests.manifest import Manifest
 from tests.hooks.folders import workshop
 
 

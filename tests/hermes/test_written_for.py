@@ -9,8 +9,8 @@ from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.daemon.dialects import make_folder_source
 from gateway.hermes.shim.event_shapes import HERMES_KEYS
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.places.sources import HookVersion
 from gateway.testing import GatewayProcess
 from tests.hooks.folders import workshop
 from tests.spine import until

@@ -10,7 +10,7 @@ import pytest
 import hooks_builtin
 from gateway.agent import Tool
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers, notify_handlers
-from gateway.hooks.folders.manifest import read_manifest
+from gateway.hooks.manifests.manifest import read_manifest
 from gateway.hooks.wires.event_calls import CallTerms
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.worker_handle import WorkerHandle

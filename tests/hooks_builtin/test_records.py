@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.hooks.folders.manifest import read_manifest
+from gateway.hooks.manifests.manifest import read_manifest
 from tests.hooks_builtin.conftest import ROOT
 
 

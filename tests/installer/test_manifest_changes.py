@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.folders.installed import list_missing_grants
-from gateway.hooks.folders.manifest_keys import ManifestKeys
+from gateway.hooks.manifests.installed import list_missing_grants
+from gateway.hooks.manifests.manifest_keys import ManifestKeys
 from gateway.installer.fetched_hook import read_hook
 from gateway.installer.manifest_changes import GRANTED, HARMLESS, list_manifest_changes, list_missing_guards
 from tests.installer.archives import HANDLER, put

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.engine.interface import Record
-from gateway.hooks.folders.stats import CallTrace, HookCall
+from gateway.hooks.stats import CallTrace, HookCall
 from gateway.messages.message import Address, Message, Reply
 from gateway.messages.steps import JournalRecord, LlmStep, ToolFinished, ToolStarted
 from gateway.messages.transcript import Entry, Usage

@@ -22,7 +22,7 @@ from gateway.engine.interface import ConsumerSpec, NewRecord
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.sqlite.journal_file import connect
-from gateway.hooks.folders.hook_expiry import HookExpiry
+from gateway.hooks.durable.hook_expiry import HookExpiry
 from gateway.notify import Notifier
 from gateway.upgrade.environment import exchange_folders, run_installer
 from gateway.upgrade.plan import LOCK, MARK, PLAN, UpgradeError, UpgradePlan, read_plan, write_mark, write_plan

@@ -15,7 +15,7 @@ from gateway.daemon.answers.questions import find_persons
 from gateway.daemon.verb_table import VERBS
 from gateway.engine.interface import NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
-from gateway.hooks.folders.dead_letters import dead_letter_subject_of
+from gateway.hooks.durable.dead_letters import dead_letter_subject_of
 from gateway.messages.roles import ROLES, Role, rank_of
 from gateway.records import records
 from gateway.records.activity import CALLER, Caller

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.config.webhooks import WebhookKeys
-from gateway.hooks.folders.installed import HookGrants, list_missing_grants
-from gateway.hooks.folders.manifest import Manifest, read_manifest
+from gateway.hooks.manifests.installed import HookGrants, list_missing_grants
+from gateway.hooks.manifests.manifest import Manifest, read_manifest
 from gateway.testing import GatewayProcess
 from tests.web.signers import TOKEN, body_of, sign_token
 from tests.web.test_webhooks import post, url_of

@@ -24,12 +24,12 @@ from gateway.daemon.hooks import list_own_values
 from gateway.errors import ExitCode, HookError
 from gateway.hermes.doctor import describe_missing_imports
 from gateway.hermes.imports import find_missing_imports
-from gateway.hooks.folders.inspection import read_code
-from gateway.hooks.folders.manifest import Manifest, describe_unknown_guard
-from gateway.hooks.folders.manifest_schema import build_manifest_schema
-from gateway.hooks.folders.reach import find_missing_paths
 from gateway.hooks.folders.readiness import check_filter, find_missing_needs
-from gateway.hooks.folders.sources import HookVersion, Source
+from gateway.hooks.manifests.manifest import Manifest, describe_unknown_guard
+from gateway.hooks.manifests.manifest_schema import build_manifest_schema
+from gateway.hooks.manifests.reach import find_missing_paths
+from gateway.hooks.places.inspection import read_code
+from gateway.hooks.places.sources import HookVersion, Source
 from gateway.logs.text import to_one_line
 
 

@@ -28,11 +28,11 @@ from gateway.hermes.imports import find_missing_imports
 from gateway.hermes.modules import NEVER_INSTALLED
 from gateway.hermes.package_files import PACKAGE_NAMES, SERVED_PACKAGES, PackageFiles
 from gateway.hermes.plugin_packages import GROUP, find_plugin_packages
-from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages, why_not_enabled
-from gateway.hooks.folders.requirement import read_requirement
-from gateway.hooks.folders.sources import HookVersion, describe_first_error
-from gateway.hooks.folders.switches import HookSwitches
+from gateway.hooks.manifests.requirement import read_requirement
+from gateway.hooks.places.inspection import read_code
+from gateway.hooks.places.sources import HookVersion, describe_first_error
+from gateway.hooks.places.switches import HookSwitches
 from gateway.installer.packages import find_package_tool
 
 ASKED_FILE = "requirements.txt"  # in the folder: the packages that you named

@@ -28,9 +28,9 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.control.client import ControlClient, call_gateway
 from gateway.errors import GatewayError, HookError, NotRunning
-from gateway.hooks.folders.hook_files import is_ignored_file
-from gateway.hooks.folders.manifest import MANIFEST_FILE, Manifest, read_manifest
+from gateway.hooks.manifests.manifest import MANIFEST_FILE, Manifest, read_manifest
 from gateway.hooks.patterns import EventSelector
+from gateway.hooks.places.hook_files import is_ignored_file
 from gateway.installer.fetched_hook import fetch_hook, list_variables
 from gateway.installer.lock_file import InstalledChange, change_installed, open_workspace
 from gateway.installer.source import parse_source

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.errors import HookError
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.places.trusted_copy import read_whole_folder
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 

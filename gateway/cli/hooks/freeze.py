@@ -16,7 +16,7 @@ from gateway.cli.hooks.skills import SkillInstaller, reload_skills
 from gateway.cli.output import ask_person, print_data, print_lines, print_note, show_json, show_progress
 from gateway.config.home import Home, get_process_environment
 from gateway.errors import ExitCode, HookError
-from gateway.hooks.folders.installed import (
+from gateway.hooks.manifests.installed import (
     INSTALLED_FOLDER,
     SKILLS_FOLDER,
     HooksLock,
@@ -24,7 +24,7 @@ from gateway.hooks.folders.installed import (
     InstalledSkill,
     list_missing_grants,
 )
-from gateway.hooks.folders.trusted_copy import PREFIX, has_digest
+from gateway.hooks.places.trusted_copy import PREFIX, has_digest
 from gateway.installer.fetched_hook import NAME as HOOK_NAME
 from gateway.installer.fetched_hook import FetchedHook, cut_digest, fetch_hook
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill

@@ -11,7 +11,7 @@ from gateway.cli.output import format_ago, print_data, print_note, show_json, sh
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import HookError
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.places.trusted_copy import read_whole_folder
 from gateway.installer.archive import make_archive
 from gateway.installer.fetched_hook import FetchedHook, fetch_hook
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill

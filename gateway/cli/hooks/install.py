@@ -26,9 +26,9 @@ from gateway.control.client import call_gateway
 from gateway.daemon.dialects import DIALECTS
 from gateway.daemon.installed_skills import list_skill_hooks, list_skills
 from gateway.errors import GatewayError, NotRunning
-from gateway.hooks.folders.installed import InstalledHook, UnusedStore, list_missing_grants
-from gateway.hooks.folders.installed_source import make_installed_source
-from gateway.hooks.folders.trusted_copy import has_digest
+from gateway.hooks.manifests.installed import InstalledHook, UnusedStore, list_missing_grants
+from gateway.hooks.places.installed_source import make_installed_source
+from gateway.hooks.places.trusted_copy import has_digest
 from gateway.installer.fetched_hook import FetchedHook, describe_changes, describe_request, fetch_hook
 from gateway.installer.index_file import Kind
 from gateway.installer.lock_file import (

@@ -22,9 +22,9 @@ from gateway.events.catalogue import (
     suggest_event,
 )
 from gateway.events.fields import COMMON_FIELDS, EventSpec
-from gateway.hooks.folders.manifest import BEFORE_TOOLS
-from gateway.hooks.folders.manifest_schema import SCHEMA_FILE, build_manifest_schema
-from gateway.hooks.folders.own_guards import BEFORE_WORK
+from gateway.hooks.manifests.manifest import BEFORE_TOOLS
+from gateway.hooks.manifests.manifest_schema import SCHEMA_FILE, build_manifest_schema
+from gateway.hooks.manifests.own_guards import BEFORE_WORK
 from gateway.hooks.patterns import EventSelector
 
 MOST_CONTEXTS = 4  # classes that are named one by one

@@ -20,12 +20,12 @@ from gateway.daemon.hooks import build_hook_environment, list_sources
 from gateway.daemon.installed_skills import list_skills, list_unused_hooks
 from gateway.errors import HookError, unwrap_error
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.manifest_keys import WrittenFor
 from gateway.hooks.folders.readiness import check_readiness
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.trial import HookTrial, run_trials
+from gateway.hooks.manifests.manifest_keys import WrittenFor
+from gateway.hooks.places.sources import HookVersion
+from gateway.hooks.places.switches import HookSwitches
+from gateway.hooks.services import HookServices
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.worker.protocol import ForkServerSettings
 from gateway.worker.tool_names import TOOL_SERVERS

@@ -38,9 +38,9 @@ from gateway.control.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.installed_skills import find_installed_skills, find_other, list_unused_hooks
 from gateway.errors import GatewayError, NotRunning
-from gateway.hooks.folders.installed import InstalledSkill, list_missing_grants
-from gateway.hooks.folders.sources import Source
-from gateway.hooks.folders.trusted_copy import has_digest
+from gateway.hooks.manifests.installed import InstalledSkill, list_missing_grants
+from gateway.hooks.places.sources import Source
+from gateway.hooks.places.trusted_copy import has_digest
 from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill, fetch_skill
 from gateway.installer.index_file import Kind
 from gateway.installer.lock_file import InstalledChange, read_installed, read_installed_skills

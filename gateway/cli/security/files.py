@@ -6,8 +6,8 @@ from pathlib import Path
 
 from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults, as_faults
 from gateway.config.permissions import check_owner, check_readers, check_shape, check_writers, list_places, make_finding
-from gateway.hooks.folders.folder_source import GROUP_WRITABLE, OTHER_OWNER, WORLD_WRITABLE
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.places.folder_source import GROUP_WRITABLE, OTHER_OWNER, WORLD_WRITABLE
+from gateway.hooks.places.sources import HookVersion
 
 WRITERS, OTHERS = 0o022, 0o077
 LEADS_OUT = "is a link that leads out of the folder"

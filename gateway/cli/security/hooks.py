@@ -10,9 +10,9 @@ from gateway.cli.security.tools import is_plain_http
 from gateway.config.platform_settings import list_accounts
 from gateway.config.secrets import MIN_LENGTH
 from gateway.config.settings import PLUGIN_PREFIX, HookOverrides
-from gateway.hooks.folders.inspection import read_code
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.places.inspection import read_code
+from gateway.hooks.places.sources import HookVersion
 from gateway.yaml_source.tree import SourceLocation
 
 GUARDED = ("tool:before", "tools:before")

@@ -17,8 +17,8 @@ from gateway.daemon.hooks import list_sources
 from gateway.engine.sqlite.backup import read_last_in
 from gateway.errors import EngineError
 from gateway.hooks.folders.readiness import why_not_enabled
-from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.switches import HookSwitches
+from gateway.hooks.places.sources import HookVersion
+from gateway.hooks.places.switches import HookSwitches
 from gateway.records import records, subjects
 from gateway.yaml_source.tree import Finding, SourceLocation
 

@@ -15,8 +15,8 @@ from gateway.daemon.webhooks import describe_webhook
 from gateway.errors import HookError
 from gateway.events.catalogue import remove_live_fields
 from gateway.hooks.folders.folder_hooks import add_memory
-from gateway.hooks.folders.hook_files import KEPT_FILES
-from gateway.hooks.folders.stats import CallEvent, HookState, HookStatus
+from gateway.hooks.places.hook_files import KEPT_FILES
+from gateway.hooks.stats import CallEvent, HookState, HookStatus
 from gateway.hooks.verbs import (
     HookListParams,
     ListedHooksParams,

@@ -16,8 +16,8 @@ from gateway.hermes.plugin_host import Plugins
 from gateway.hermes.session_list import SessionList
 from gateway.hermes.state_follower import StateFollower
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.services import FileWriters, HookPorts
-from gateway.hooks.folders.sources import Source
+from gateway.hooks.places.sources import Source
+from gateway.hooks.services import FileWriters, HookPorts
 from gateway.parser.parser_process import ParserProcess
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.dispatcher.hook_requests import HookRequests
 from gateway.dispatcher.message_events import ReplyHooks
 from gateway.dispatcher.turn_signs import TurnSigns
-from gateway.hooks.folders.reach import HookLimits
+from gateway.hooks.manifests.reach import HookLimits
 from gateway.lanes.context import LanePorts, LaneSettings, interrupt_on_text
 from gateway.lanes.lanes import Lanes
 from gateway.lanes.turn import NoteClaim, RunTurn

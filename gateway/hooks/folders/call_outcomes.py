@@ -8,8 +8,8 @@ from typing import Any
 
 from gateway.events import Event, Pause
 from gateway.hooks.folders.hook_process import HookProcess
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.stats import MAX_GIVEN, Breaker, CallEvent, HookCall, HookStats
+from gateway.hooks.services import HookServices
+from gateway.hooks.stats import MAX_GIVEN, Breaker, CallEvent, HookCall, HookStats
 from gateway.hooks.wires.wire import HookFailed
 
 log = logging.getLogger("gateway.hooks")

@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 
 from gateway.events import Deny, Event, Pause
+from gateway.hooks.durable.owed_delivery import OwedDelivery, encode_batch
 from gateway.hooks.folders.call_outcomes import CallOutcomes
 from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_version, limit_decision, notify_handlers
 from gateway.hooks.folders.hook_process import DecisionWire, HookProcess
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.owed_delivery import OwedDelivery, encode_batch
-from gateway.hooks.folders.services import TELLING_LIMIT, HookRights, HookServices, WaitUntilTold
-from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.stats import MAX_GIVEN, DecisionFailures, describe_outcome
 from gateway.hooks.hook import Remark, RepeatFilter
+from gateway.hooks.manifests.manifest import Manifest
 from gateway.hooks.patterns import EventSelector
+from gateway.hooks.places.sources import HookVersion
 from gateway.hooks.registry import INTERCEPT_LIMIT
+from gateway.hooks.services import TELLING_LIMIT, HookRights, HookServices, WaitUntilTold
+from gateway.hooks.stats import MAX_GIVEN, DecisionFailures, describe_outcome
 from gateway.hooks.wires.codec import RpcMessage
 from gateway.hooks.wires.event_calls import CallTerms, report_answer
 from gateway.hooks.wires.wire import HookFailed

@@ -44,26 +44,26 @@ from gateway.errors import Duplicate, EngineError, EngineTooNew
 from gateway.events import Event
 from gateway.events.catalogue import EVENT_SPECS
 from gateway.hooks.cause import stamp_event, use_cause
-from gateway.hooks.folders.calls import HookCalls
-from gateway.hooks.folders.dead_letters import (
+from gateway.hooks.durable.dead_letters import (
     TOKEN_PREFIX,
     build_filters,
     can_be_durable,
     make_dead_letter_put,
     subject_token_of,
 )
-from gateway.hooks.folders.event_expiry import EventExpiry
-from gateway.hooks.folders.event_intake import EventIntake
-from gateway.hooks.folders.fetched_deliveries import AttemptCount, FetchedDeliveries
-from gateway.hooks.folders.hook_expiry import HookExpiry
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.other_hooks import OtherHooks, OwedFilter
-from gateway.hooks.folders.owed_delivery import OwedDelivery, read_plain_delivery
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.stats import NOTHING_OWED, OwedFacts
+from gateway.hooks.durable.event_expiry import EventExpiry
+from gateway.hooks.durable.event_intake import EventIntake
+from gateway.hooks.durable.fetched_deliveries import AttemptCount, FetchedDeliveries
+from gateway.hooks.durable.hook_expiry import HookExpiry
+from gateway.hooks.durable.owed_delivery import OwedDelivery, read_plain_delivery
+from gateway.hooks.folders.calls import HookCalls
 from gateway.hooks.hook import RepeatFilter
 from gateway.hooks.mailbox import QueuedEvent
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.places.other_hooks import OtherHooks, OwedFilter
 from gateway.hooks.recorder import OwedEvent, OwedEvents
+from gateway.hooks.services import HookServices
+from gateway.hooks.stats import NOTHING_OWED, OwedFacts
 from gateway.hooks.subscriptions import Subscription
 from gateway.hooks.wires.field_encoding import encode_event
 from gateway.hooks.wires.wire import HookFailed

@@ -24,20 +24,20 @@ from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, HookError
 from gateway.histogram import Histogram
-from gateway.hooks.folders.dead_letters import DeadLetters, subject_token_of
+from gateway.hooks.durable.dead_letters import DeadLetters, subject_token_of
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.other_hooks import OtherHooks
-from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits
 from gateway.hooks.folders.readiness import find_trust_digest, is_listed
-from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
 from gateway.hooks.folders.shared_switches import SharedSwitches
-from gateway.hooks.folders.sources import HookVersion, Source
-from gateway.hooks.folders.stats import CLOSED_STATES, NOTHING_OWED, HookInfo, HookState, HookStatus, OwedFacts
 from gateway.hooks.folders.trial import HookTrial, make_event, run_trials, try_call, verb_of
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.reach import NO_LIMITS_KNOWN, HookLimits
+from gateway.hooks.places.other_hooks import OtherHooks
+from gateway.hooks.places.sources import HookVersion, Source
 from gateway.hooks.registry import HookRegistry
+from gateway.hooks.services import HookEnvironment, HookServices, RequestServer
+from gateway.hooks.stats import CLOSED_STATES, NOTHING_OWED, HookInfo, HookState, HookStatus, OwedFacts
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.process_handle import read_memory
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram

@@ -36,17 +36,17 @@ from msgspec.structs import replace
 from gateway.backoff import Attempts
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.hooks.folders.durable import DurableDelivery
-from gateway.hooks.folders.folder_source import report_unreadable
 from gateway.hooks.folders.hook import LOOKS, FolderHook
-from gateway.hooks.folders.inspection import InspectionCache, find_program_files
 from gateway.hooks.folders.kept_hooks import CHANGED, GONE, OFF, KeptHooks, KeptSource, describe_missing
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.own_guards import describe_new_guards
 from gateway.hooks.folders.readiness import check_readiness
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import UNREAD_STATES, HookVersion, Source
-from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.watcher import FolderWatcher, TouchedFolders
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.own_guards import describe_new_guards
+from gateway.hooks.places.folder_source import report_unreadable
+from gateway.hooks.places.inspection import InspectionCache, find_program_files
+from gateway.hooks.places.sources import UNREAD_STATES, HookVersion, Source
+from gateway.hooks.places.switches import HookSwitches
+from gateway.hooks.services import HookServices
 from gateway.threads import run_in_thread
 from gateway.yaml_source.tree import Finding, SourceLocation
 

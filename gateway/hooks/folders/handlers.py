@@ -12,14 +12,14 @@ import msgspec
 from gateway.events import Deny, Event, outcome_from
 from gateway.events.outcomes import is_decision
 from gateway.hooks.filters import Filter, compile_filter
-from gateway.hooks.folders.in_process import InProcessWire
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.hook import Remark
+from gateway.hooks.manifests.manifest import Manifest
 from gateway.hooks.outcome_collector import change_fields
 from gateway.hooks.patterns import EventSelector, Patterns
+from gateway.hooks.places.sources import HookVersion
 from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.event_calls import CallTerms, intercept, observe
+from gateway.hooks.wires.in_process import InProcessWire
 from gateway.hooks.wires.wire import HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import LoadedHandlers

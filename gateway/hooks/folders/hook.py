@@ -22,19 +22,19 @@ from gateway.hooks.folders.calls import MAX_REFUSAL, HookCalls, describe_help
 from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
 from gateway.hooks.folders.handlers import describe_unused_mark
 from gateway.hooks.folders.hook_process import HookProcess
-from gateway.hooks.folders.idle import find_idle_rule
 from gateway.hooks.folders.kept_hooks import KeptHooks
-from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches, describe_unknown_guard
 from gateway.hooks.folders.own_changes import OwnChanges
-from gateway.hooks.folders.reach import NO_LIMITS_KNOWN, HookLimits, ReachFacts, describe_reach
-from gateway.hooks.folders.services import OF_A_TERMINAL, HookRights, HookServices, MatchPattern, WaitUntilTold
-from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.stats import DecisionFailures, HookState
 from gateway.hooks.hook import HookTraits
 from gateway.hooks.hook_words import watch_words
 from gateway.hooks.mailbox import Observer
+from gateway.hooks.manifests.manifest import Guard, Manifest, describe_patches, describe_unknown_guard
+from gateway.hooks.manifests.reach import NO_LIMITS_KNOWN, HookLimits, ReachFacts, describe_reach
 from gateway.hooks.patterns import EventSelector
+from gateway.hooks.places.idle import find_idle_rule
+from gateway.hooks.places.sources import HookVersion
 from gateway.hooks.registry import HookRegistry
+from gateway.hooks.services import OF_A_TERMINAL, HookRights, HookServices, MatchPattern, WaitUntilTold
+from gateway.hooks.stats import DecisionFailures, HookState
 from gateway.hooks.subscriptions import Subscription
 from gateway.hooks.wires.wire import HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle

@@ -15,12 +15,12 @@ import anyio
 from gateway.backoff import Backoff
 from gateway.errors import HookError
 from gateway.hooks.folders.handlers import HandlerTargets
-from gateway.hooks.folders.idle import check_idle
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.stats import HookState
-from gateway.hooks.folders.trusted_copy import use_copy
+from gateway.hooks.places.idle import check_idle
+from gateway.hooks.places.sources import HookVersion
+from gateway.hooks.places.trusted_copy import use_copy
 from gateway.hooks.registry import INTERCEPT_LIMIT
+from gateway.hooks.services import HookServices
+from gateway.hooks.stats import HookState
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.threads import run_in_thread

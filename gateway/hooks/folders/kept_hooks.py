@@ -22,12 +22,12 @@ import msgspec
 
 from gateway.config.secrets import is_public_value
 from gateway.errors import HookError
-from gateway.hooks.folders.manifest import HookRegistrations, Manifest
-from gateway.hooks.folders.services import HookEnvironment
-from gateway.hooks.folders.sources import HookVersion, MissingSource, Source
-from gateway.hooks.folders.stats import MissedDecisions
-from gateway.hooks.folders.switches import read_json, write_atomically
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.manifests.manifest import HookRegistrations, Manifest
+from gateway.hooks.places.sources import HookVersion, MissingSource, Source
+from gateway.hooks.places.switches import read_json, write_atomically
+from gateway.hooks.places.trusted_copy import read_whole_folder
+from gateway.hooks.services import HookEnvironment
+from gateway.hooks.stats import MissedDecisions
 from gateway.threads import run_in_thread
 
 REGISTRATIONS_FILE = "registrations.json"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gateway.backoff import Backoff
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.places.sources import HookVersion
 
 MOST_WHILE_LOADED, MOST_SOON_AFTER = 5, 20  # loads in a row whose change is followed at once
 SOON = 0.3  # seconds after a load

@@ -14,16 +14,16 @@ from msgspec.structs import replace
 
 from gateway.config.settings import HooksSettings
 from gateway.errors import HookError
-from gateway.hooks.folders.installed import InstalledHook, list_missing_grants
-from gateway.hooks.folders.manifest import Guard, Manifest, read_document
-from gateway.hooks.folders.reach import find_reach
-from gateway.hooks.folders.requirement import parse_requirement
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import HookVersion, describe_first_error
-from gateway.hooks.folders.stats import HookState
-from gateway.hooks.folders.switches import HookSwitches
-from gateway.hooks.folders.trusted_copy import has_packages, read_whole_folder
+from gateway.hooks.manifests.installed import InstalledHook, list_missing_grants
+from gateway.hooks.manifests.manifest import Guard, Manifest, read_document
+from gateway.hooks.manifests.reach import find_reach
+from gateway.hooks.manifests.requirement import parse_requirement
 from gateway.hooks.nats_transport import EXTRA, PACKAGE, has_nats_library, is_nats_url
+from gateway.hooks.places.sources import HookVersion, describe_first_error
+from gateway.hooks.places.switches import HookSwitches
+from gateway.hooks.places.trusted_copy import has_packages, read_whole_folder
+from gateway.hooks.services import HookServices
+from gateway.hooks.stats import HookState
 from gateway.installation import find_installation
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from gateway.engine.interface import Engine
 from gateway.errors import Conflict, EngineError
-from gateway.hooks.folders.switches import HookSwitches
+from gateway.hooks.places.switches import HookSwitches
 from gateway.records import subjects
 from gateway.records.follower import LastRecord
 from gateway.records.records import HookDecisionState

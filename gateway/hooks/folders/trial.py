@@ -17,12 +17,12 @@ from gateway.events import Bags, Event, Pause, outcome_to_dict
 from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample, suggest_event
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.folders.handlers import HandlerTargets, ask_version, describe_unused_mark, notify_handlers
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.services import HookServices, check_request
-from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.hook import Hook, HookTraits, Remark
+from gateway.hooks.manifests.manifest import Manifest
 from gateway.hooks.outcome_collector import OutcomeCollector
 from gateway.hooks.patterns import EventSelector
+from gateway.hooks.places.sources import HookVersion
+from gateway.hooks.services import HookServices, check_request
 from gateway.hooks.wires.event_calls import CallTerms
 from gateway.hooks.wires.wire import HookFailed, Wire
 

@@ -18,10 +18,10 @@ from watchfiles import Change, awatch
 from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from gateway.backoff import find_pause
-from gateway.hooks.folders.folder_source import is_ignored_name
-from gateway.hooks.folders.hook_files import is_ignored_file
 from gateway.hooks.folders.kept_hooks import find_inode
-from gateway.hooks.folders.sources import HookVersion, Source
+from gateway.hooks.places.folder_source import is_ignored_name
+from gateway.hooks.places.hook_files import is_ignored_file
+from gateway.hooks.places.sources import HookVersion, Source
 from gateway.threads import is_thread_error, run_in_thread, wait_for_threads
 
 STEP = 100  # ms between two looks at the system's reports; a step without a write ends a burst

@@ -61,7 +61,7 @@ def test_a_made_up_provider_is_found_by_its_key_priced_and_answers(tmp_path: Pat
 
 
 # What is no provider: a package of Python's, and the one that Hermes means where it names none.
-OTHERS = {("anthropic", "hooks/folders/manifest.py"), ("openrouter", "config/hermes_model.py")}
+OTHERS = {("anthropic", "hooks/manifests/manifest.py"), ("openrouter", "config/hermes_model.py")}
 
 
 def test_a_providers_name_stands_in_its_row_and_in_its_module() -> None:

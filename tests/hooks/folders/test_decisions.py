@@ -9,7 +9,7 @@ import pytest
 
 from gateway.events import Event
 from gateway.hooks import Deny, HookRegistry
-from gateway.hooks.folders.decisions import AskHook, Decisions
+from gateway.hooks.decisions import AskHook, Decisions
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires.wire import HookFailed
 

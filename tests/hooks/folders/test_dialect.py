@@ -13,9 +13,9 @@ import pytest
 from gateway.daemon.dialects import make_folder_source
 from gateway.events import Deny
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.dialect import Dialect, FolderClaim
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.manifest import Manifest, ParsedManifest
+from gateway.hooks.manifests.manifest import Manifest, ParsedManifest
+from gateway.hooks.places.dialect import Dialect, FolderClaim
 from gateway.hooks.wires.oneshot_answer import ProgramFormat
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta

@@ -21,11 +21,11 @@ from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 from gateway.engine.subjects import matches
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.dead_letters import build_filters, can_be_durable, subject_token_of
+from gateway.hooks.durable.dead_letters import build_filters, can_be_durable, subject_token_of
+from gateway.hooks.durable.event_expiry import EventExpiry
+from gateway.hooks.durable.hook_expiry import OWNER, HookExpiry
 from gateway.hooks.folders.durable import DRAIN_WAIT
-from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.hook_expiry import OWNER, HookExpiry
 from gateway.hooks.patterns import Patterns
 from gateway.messages.steps import VERSION
 from gateway.records import records, subjects

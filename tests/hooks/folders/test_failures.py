@@ -9,7 +9,7 @@ import pytest
 from gateway.config.settings import HooksSettings
 from gateway.events import Deny
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.stats import Breaker, DecisionFailures, MissedDecisions
+from gateway.hooks.stats import Breaker, DecisionFailures, MissedDecisions
 from tests.hooks.folders.workshop import Home, Yard, hook_of
 from tests.hooks.wires.workshop import pid_of
 from tests.spine import until

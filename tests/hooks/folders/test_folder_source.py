@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gateway.hooks.folders.folder_source import FolderSource
-from gateway.hooks.folders.manifest import read_manifest
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.manifests.manifest import read_manifest
+from gateway.hooks.places.folder_source import FolderSource
+from gateway.hooks.places.sources import HookVersion
 
 EVENTS = "events: [agent:end]\n"
 

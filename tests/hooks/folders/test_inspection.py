@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from gateway.daemon.dialects import make_folder_source
-from gateway.hooks.folders.inspection import InspectionCache, check_handler, read_code
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.places.inspection import InspectionCache, check_handler, read_code
+from gateway.hooks.places.sources import HookVersion
 
 ROOT = Path(__file__).parents[3]
 OURS = sorted(path.parent for name in ("sample_hooks", "hooks_builtin") for path in (ROOT / name).glob("*/HOOK.yaml"))

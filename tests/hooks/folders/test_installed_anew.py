@@ -9,9 +9,9 @@ import pytest
 from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.installed import HooksLock
-from gateway.hooks.folders.installed_source import InstalledSource
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.manifests.installed import HooksLock
+from gateway.hooks.places.installed_source import InstalledSource
+from gateway.hooks.places.sources import HookVersion
 from gateway.hooks.wires.fork_client import ForkServerClient
 from tests.hooks.folders.test_reach import lock
 from tests.hooks.folders.workshop import Home

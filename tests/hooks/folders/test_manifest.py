@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.errors import HookError
-from gateway.hooks.folders.manifest import MANIFEST_FILE, MAX_MANIFEST_BYTES, Manifest, ParsedManifest, read_manifest
-from gateway.hooks.folders.manifest_keys import ManifestKeys, ManifestRequires
+from gateway.hooks.manifests.manifest import MANIFEST_FILE, MAX_MANIFEST_BYTES, Manifest, ParsedManifest, read_manifest
+from gateway.hooks.manifests.manifest_keys import ManifestKeys, ManifestRequires
 from gateway.yaml_source.tree import Finding
 
 SAMPLES = Path(__file__).parents[3] / "sample_hooks"

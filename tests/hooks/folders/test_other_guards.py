@@ -20,10 +20,10 @@ from gateway.hermes.config import HermesConfig
 from gateway.hermes.sources import make_plugin_source
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.installed import LOCK_VERSION
-from gateway.hooks.folders.installed_source import make_installed_source
 from gateway.hooks.folders.own_changes import MOST_WHILE_LOADED
-from gateway.hooks.folders.sources import Source
+from gateway.hooks.manifests.installed import LOCK_VERSION
+from gateway.hooks.places.installed_source import make_installed_source
+from gateway.hooks.places.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.records import records, subjects
 from gateway.records.records import HookGuard, NodeHooks

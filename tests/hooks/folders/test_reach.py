@@ -12,8 +12,8 @@ import pytest
 
 from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.manifest import read_manifest
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.manifests.manifest import read_manifest
+from gateway.hooks.places.trusted_copy import read_whole_folder
 from gateway.worker.sandbox import find_support
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.hooks.wires.workshop import is_alive

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.manifest_keys import ManifestRequires
 from gateway.hooks.folders.readiness import find_missing_needs, list_missing_packages
-from gateway.hooks.folders.requirement import parse_requirement
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.manifest_keys import ManifestRequires
+from gateway.hooks.manifests.requirement import parse_requirement
 
 
 @pytest.mark.parametrize(

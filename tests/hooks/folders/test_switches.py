@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.switches import HookSwitches, write_atomically
+from gateway.hooks.places.switches import HookSwitches, write_atomically
 from gateway.records.follower import JournalFollower
 from tests.engine.memory_engine import MemoryEngine
 from tests.hooks.folders.test_reach import lock

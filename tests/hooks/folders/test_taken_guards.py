@@ -12,9 +12,9 @@ import pytest
 
 from gateway.hermes.config import HermesConfig
 from gateway.hermes.sources import make_plugin_source
-from gateway.hooks.folders.installed import HooksLock
-from gateway.hooks.folders.installed_source import InstalledSource
 from gateway.hooks.folders.kept_hooks import REGISTRATIONS_FILE
+from gateway.hooks.manifests.installed import HooksLock
+from gateway.hooks.places.installed_source import InstalledSource
 from gateway.turn_marks import ToolTimes, TurnMarks
 from tests.hooks.folders.test_reach import lock
 from tests.hooks.folders.test_unwell_guards import ALLOWS, HANDLER, MANIFEST, PLUGIN, Guarded

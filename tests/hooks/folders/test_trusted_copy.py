@@ -13,8 +13,8 @@ import pytest
 from gateway.config.settings import HooksSettings
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.switches import HookSwitches
-from gateway.hooks.folders.trusted_copy import read_whole_folder
+from gateway.hooks.places.switches import HookSwitches
+from gateway.hooks.places.trusted_copy import read_whole_folder
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.spine import until
 

@@ -23,8 +23,8 @@ from gateway.hermes.sources import ShellHookSource, make_plugin_source
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.kept_hooks import REGISTRATIONS_FILE
-from gateway.hooks.folders.services import HookPorts
-from gateway.hooks.folders.sources import Source
+from gateway.hooks.places.sources import Source
+from gateway.hooks.services import HookPorts
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.turn_marks import ToolTimes
 from tests.engine.memory_engine import MemoryEngine

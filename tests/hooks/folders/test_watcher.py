@@ -11,8 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.hooks.folders.folder_source import FolderSource
 from gateway.hooks.folders.watcher import STEP, FolderWatcher
+from gateway.hooks.places.folder_source import FolderSource
 from tests.spine import until
 
 
@@ -183,7 +183,7 @@ import os, resource, sys
 from pathlib import Path
 import anyio
 from gateway.hooks.folders.watcher import FolderWatcher
-from gateway.hooks.folders.folder_source import FolderSource
+from gateway.hooks.places.folder_source import FolderSource
 source = Path(sys.argv[1])
 
 async def main():

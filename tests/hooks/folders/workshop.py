@@ -17,10 +17,10 @@ from gateway.daemon.dialects import make_folder_source
 from gateway.engine.interface import Engine
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.folder_source import FolderSource
 from gateway.hooks.folders.hook import FolderHook
-from gateway.hooks.folders.services import HookEnvironment
-from gateway.hooks.folders.stats import HookStatus
+from gateway.hooks.places.folder_source import FolderSource
+from gateway.hooks.services import HookEnvironment
+from gateway.hooks.stats import HookStatus
 from gateway.hooks.wires.fork_client import ForkServerClient
 from tests.hooks.wires.workshop import SETTINGS
 from tests.spine import until

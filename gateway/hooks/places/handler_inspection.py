@@ -11,8 +11,8 @@ from typing import get_args
 from gateway.events import OUTCOMES
 from gateway.events.catalogue import get_event_spec, suggest_event
 from gateway.events.fields import EventSpec
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.manifest_keys import HookRight
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.manifest_keys import HookRight
 from gateway.hooks.outcome_collector import describe_refused_field
 from gateway.hooks.patterns import EventSelector
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable

@@ -12,7 +12,7 @@ import anyio
 
 from gateway.engine.interface import Engine, NewRecord, append_in_parts
 from gateway.errors import Conflict, EngineError
-from gateway.hooks.folders.dead_letters import list_durable
+from gateway.hooks.durable.dead_letters import list_durable
 from gateway.records import records, subjects
 from gateway.records.stores import make_value_put, read_store
 

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import anyio
 
 from gateway.hooks.filters import compile_filter
-from gateway.hooks.folders.sources import Source
 from gateway.hooks.patterns import EventSelector
+from gateway.hooks.places.sources import Source
 from gateway.records.follower import RecordCopy
 from gateway.records.records import HookFolder, HookGuard, NodeHooks, OwedHook
 

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 import hooks_builtin
 from gateway.config.home import Home
-from gateway.hooks.folders.dialect import Dialect
-from gateway.hooks.folders.folder_source import FolderSource
-from gateway.hooks.folders.installed import HooksLock, InstalledHook
-from gateway.hooks.folders.services import LOCK_FILE
-from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.trusted_copy import PREFIX
+from gateway.hooks.manifests.installed import HooksLock, InstalledHook
+from gateway.hooks.places.dialect import Dialect
+from gateway.hooks.places.folder_source import FolderSource
+from gateway.hooks.places.sources import HookVersion
+from gateway.hooks.places.trusted_copy import PREFIX
+from gateway.hooks.services import LOCK_FILE
 from gateway.yaml_source.tree import Finding, SourceLocation
 
 PACKAGES_FOLDER = ".packages"  # beside the hooks: the packages that came with each

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gateway.events import Event
-from gateway.hooks.folders.manifest import HANDLER_FILE, MANIFEST_FILE, Guard, Manifest, ParsedManifest, read_manifest
-from gateway.hooks.folders.own_guards import add_own_guards, check_guard
-from gateway.hooks.folders.services import MatchPattern
+from gateway.hooks.manifests.manifest import HANDLER_FILE, MANIFEST_FILE, Guard, Manifest, ParsedManifest, read_manifest
+from gateway.hooks.manifests.own_guards import add_own_guards, check_guard
 from gateway.hooks.remote import can_send
+from gateway.hooks.services import MatchPattern
 from gateway.hooks.wires.oneshot_answer import ProgramFormat
 from gateway.worker.protocol import LoadedHandlers, PluginContents
 from gateway.yaml_source.tree import Finding

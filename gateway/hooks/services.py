@@ -23,12 +23,12 @@ from gateway.errors import HookError
 from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.cause import Cause, place_of_event, role_of_event, use_cause, use_rights
-from gateway.hooks.folders.decisions import Decisions
-from gateway.hooks.folders.installed import HooksLock
-from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.reach import CERTIFICATE_VARIABLES, DESKTOP_VARIABLES
-from gateway.hooks.folders.stats import HookCall
+from gateway.hooks.decisions import Decisions
+from gateway.hooks.manifests.installed import HooksLock
+from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.reach import CERTIFICATE_VARIABLES, DESKTOP_VARIABLES
 from gateway.hooks.registry import HookRegistry
+from gateway.hooks.stats import HookCall
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.wire import Capability, Wire

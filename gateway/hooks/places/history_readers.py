@@ -7,9 +7,9 @@ on as a whole, or if its source does not show it.
 import ast
 from collections.abc import Mapping
 
-from gateway.hooks.folders.inspection import MAX_CHECKED_BYTES
-from gateway.hooks.folders.manifest import HANDLER_FILE, Manifest
+from gateway.hooks.manifests.manifest import HANDLER_FILE, Manifest
 from gateway.hooks.patterns import EventSelector
+from gateway.hooks.places.inspection import MAX_CHECKED_BYTES
 from gateway.hooks.wires.field_encoding import LARGE_FIELDS
 
 _READS_ONE_FIELD = frozenset({"get", "pop", "setdefault"})

@@ -4,9 +4,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.patterns import EventSelector
+from gateway.hooks.places.sources import HookVersion
+from gateway.hooks.services import HookServices
 from gateway.hooks.wires.program import LastingProgram
 from gateway.hooks.wires.wire import Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle

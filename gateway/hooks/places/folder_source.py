@@ -21,13 +21,7 @@ from msgspec.structs import replace
 
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError
-from gateway.hooks.folders.dialect import OURS, Dialect
-from gateway.hooks.folders.history_readers import find_unused_fields
-from gateway.hooks.folders.hook_files import NODE_PACKAGES, find_kept_files, is_ignored_file
-from gateway.hooks.folders.idle import find_idle_rule
-from gateway.hooks.folders.in_process import InProcessWire
-from gateway.hooks.folders.inspection import check_code, is_inside_folder, quote_path, read_code
-from gateway.hooks.folders.manifest import (
+from gateway.hooks.manifests.manifest import (
     HANDLER_FILE,
     MANIFEST_FILE,
     MAX_NAME,
@@ -35,18 +29,24 @@ from gateway.hooks.folders.manifest import (
     find_misnamed_manifest,
     label_of,
 )
-from gateway.hooks.folders.own_guards import add_own_guards
-from gateway.hooks.folders.reach import (
+from gateway.hooks.manifests.own_guards import add_own_guards
+from gateway.hooks.manifests.reach import (
     build_sandbox,
     list_certificates,
     list_program_files,
     restrict_environment,
 )
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import CodeFile, HookVersion, Source, describe_first_error
-from gateway.hooks.folders.stats import HookState
 from gateway.hooks.nats_transport import is_nats_url
+from gateway.hooks.places.dialect import OURS, Dialect
+from gateway.hooks.places.history_readers import find_unused_fields
+from gateway.hooks.places.hook_files import NODE_PACKAGES, find_kept_files, is_ignored_file
+from gateway.hooks.places.idle import find_idle_rule
+from gateway.hooks.places.inspection import check_code, is_inside_folder, quote_path, read_code
+from gateway.hooks.places.sources import CodeFile, HookVersion, Source, describe_first_error
 from gateway.hooks.remote import Remote, RemoteSpec
+from gateway.hooks.services import HookServices
+from gateway.hooks.stats import HookState
+from gateway.hooks.wires.in_process import InProcessWire
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramSpec
 from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire

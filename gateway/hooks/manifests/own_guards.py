@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from gateway.hooks.folders.manifest import BEFORE_TOOLS, MANIFEST_FILE, Manifest, label_of
+from gateway.hooks.manifests.manifest import BEFORE_TOOLS, MANIFEST_FILE, Manifest, label_of
 from gateway.hooks.patterns import EventSelector
 from gateway.yaml_source.tree import Finding, SourceLocation
 

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError
-from gateway.hooks.folders.dialect import OURS, Dialect
-from gateway.hooks.folders.manifest import Guard, HookRegistrations, Manifest
-from gateway.hooks.folders.manifest_keys import WrittenFor
-from gateway.hooks.folders.reach import HookReach
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.stats import HookState
+from gateway.hooks.manifests.manifest import Guard, HookRegistrations, Manifest
+from gateway.hooks.manifests.manifest_keys import WrittenFor
+from gateway.hooks.manifests.reach import HookReach
+from gateway.hooks.places.dialect import OURS, Dialect
+from gateway.hooks.services import HookServices
+from gateway.hooks.stats import HookState
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.yaml_source.tree import Finding
 

@@ -18,9 +18,9 @@ from gateway.config.webhooks import WebhookKeys
 from gateway.errors import HookError
 from gateway.events import OnError
 from gateway.files.folders import read_plain_file
-from gateway.hooks.folders.manifest import Manifest, expand_path
-from gateway.hooks.folders.manifest_keys import Net
-from gateway.hooks.folders.reach import describe_network
+from gateway.hooks.manifests.manifest import Manifest, expand_path
+from gateway.hooks.manifests.manifest_keys import Net
+from gateway.hooks.manifests.reach import describe_network
 from gateway.logs.redaction import SECRET_NAME
 from gateway.logs.text import to_one_line
 

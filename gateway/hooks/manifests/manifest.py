@@ -22,8 +22,8 @@ from gateway.config.webhooks import WEBHOOK_NAME
 from gateway.errors import HookError
 from gateway.events.catalogue import EVENT_SPECS, get_event_spec, suggest_event
 from gateway.events.fields import EventSpec
-from gateway.hooks.folders.dead_letters import can_be_durable
-from gateway.hooks.folders.manifest_keys import (
+from gateway.hooks.durable.dead_letters import can_be_durable
+from gateway.hooks.manifests.manifest_keys import (
     CALLED_BY,
     DECIDE_TIMEOUT,
     EVENT_PATTERN,
@@ -40,7 +40,7 @@ from gateway.hooks.folders.manifest_keys import (
     ManifestKeys,
     PluginRight,
 )
-from gateway.hooks.folders.requirement import parse_requirement
+from gateway.hooks.manifests.requirement import parse_requirement
 from gateway.hooks.nats_transport import is_nats_url, parse_nats_url
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires import sherma

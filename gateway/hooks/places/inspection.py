@@ -21,12 +21,12 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.files.folders import read_plain_file
-from gateway.hooks.folders.dialect import OURS
-from gateway.hooks.folders.handler_inspection import check_effects
-from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, label_of
-from gateway.hooks.folders.manifest_keys import WrittenFor
-from gateway.hooks.folders.sources import CodeFile, HookVersion, find_dialect
-from gateway.hooks.folders.switches import read_json, write_atomically
+from gateway.hooks.manifests.manifest import HANDLER_FILE, Guard, Manifest, label_of
+from gateway.hooks.manifests.manifest_keys import WrittenFor
+from gateway.hooks.places.dialect import OURS
+from gateway.hooks.places.handler_inspection import check_effects
+from gateway.hooks.places.sources import CodeFile, HookVersion, find_dialect
+from gateway.hooks.places.switches import read_json, write_atomically
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 # Compiling holds the interpreter: some 0.2 ms a kilobyte. The hook's own process checks longer files.

@@ -20,7 +20,7 @@ import anyio
 
 from gateway.engine.interface import Engine, Record
 from gateway.errors import Duplicate, EngineError
-from gateway.hooks.folders.dead_letters import list_durable, make_dead_letter_put
+from gateway.hooks.durable.dead_letters import list_durable, make_dead_letter_put
 from gateway.records import records, subjects
 from gateway.yaml_source.units import format_count
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.hooks.folders.manifest import Manifest, expand_path
-from gateway.hooks.folders.manifest_keys import Net
+from gateway.hooks.manifests.manifest import Manifest, expand_path
+from gateway.hooks.manifests.manifest_keys import Net
 from gateway.hooks.nats_transport import is_nats_url, parse_nats_url
 from gateway.worker.sandbox import Sandbox, find_needed_paths
 

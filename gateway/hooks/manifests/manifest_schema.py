@@ -4,7 +4,7 @@ from typing import Any
 
 from gateway.config.fields import VARIABLE_PATTERN
 from gateway.events.catalogue import EVENT_SPECS
-from gateway.hooks.folders.manifest_keys import (
+from gateway.hooks.manifests.manifest_keys import (
     CALLED_BY,
     EVENT_PATTERN,
     IGNORED_KEYS,

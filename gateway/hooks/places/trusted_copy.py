@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from gateway.errors import HookError
 from gateway.files.folders import OPEN_FILE, OPEN_FOLDER
-from gateway.hooks.folders.hook_files import is_ignored_before, is_ignored_entry, list_hook_files
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.places.hook_files import is_ignored_before, is_ignored_entry, list_hook_files
+from gateway.hooks.places.sources import HookVersion
 
 MAX_BYTES = 64 << 20  # of a folder that can be trusted as a whole
 MAX_FILES = 5_000

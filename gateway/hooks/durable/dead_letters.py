@@ -18,7 +18,7 @@ import msgspec
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.engine.subjects import SEGMENT
 from gateway.errors import Duplicate, HookError
-from gateway.hooks.folders.stats import HookInfo
+from gateway.hooks.stats import HookInfo
 from gateway.records import records, subjects
 
 LETTER_PREFIX = "hook:"
