@@ -18,7 +18,7 @@ from gateway.config.loading import Configuration
 from gateway.daemon.journal import ReportWaiting, find_node, make_kept_name, read_kept_name
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError
-from gateway.hooks.folders.switches import write_atomically
+from gateway.hooks.places.switches import write_atomically
 
 log = logging.getLogger(__name__)
 
