@@ -1,6 +1,6 @@
 """The NATS servers that keep the journal in place of a file in the home, as the settings name them.
 
-What reads and copies that journal is loaded when somebody asks for it.
+The code that reads and copies their journal is loaded on demand.
 """
 
 from typing import TYPE_CHECKING, NamedTuple

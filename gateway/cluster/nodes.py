@@ -1,6 +1,6 @@
 """The work that one node at a time does for all that share a journal: read a bot's messages, maintain the records.
 
-Each such task has a lease. Its holder renews it and works; the others stand by. They do not ask for the holder
+Each such task has a lease. Its holder renews it and works; the others are on standby. They do not ask for the holder
 repeatedly: every node announces, live, all that it holds and waits for, every two seconds and at each change. A lease
 that no node has announced for as long as it lasts is free, and tried.
 
@@ -74,7 +74,7 @@ class SharedNodes(Nodes):
         super().__init__(name, roles, HeardNodes(name, self._run, seconds))
         self._engine = engine
         self._seconds, self._pause = seconds, seconds / RENEWALS
-        self._find_files: FindFiles = NodeFiles
+        self.find_files: FindFiles = NodeFiles
         self._held: dict[str, OwnLease] = {}
         self._waits: Counter[str] = Counter()
         self._given: dict[str, float] = {}  # when each was given away
@@ -88,7 +88,7 @@ class SharedNodes(Nodes):
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        self._find_files = find_files
+        self.find_files = find_files
         heard = await self._engine.tail(subjects.PRESENCE_SUBJECTS)
         try:
             async with anyio.create_task_group() as tasks:
@@ -187,11 +187,6 @@ class SharedNodes(Nodes):
         waits = (*+self._waits,)
         return NodeFacts(self.name, self._run, self._since, holds, works, waits, self._is_gone, roles=self.roles)
 
-    def describe_all(self) -> NodeFacts:
-        """Describe this node with its files."""
-        files = self._find_files() or NodeFiles()
-        return msgspec.structs.replace(self.describe(), **files._asdict(), clock=time.time())
-
     def _find_patience(self, key: str) -> float:
         """Return how long others may take it first: those with less work, and by chance those with no more."""
         if anyio.current_time() - self._given.get(key, -self._seconds) < self._seconds:
@@ -255,7 +250,7 @@ class SharedNodes(Nodes):
         """Announce this node; a lost announcement does no harm, because it is repeated soon."""
         with suppress(EngineError):
             where = subjects.presence_subject_of(self.name)
-            await self._engine.publish(where, msgspec.json.encode(self.describe_all()))
+            await self._engine.publish(where, msgspec.json.encode(describe_all(self)))
 
 
 class LeasePart(Part):
@@ -319,3 +314,9 @@ class LeasePart(Part):
         if now - self._ill_since >= self.patience and self._nodes.is_wanted(self._key):
             self._ill_since = None
             await self._nodes.release(self._key, is_given=True)
+
+
+def describe_all(nodes: SharedNodes) -> NodeFacts:
+    """Describe this node with its files."""
+    files = nodes.find_files() or NodeFiles()
+    return msgspec.structs.replace(nodes.describe(), **files._asdict(), clock=time.time())

@@ -1,4 +1,4 @@
-"""What another gateway has removed goes here too: files, and a person whom it has forgotten.
+"""Files that another gateway removed, and people whom it has forgotten, leave this gateway too.
 
 The journal contains no name: only the person's pseudonym, which a gateway that still has the name can compute, and
 digests of files.

@@ -77,10 +77,10 @@ def list_differences(nodes: Nodes, hooks: FolderHooks) -> list[str]:
     if not (others := nodes.others.list_living()):
         return []
     from gateway.cluster import node_files
-    from gateway.cluster.nodes import SharedNodes
+    from gateway.cluster.nodes import SharedNodes, describe_all
 
     assert isinstance(nodes, SharedNodes), "one that has others beside it"
-    return node_files.list_differences(nodes.describe_all(), others, partial(node_files.list_other_folders, hooks))
+    return node_files.list_differences(describe_all(nodes), others, partial(node_files.list_other_folders, hooks))
 
 
 def build_files(
@@ -107,17 +107,17 @@ def build_other_hooks(engine: Engine, home: Home, configuration: Configuration, 
     return SharedHooks(engine, node, partial(forget_last_name, home, configuration, engine))
 
 
-def follow_removals(
+def build_removals(
     engine: Engine, files: Path, totals: RunningTotals, heard: HeardMessages, chats: ChatJournal
 ) -> tuple[TellForgotten, Sequence[RecordCopy]]:
-    """Return what notifies other gateways of a forgotten person, and what removes here the things they removed."""
+    """Build the notice to other gateways of a forgotten person, and the copies that follow their removals."""
     if engine.files is None:
-        return tell_nobody, ()
+        return skip_notice, ()
     from gateway.cluster.removals import ForgottenPeople, RemovalFollower
 
     people = ForgottenPeople(engine, totals, heard, chats, files)
     return people.tell, (people, RemovalFollower(engine, files))
 
 
-async def tell_nobody(_pseudonym: str) -> None:
-    """Notify no other gateway: there is none."""
+async def skip_notice(_pseudonym: str) -> None:
+    """Skip the notice: this gateway has a journal of its own."""

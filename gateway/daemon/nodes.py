@@ -108,8 +108,8 @@ class Nodes:
     ) -> Part:
         """Make a part that one node at a time runs: the one with the lease named `key`, which parts may share.
 
-        The others stand by, and `rest` gets the reason for each standby. `prepare` does slow work in advance, so that
-        the part works as soon as it has the lease.
+        Other nodes are on standby, and `rest` gets the reason for each standby. `prepare` does slow work in advance, so
+        that the part works as soon as it has the lease.
         """
         part = Part(name, serve)
         self._parts.append((key, part))

@@ -19,7 +19,7 @@ from gateway.cluster.node_files import (
     digest_of_settings,
     list_differences,
 )
-from gateway.cluster.nodes import GLANCE, LeasePart, SharedNodes
+from gateway.cluster.nodes import GLANCE, LeasePart, SharedNodes, describe_all
 from gateway.cluster.nodes import LEASE_SECONDS as SHIPPED_SECONDS
 from gateway.config.node_settings import NODE_ROLES, NodeSettings
 from gateway.config.settings import GatewaySettings, Settings
@@ -201,7 +201,7 @@ async def test_who_has_other_files_is_named(cluster: Cluster) -> None:
     named = {"other": ["a is 2 there", "b is missing here"]}
 
     def list_found() -> list[str]:
-        return list_differences(one.nodes.describe_all(), one.nodes.others.list_living(), named.__getitem__)
+        return list_differences(describe_all(one.nodes), one.nodes.others.list_living(), named.__getitem__)
 
     await until(lambda: [each.settings for each in one.nodes.others.list_living()] == ["same"])
     assert list_found() == []
@@ -232,7 +232,7 @@ async def test_whose_clock_is_another_is_named(cluster: Cluster) -> None:
     cluster.begin("other")
     await until(one.nodes.others.list_living, "the other")
     assert list_clock_differences(one.nodes) == []
-    ahead = replace(one.nodes.describe_all(), name="early", run="r", clock=time.time() + 600)
+    ahead = replace(describe_all(one.nodes), name="early", run="r", clock=time.time() + 600)
     await cluster.engines[0].publish(presence_subject_of("early"), msgspec.json.encode(ahead))
     await until(lambda: list_clock_differences(one.nodes), "the clock")
     (said,) = list_clock_differences(one.nodes)

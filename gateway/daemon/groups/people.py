@@ -12,7 +12,7 @@ from gateway.chats.heard_messages import HeardMessages
 from gateway.chats.journal import ChatJournal
 from gateway.chats.rules import ChatRules
 from gateway.config.settings import MAIN
-from gateway.daemon.cluster_table import TellForgotten, follow_removals
+from gateway.daemon.cluster_table import TellForgotten, build_removals
 from gateway.daemon.groups.process import Base, CurrentConfiguration
 from gateway.daemon.part_settings import access_rules_from
 from gateway.engine.journal_clock import JournalClock
@@ -53,7 +53,7 @@ def build_people(base: Base) -> People:
         chats,
         heard,
         usage,
-        *follow_removals(engine, base.home.files, usage.totals, heard, chats.kept),
+        *build_removals(engine, base.home.files, usage.totals, heard, chats.kept),
     )
 
 
