@@ -5,10 +5,12 @@ Settings of a host (its port, logs, backups, name) may differ, and so may a hook
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TypeAlias
 
 import msgspec
 
+from gateway.cluster.nodes import SharedNodes, describe_all
 from gateway.config.settings import Settings
 from gateway.daemon.nodes import NodeFacts, NodeFiles
 from gateway.daemon.skill_hooks import SkillHooks
@@ -26,6 +28,9 @@ MISSING_SKILLS = (
     "skills that conversations have loaded are missing {where}: {names}; in turns there their hooks decide nothing and "
     "their files cannot be read: bring their folders there"
 )
+TWIN = "another gateway on this journal is called {!r} too: give each a `node.name` of its own, and start them again"
+OTHER_CLOCK = "the clock of {name} is {minutes:.0f} min {way} the one here: let both set theirs by the network (NTP)"
+MOST_APART = 60.0  # seconds between two clocks
 SEE_HOOKS = " (`hermes-gateway hooks list` shows them)"
 MOST_NAMED = 5
 DIGEST_SHOWN = 12
@@ -47,6 +52,22 @@ def digest_of_settings(settings: Settings) -> str:
 def digest_of_hooks(digests: Mapping[str, str]) -> str:
     """Return a digest of all hooks; "" while one of them is still to be read."""
     return _digest_of(msgspec.json.encode(digests, order="deterministic")) if all(digests.values()) else ""
+
+
+def list_node_differences(nodes: SharedNodes, hooks: FolderHooks) -> list[str]:
+    """Describe how other nodes differ from this one: a name twice, clocks, files."""
+    twin = [TWIN.format(nodes.name)] if nodes.others.has_twin else []
+    files = list_differences(describe_all(nodes), nodes.others.list_living(), partial(list_other_folders, hooks))
+    return [*twin, *list_clock_differences(nodes), *files]
+
+
+def list_clock_differences(nodes: SharedNodes) -> list[str]:
+    """List clocks that differ: schedules, daily budgets and links to the page depend on them."""
+    return [
+        OTHER_CLOCK.format(name=name, minutes=abs(ahead) / 60, way="ahead of" if ahead > 0 else "behind")
+        for name, ahead in sorted(nodes.others.list_clocks().items())
+        if abs(ahead) > MOST_APART
+    ]
 
 
 def list_differences(own: NodeFacts, others: list[NodeFacts], list_folders: ListFolders) -> list[str]:

@@ -16,6 +16,7 @@ class HeardNodes(OtherNodes):
     """The nodes that announced themselves within `seconds`. `run` belongs to this node, which also hears itself."""
 
     def __init__(self, name: str, run: str, seconds: float) -> None:
+        self.has_twin = False  # another gateway uses our name
         self.news = anyio.Event()  # their leases or waits have changed
         self._name, self._run, self._seconds = name, run, seconds
         self._heard: dict[str, tuple[float, NodeFacts]] = {}
@@ -39,6 +40,7 @@ class HeardNodes(OtherNodes):
         return [facts for at, facts in self._heard.values() if at > oldest]
 
     def list_clocks(self) -> dict[str, float]:
+        """Return by how many seconds the clock of each is ahead of ours."""
         return {one.name: self._ahead[one.name] for one in self.list_living()}
 
     def list_waiting(self, key: str) -> list[NodeFacts]:
@@ -52,6 +54,7 @@ class HeardNodes(OtherNodes):
     def wake(self) -> None:
         """Wake those that wait."""
         self.news.set()
+        self.has_twin = False  # another gateway uses our name
         self.news = anyio.Event()
 
     def _note(self, facts: NodeFacts) -> None:

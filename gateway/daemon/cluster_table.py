@@ -74,13 +74,13 @@ def find_files(settings: Settings, hooks: FolderHooks, skills: SkillHooks) -> No
 
 def list_differences(nodes: Nodes, hooks: FolderHooks) -> list[str]:
     """Describe for an operator how other nodes differ from this one."""
-    if not (others := nodes.others.list_living()):
+    if not nodes.others.list_living():
         return []
-    from gateway.cluster import node_files
-    from gateway.cluster.nodes import SharedNodes, describe_all
+    from gateway.cluster.node_files import list_node_differences
+    from gateway.cluster.nodes import SharedNodes
 
     assert isinstance(nodes, SharedNodes), "one that has others beside it"
-    return node_files.list_differences(describe_all(nodes), others, partial(node_files.list_other_folders, hooks))
+    return list_node_differences(nodes, hooks)
 
 
 def build_files(

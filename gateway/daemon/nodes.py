@@ -59,14 +59,8 @@ class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 class OtherNodes:
     """The other nodes, of which there are none; `SharedNodes` has those that share its journal."""
 
-    has_twin = False  # another gateway uses our name
-
     def list_living(self) -> list[NodeFacts]:
         return []
-
-    def list_clocks(self) -> dict[str, float]:
-        """Return by how many seconds the clock of each is ahead of ours."""
-        return {}
 
     def find_holder(self, key: str) -> str:
         """Return the name of the holder; "" if none is known."""

@@ -45,7 +45,6 @@ from gateway.yaml_source.units import format_count
 NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lists there"
 LEASE_WORDS = {TENDING: "tends the journal", SCHEDULE: "calls hooks when they are due"}
 NO_APPROVER = "nobody here may approve what others ask for; name an owner in config.yaml"
-TWIN = "another gateway on this journal is called {!r} too: give each a `node.name` of its own, and start them again"
 BEGIN_ANEW = "or delete it, so that a new one begins: hermes-gateway sessions delete"
 UNDONE: dict[NodeRole, str] = {
     "ingress": "no node serves the chat networks: nothing is read there, and what is owed to them waits",
@@ -54,8 +53,6 @@ UNDONE: dict[NodeRole, str] = {
     "web": "no node opens the port: there is no page, and no program is answered",
 }
 LET_DO = "let a gateway on this journal do `{role}`, by `node.roles` in config.yaml or `run --roles`"
-OTHER_CLOCK = "the clock of {name} is {minutes:.0f} min {way} the one here: let both set theirs by the network (NTP)"
-MOST_APART = 60.0  # seconds
 JOURNAL_PATIENCE, HEALTH_PATIENCE = 1.0, 3.0
 UNHEARD = EngineHealth(False, f"the journal did not answer within {HEALTH_PATIENCE:g} s")
 T = TypeVar("T")
@@ -182,15 +179,6 @@ def list_undone_roles(nodes: Nodes, settings: Settings) -> list[str]:
     ]
 
 
-def list_clock_differences(nodes: Nodes) -> list[str]:
-    """List clocks that differ: schedules, daily budgets and links to the page depend on them."""
-    return [
-        OTHER_CLOCK.format(name=name, minutes=abs(ahead) / 60, way="ahead of" if ahead > 0 else "behind")
-        for name, ahead in sorted(nodes.others.list_clocks().items())
-        if abs(ahead) > MOST_APART
-    ]
-
-
 async def ask_journal(asked: Awaitable[T], otherwise: T, patience: float = JOURNAL_PATIENCE) -> T:
     """Return the answer of the journal, or `otherwise` if the disk or the servers do not answer in time."""
     with suppress(EngineError), anyio.move_on_after(patience):
@@ -237,11 +225,8 @@ def list_unserved_platforms(settings: Settings) -> dict[str, str]:
     return {one.name: reason for one in known if (reason := why_not_served(one.settings))}
 
 
-def list_part_problems(
-    run: Run, presence: NodePresence, people: People, networks: Networks, _look: StatusFacts
-) -> list[str]:
+def list_part_problems(run: Run, people: People, networks: Networks, _look: StatusFacts) -> list[str]:
     return [
-        *([TWIN.format(presence.nodes.name)] if presence.nodes.others.has_twin else []),
         *(f"{part.facts.name}: {part.facts.detail}" for part in run.parts if part.facts.state == "restarting"),
         *(f"{one.name}: {what}" for one in networks.platforms for what in one.presence.facts.complaints),
         *([f"{NO_APPROVER}: {line}"] if (line := people.access.suggest_owner()) else []),
@@ -276,7 +261,6 @@ def list_node_problems(
     return [
         *([f"no backup was made: {why}"] if (why := storage.backups.trouble) else []),
         *list_undone_roles(nodes, base.settings),
-        *list_clock_differences(nodes),
         *list_differences(nodes, hooks.folder_hooks),
         *([] if look.health.ok else [f"journal: {look.health.detail}"]),
         *(f"journal: {warning}" for warning in look.health.warnings),

@@ -17,6 +17,7 @@ from gateway.cluster.node_files import (
     OTHER_SETTINGS,
     digest_of_hooks,
     digest_of_settings,
+    list_clock_differences,
     list_differences,
 )
 from gateway.cluster.nodes import GLANCE, LeasePart, SharedNodes, describe_all
@@ -25,7 +26,6 @@ from gateway.config.node_settings import NODE_ROLES, NodeSettings
 from gateway.config.settings import GatewaySettings, Settings
 from gateway.daemon.nodes import NodeFiles
 from gateway.daemon.parts import ServeFunction
-from gateway.daemon.status import list_clock_differences
 from gateway.engine.interface import HELD_SECONDS, Engine
 from gateway.engine.live_messages import LiveLease
 from gateway.errors import AdapterError
