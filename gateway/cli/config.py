@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     unset = verbs.add_parser("unset", help="remove one value, so that the next source or the default counts")
     unset.add_argument("key", help="the setting, for instance `sessions.idle`")
     add_json_option(unset)
-    undo = verbs.add_parser("undo", help="take the last `set` or `unset` back, if nobody has edited its files since")
+    undo = verbs.add_parser("undo", help="take the last `set` or `unset` back, unless its files have changed since")
     add_json_option(undo)
     verbs.add_parser("schema", help="print the JSON schema of the file, for editors")
 

@@ -37,7 +37,7 @@ def find_running_origins(home: Home) -> Mapping[str, str]:
 
 
 def refuse_running(origins: Mapping[str, str], key: str) -> None:
-    """A service may have variables that this terminal lacks."""
+    """Refuse what the running gateway has from its own environment: a service has variables that a terminal lacks."""
     origin = origins.get(".".join(split_key(key)), "")
     if origin.startswith(STRONGER):
         what = f"`{to_one_line(key, 100)}` is set by {origin} of the running gateway, which counts more than a file"

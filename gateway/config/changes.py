@@ -74,7 +74,7 @@ class Sources:
         self.schema = schema.expand(home, self.root, self.outside)
 
     def find_variable(self, path: KeyPath) -> SettingVariable | None:
-        """The variable that sets this now: the strongest one, or the usual one of the model's provider."""
+        """Find the variable that sets this now: the strongest one, or the usual one of the model's provider."""
         named = [one for one in self._variables() if one.path == path and one.variable in self.outside.values]
         if named or find_node(self.root, path) is not None:
             return named[-1] if named else None
@@ -88,7 +88,7 @@ class Sources:
         return next((one.shape for one in self._variables() if one.path == path), "")
 
     def find_secret(self, path: KeyPath) -> str | None:
-        """The variable that a secret belongs into; None for what is no secret."""
+        """Find the variable that a secret belongs into; None for what is no secret."""
         tree = self.root if find_node(self.root, path) is not None else put_node(self.root, path, YamlScalar(_HERE, ""))
         variable = dict(list_secret_paths(self.schema, tree)).get(path)
         return f"MODEL_{path[1].upper()}_API_KEY".replace("-", "_") if variable == "MODEL_API_KEY" else variable
@@ -159,7 +159,7 @@ def prepare_removal(schema: SettingsSchema, home: Home, environ: Mapping[str, st
 
 
 def _choose_path(sources: Sources, path: KeyPath) -> KeyPath:
-    """The way in which the file names a hook: `hooks.NAME` is short for `hooks.each.NAME`."""
+    """Choose the way in which the file names a hook: `hooks.NAME` is short for `hooks.each.NAME`."""
     if path[0] != "hooks" or len(path) < 2:
         return path
     if path[1] not in HooksSettings.__struct_fields__ and find_node(sources.root, ("hooks", "each", path[1])):
@@ -170,7 +170,7 @@ def _choose_path(sources: Sources, path: KeyPath) -> KeyPath:
 
 
 def _find_place(sources: Sources, path: KeyPath) -> tuple[str, bool]:
-    """The variable of `.env` to write, empty for `config.yaml`; and whether `config.yaml` has to refer to it."""
+    """Find the variable of `.env` to write, empty for `config.yaml`; and whether `config.yaml` has to refer to it."""
     if found := sources.find_variable(path):
         _refuse_outside(sources, path, found.variable)
         return found.variable, False

@@ -65,7 +65,7 @@ def _read_values(bindings: list[Binding]) -> dict[str, str]:
 
 
 def _find_line(bindings: list[Binding], name: str) -> int | None:
-    """The line that counts: the last one with a value, else the last one of that name."""
+    """Find the line that counts: the last one with a value, else the last one of that name."""
     named = [at for at, binding in enumerate(bindings) if binding.key == name]
     return next((at for at in reversed(named) if bindings[at].value), named[-1] if named else None)
 

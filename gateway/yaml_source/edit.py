@@ -153,7 +153,7 @@ class _MarkedText:
         return self.splice(at, at, f"{before}{self.line_break.join(lines)}{after}")
 
     def end_of_line(self, at: int) -> int:
-        """The end of a line behind its last value: a comment belongs to it."""
+        """Find the end of a line behind its last value: a comment belongs to it."""
         found = _COMMENT.match(self.text, at)
         return found.end() if found else at
 
@@ -165,7 +165,7 @@ class _MarkedText:
         return found.end() if found else at
 
     def ends(self, node: Any) -> list[int]:
-        """The places where a node may end: a block's mark is behind following comments, a block scalar's behind blanks.
+        """List the places where a node may end: a block's mark is behind comments, a block scalar's behind blanks.
 
         The first is the end of the last thing that is written in it.
         """
@@ -220,7 +220,7 @@ def _list_replacements(text: _MarkedText, key: Any, node: Any, written: str) -> 
 
 
 def _list_insertions(text: _MarkedText, node: Any, key: Any, path: tuple[str, ...], written: str) -> Iterator[str]:
-    """The pair behind the last one of its section; a section without a value gets its first one."""
+    """Yield the pair behind the last one of its section; a section without a value gets its first one."""
     flow = written
     for name in reversed(path[1:]):
         flow = f"{{{_format_text(name)}: {flow}}}"

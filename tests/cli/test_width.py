@@ -104,7 +104,7 @@ platform restart | platform probe | approvals yes | approvals no | approvals say
 pairing uninvite | pairing revoke | people export | people forget | completions | hooks schema | keys new
 keys revoke | activity export | send | sessions show | sessions export | sessions stop | sessions delete | upgrade
 uninstall | hooks dev | sessions rebuild | migrate | backup create | backup verify | backup restore | demo | logs
-config check | config path | config schema | hooks forget
+config check | config path | config schema | config set | config unset | config undo | hooks forget
 """
 
 

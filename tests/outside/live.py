@@ -141,6 +141,13 @@ def home(tour: Tour, place: Path) -> None:
         other.show("security audit")
     tour.show("config check")
     tour.show("config show", "--origin")
+    for verb, *words in (
+        ("set", "sessions.idle", "3h"),
+        ("undo",),
+        ("set", "sessions.idle", "3h"),
+        ("unset", "sessions.idle"),
+    ):
+        tour.show(f"config {verb}", *words)
     gateway.start()
 
 

@@ -460,7 +460,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a show -d "sho
 complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a path -d "print where the configuration file is"
 complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a set -d "set one value, in the file where it is set now"
 complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a unset -d "remove one value, so that the next source or the default counts"
-complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a undo -d "take the last `set` or `unset` back, if nobody has edited its files since"
+complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a undo -d "take the last `set` or `unset` back, unless its files have changed since"
 complete -c hermes-gateway -n '__hermes_gateway_at " config"' -f -a schema -d "print the JSON schema of the file, for editors"
 complete -c hermes-gateway -n '__hermes_gateway_at " config"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " config check"' -l help -d "show this help message and exit"
