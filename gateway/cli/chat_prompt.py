@@ -57,8 +57,8 @@ class CommandMenu(Completer):
                     yield Completion(f"/{one['name']}", -len(typed), display=shown, display_meta=about)
 
 
-class PromptedOutput(io.TextIOBase):
-    """What all threads print while there is a prompt: whole lines, which the chat's loop prints above it.
+class ScreenOutput(io.TextIOBase):
+    """The output of all threads while there is a prompt: whole lines, which the chat's loop prints above it.
 
     The editor draws its prompt at the end of the last line, and over any text there.
     """
@@ -114,7 +114,7 @@ class TerminalChat:
         """Send one line after the other, until the person leaves or the gateway has gone."""
         loop, news = asyncio.get_running_loop(), asyncio.Event()
         wake = partial(loop.call_soon_threadsafe, news.set)
-        output = PromptedOutput(sys.stdout, wake)
+        output = ScreenOutput(sys.stdout, wake)
         with redirect_stdout(output), redirect_stderr(output):
             self._shows = self._client.start("chat.show", {"session": self._session})  # questions of an earlier process
             threading.Thread(target=self._receive, args=(wake,), daemon=True).start()
@@ -149,7 +149,7 @@ class TerminalChat:
             self._has_ended = True
             wake()
 
-    async def _show_news(self, news: asyncio.Event, output: PromptedOutput) -> None:
+    async def _show_news(self, news: asyncio.Event, output: ScreenOutput) -> None:
         """Print what has come above the prompt, and draw the prompt once below it."""
         while not self.is_gone:
             await news.wait()
