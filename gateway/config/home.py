@@ -105,6 +105,7 @@ class Home:
         self.upgrade = ours / "upgrade"  # what is known of an upgrade that is under way
         self.lock = ours / "gateway.lock"
         self.chat_history = ours / "chat_history"  # what was typed into `chat`
+        self.port = ours / "port"  # the address of the page, if the usual one was taken
         self.node_name = ours / "node.json"  # how this gateway is called among those that share a journal
         self._runtime = runtime
 

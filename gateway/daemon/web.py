@@ -22,6 +22,7 @@ from gateway.events.verbs import TailParams, cut_event
 from gateway.verbs import Notify
 from gateway.web.chat import ChatRoom
 from gateway.web.event_stream import EventRoom, EventStream
+from gateway.web.free_port import FreePort
 from gateway.web.host_rules import HostRules, build_host_rules
 from gateway.web.key_check import KeyCheck
 from gateway.web.live_stream import LiveStreams
@@ -68,6 +69,15 @@ def build_receiver(base: Base, hooks: Hooks, turns: Turns, rules: HostRules) -> 
     return WebhookReceiver(lambda: list_webhooks(base.current.configuration, hooks.folder_hooks), intake, rules)
 
 
+def find_free_port(base: Base, people: People, hooks: Hooks) -> FreePort | None:
+    """Return the choice among free ports; None if a setting, a proxy, a program or a webhook relies on the address."""
+    configuration, web = base.current.configuration, base.settings.web
+    is_named = any(f"web.{name}" in configuration.origins for name in ("listen", "url", "hosts", "trusted_proxies"))
+    if is_named or people.keys.keys or list_webhooks(configuration, hooks.folder_hooks):
+        return None
+    return FreePort(web.listen, base.home.port)
+
+
 def build_calls(base: Base, storage: Storage, turns: Turns) -> ProgramCalls:
     return ProgramCalls(base.engine, storage.sessions, turns.dispatcher.receive, turns.lanes.interrupt)
 
@@ -100,7 +110,8 @@ class GatewayWeb:
         routes["webhooks"] = self._receiver.answer
         routes["networks"] = NetworkReceiver(networks.adapter_context.routes, rules).answer
         is_named = "web.listen" in base.current.configuration.origins
-        self.port = WebPort(web, Router(rules, routes, self._page.answer).answer, is_named=is_named)
+        answer = Router(rules, routes, self._page.answer).answer
+        self.port = WebPort(web, answer, is_named=is_named, find_free=bind(find_free_port))
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled. Raises PortError."""

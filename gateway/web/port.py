@@ -21,6 +21,7 @@ import msgspec
 
 from gateway.config.settings import WebSettings
 from gateway.errors import GatewayError
+from gateway.web.free_port import FreePort
 from gateway.web.host_rules import HostRules, is_link
 from gateway.web.http_request import (
     END_OF_HEAD,
@@ -79,11 +80,19 @@ class WebPort:
     """One listening address. `url` is "" while the port is closed, and then `trouble` says why."""
 
     def __init__(
-        self, settings: WebSettings, answer: AnswerRequest, *, is_named: bool, limits: PortLimits = USUAL_LIMITS
+        self,
+        settings: WebSettings,
+        answer: AnswerRequest,
+        *,
+        is_named: bool,
+        find_free: Callable[[], FreePort | None] = lambda: None,
+        limits: PortLimits = USUAL_LIMITS,
     ) -> None:
+        """Make the port. `find_free` chooses another address, or returns None if a program relies on this one."""
         self._settings = settings
         self._answer = answer
         self._is_named = is_named
+        self._find_free = find_free
         self._limits = limits
         self._connections: dict[PortConnection, PortConnection] = {}  # the oldest first
         self.url = ""
@@ -102,7 +111,7 @@ class WebPort:
         """
         tls = load_certificate(self._settings)
         try:
-            listening = bind_socket(self._settings.listen)
+            listening = self._bind()
         except PortError as error:
             if self._is_named:
                 raise
@@ -121,6 +130,18 @@ class WebPort:
             self.url = ""
             for connection in list(self._connections):
                 connection.abort()
+
+    def _bind(self) -> socket.socket:
+        """Bind the address of the settings, or a free one; raises PortError."""
+        if free := self._find_free():
+            for address in free.list():
+                with suppress(PortError):
+                    listening = bind_socket(address)
+                    if free.keep(address):
+                        usual = self._settings.listen
+                        log.info("web: %s is taken, so the page is at %s from now on", usual, address)
+                    return listening
+        return bind_socket(self._settings.listen)
 
     async def _accept(
         self, listening: socket.socket, tls: ssl.SSLContext | None, tasks: anyio.abc.TaskGroup

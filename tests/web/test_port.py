@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from gateway.config.settings import WebSettings, WebTlsSettings
+from gateway.web.free_port import FreePort
 from gateway.web.http_request import MAX_HEAD_BYTES, HttpRequest, HttpResponse, HttpStream, SendPiece
 from gateway.web.port import PortError, PortLimits, WebPort, bind_socket
 from tests.web.visits import connect, read_all, read_answer, say, visit
@@ -205,6 +206,21 @@ async def test_an_address_that_is_taken_is_an_error_only_where_somebody_named_it
             assert "in use; set web.listen" in unnamed.trouble
             assert not unnamed.url
             tasks.cancel_scope.cancel()
+
+
+async def test_the_usual_address_that_is_taken_gives_way_to_the_next_free_one_which_is_kept(tmp_path: Path) -> None:
+    with bind_socket("127.0.0.1:0") as taken:
+        settings, file = WebSettings(listen=f"127.0.0.1:{taken.getsockname()[1]}"), tmp_path / "port"
+        port = WebPort(settings, answer_path, is_named=False, find_free=lambda: FreePort(settings.listen, file))
+        urls = []
+        for _ in range(2):
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(port.serve)
+                urls.append(port.url)
+                tasks.cancel_scope.cancel()
+            taken.close()  # the second time nobody has the usual one
+    assert urls == [f"http://{file.read_text().strip()}"] * 2
+    assert settings.listen not in urls[0]
 
 
 def write_certificate(folder: Path) -> WebTlsSettings:
