@@ -10,7 +10,9 @@ from gateway.agent import Tool, tool
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.toolbox.files import make_send_file
 from gateway.agent.toolbox.workspace import Workspace
-from gateway.config.settings import AccessSettings
+from gateway.config.fields import Secret
+from gateway.config.search_settings import SearchSettings
+from gateway.config.settings import Settings, ToolSettings
 from gateway.daemon.part_settings import tools_by_role_from
 from gateway.messages.roles import ROLES, Role
 
@@ -29,7 +31,7 @@ def rules(**tools: tuple[str, ...]) -> AccessRules:
     return AccessRules("ignore", 30, tools=cast("dict[Role, tuple[str, ...]]", tools))
 
 
-DEFAULTS = rules(**tools_by_role_from(AccessSettings().tools))
+DEFAULTS = rules(**tools_by_role_from(Settings()))
 
 
 @pytest.mark.parametrize(
@@ -46,11 +48,19 @@ DEFAULTS = rules(**tools_by_role_from(AccessSettings().tools))
         (named("schedule"), ["owner", "admin", "operator", "user"]),
         (named("recall"), ["owner", "admin", "operator", "user"]),
         (named("web_fetch"), [*ROLES]),
+        (named("web_search"), ["owner", "admin", "operator", "user"]),
         (named("load_skill"), [*ROLES]),
     ],
 )
 def test_what_is_given_to_whom_by_default(given: Tool, highest: list[Role]) -> None:
     assert [role for role in ROLES if DEFAULTS.fit_tool(given, role)] == highest
+
+
+@pytest.mark.parametrize(("provider", "searches"), [("searxng", True), ("brave", False), ("hook", False)])
+def test_guests_search_where_it_costs_nothing(provider: Any, searches: bool) -> None:
+    search = SearchSettings(provider=provider, url="http://x", key=Secret("k"))
+    grants = rules(**tools_by_role_from(Settings(tools=ToolSettings(search=search))))
+    assert bool(grants.fit_tool(named("web_search"), "guest")) is searches
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from gateway.config.fields import HTTP_PATTERN, NATS_PATTERN, RELOADABLE, VARIAB
 from gateway.config.node_settings import BackupSettings, JournalSettings, NodeSettings
 from gateway.config.platform_settings import DisplaySettings, ProgressDisplay
 from gateway.config.providers import DEMO, PROVIDERS
+from gateway.config.search_settings import SearchSettings
 from gateway.config.voice_settings import LANGUAGE_PATTERN, VoiceSettings
 from gateway.config.webhooks import WebhookSettings
 from gateway.messages.roles import Role
@@ -193,6 +194,7 @@ class ToolSettings(Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         describe("hosts on this machine or network that the web tool may reach; all others there are refused"),
     ] = ()
+    search: SearchSettings = SearchSettings()
 
 
 class McpServerSettings(Struct, frozen=True, kw_only=True):
@@ -332,7 +334,7 @@ class PlatformIds(Struct, frozen=True, kw_only=True):
 
 
 USER_TOOLS = (
-    *("read_file", "write_file", "edit_file", "list_files", "web_fetch", "remember", "recall"),
+    *("read_file", "write_file", "edit_file", "list_files", "web_fetch", "web_search", "remember", "recall"),
     *("schedule", "scheduled", "unschedule", "load_skill", "unload_skill", "send_message", "trusted"),
 )
 GUEST_TOOLS = ("web_fetch", "load_skill", "unload_skill")

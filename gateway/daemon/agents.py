@@ -24,6 +24,7 @@ from gateway.agent.toolbox.file_reach import FileReach
 from gateway.agent.toolbox.files import make_file_tools
 from gateway.agent.toolbox.key_homes import WIDE_ROOT, find_wide_roots, list_key_homes, list_startup_files
 from gateway.agent.toolbox.memory import Memory, make_memory_tools
+from gateway.agent.toolbox.search import SearchOptions, TakeSearch, make_search_tool
 from gateway.agent.toolbox.shell import RunCommand, ShellOptions, make_shell_tool
 from gateway.agent.toolbox.shell_rules import ShellPlaces
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
@@ -56,7 +57,7 @@ class ToolSurroundings(msgspec.Struct, frozen=True):
 
     `run_command` and `parser` do work that must not happen in this process. `context_files` protects instruction files
     from commands; `list_skills` returns the folders of the skills that a session has loaded, which its commands may
-    read. `memory` holds the notes of people.
+    read. `memory` holds the notes of people, `take_search` counts their searches.
     """
 
     run_command: RunCommand
@@ -64,6 +65,7 @@ class ToolSurroundings(msgspec.Struct, frozen=True):
     context_files: ContextFiles
     list_skills: Callable[[str], Sequence[Path]]
     memory: Memory
+    take_search: TakeSearch
 
 
 class Agents:
@@ -219,6 +221,11 @@ class Agents:
         found.append(
             make_web_tool(WebOptions(frozenset(settings.fetch_hosts), settings.output_limit, self._surroundings.parser))
         )
+        if (found_by := settings.search).provider != "off":
+            take, limit = self._surroundings.take_search, settings.output_limit
+            found.append(
+                make_search_tool(SearchOptions(found_by.provider, limit, take, found_by.url, found_by.key.reveal()))
+            )
         if settings.shell != "off":
             env = {name: self._environ[name] for name in SHELL_VARIABLES if name in self._environ}
             find_places, run = self._find_places, self._surroundings.run_command

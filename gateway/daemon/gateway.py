@@ -51,7 +51,7 @@ def build_gateway(base: Base) -> Gateway:
     run, presence = Run(), build_presence(base)
     storage, people = build_storage(base, presence), build_people(base)
     hooks = build_hooks(base, presence, storage)
-    work = build_work(base, storage, hooks)
+    work = build_work(base, storage, people, hooks)
     turns = build_turns(base, run, presence, storage, people, hooks, work)
     networks = build_networks(base, presence, storage, people, turns)
     return Gateway(base, run, presence, storage, people, hooks, work, turns, networks)

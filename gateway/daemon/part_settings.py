@@ -11,15 +11,16 @@ from gateway.adapters.page import places
 from gateway.adapters.terminal import OWNER, PLATFORM
 from gateway.agent.mcp.client import McpSpec
 from gateway.agent.mcp.message_limiter import MessageParser
+from gateway.agent.toolbox.search import WEB_SEARCH
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import (
     DEFAULT_RATE,
+    GUEST_TOOLS,
     HookOverrides,
     HooksSettings,
-    RoleToolSettings,
     Settings,
 )
 from gateway.daemon.platforms import why_not_served
@@ -39,7 +40,7 @@ def access_rules_from(configuration: Configuration) -> AccessRules:
         owners={**owners, PLATFORM: frozenset({OWNER}), WEB: frozenset({places.OWNER})},
         named={f"{WEB}:{name}": role for name, role in configuration.settings.web.people.items()},
         names_owners=bool(owners),
-        tools=tools_by_role_from(access.tools),
+        tools=tools_by_role_from(configuration.settings),
         admins=admins,
         users=users,
         group_users=group_users,
@@ -55,9 +56,12 @@ def access_rules_from(configuration: Configuration) -> AccessRules:
     )
 
 
-def tools_by_role_from(tools: RoleToolSettings) -> dict[Role, tuple[str, ...]]:
-    """Return the tools of each role; an operator has those of users."""
-    return {"admin": tools.admin, "operator": tools.user, "user": tools.user, "guest": tools.guest}
+def tools_by_role_from(settings: Settings) -> dict[Role, tuple[str, ...]]:
+    """Return the tools of each role; an operator has those of users. Guests search where it costs nothing."""
+    tools = settings.access.tools
+    is_free = settings.tools.search.provider == "searxng" and tools.guest == GUEST_TOOLS
+    guest = (*tools.guest, WEB_SEARCH) if is_free else tools.guest
+    return {"admin": tools.admin, "operator": tools.user, "user": tools.user, "guest": guest}
 
 
 def list_matching_ids(ids: Mapping[str, tuple[str, ...]], shapes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

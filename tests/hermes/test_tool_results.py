@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from gateway.agent.toolbox.search import FOUND
 from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.hermes.shim.tool_results import TOOL_RESULTS, Ending, read_override, show_result
 
 KEY = "sk-abc123"
+SEARCHED = {"success": True, "data": {"web": [{"title": KEY, "url": "http://x/", "description": "ü", "position": 1}]}}
 # What a tool of ours gives, with the arguments of its call as Hermes calls them.
 GIVEN: Sequence[tuple[str, dict[str, Any], str]] = (
     ("shell", {}, f"a {KEY}"),
@@ -26,6 +28,7 @@ GIVEN: Sequence[tuple[str, dict[str, Any], str]] = (
     ("list_files", {"path": "."}, f"{KEY}/\nb.txt (12)\nc (3) (4)\n[7 more]"),
     ("list_files", {"path": "x/"}, "It is empty."),
     ("web_fetch", {"urls": ["http://x/"]}, f"Title\n\n{KEY}"),
+    ("web_search", {"query": "tea"}, f"{FOUND}\n{json.dumps(SEARCHED, ensure_ascii=False)}"),
     ("send_message", {"target": "telegram:42"}, f"Sent {KEY} to telegram:42."),
     ("remember", {}, f"Remembered: {KEY}"),
     ("load_skill", {"name": "tea"}, f"# Tea {KEY}"),

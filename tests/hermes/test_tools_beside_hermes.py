@@ -35,6 +35,7 @@ CALLS: Sequence[tuple[str, dict[str, Any], str, dict[str, Any]]] = (
     ),
     ("list_files", {"path": "."}, "search_files", {"pattern": "*", "target": "files", "path": "."}),
     ("web_fetch", {"url": "http://127.0.0.1:9/"}, "web_extract", {"urls": ["http://127.0.0.1:9/"]}),
+    ("web_search", {"query": "tea", "limit": 3}, "web_search", {"query": "tea", "limit": 3}),
     ("remember", {"text": "x"}, "memory", {"action": "add", "target": "memory", "content": "x"}),
     ("load_skill", {"skill": "tea"}, "skill_view", {"name": "tea"}),
     ("delegate", {"agent": "helper", "task": "look"}, "delegate_task", {"goal": "look"}),
@@ -76,7 +77,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
     with GatewayProcess(tmp_path_factory.mktemp("h") / "home") as gateway:
         furnish(gateway.home.root)
         calls = [{"name": ours, "args": args} for ours, args, _, _ in CALLS]
-        gateway.script({"user": "all", "answers": [{"tool_calls": calls}, {"text": "grey"}]})
+        answers = [{"tool_calls": calls}, {"text": "grey"}]
+        gateway.script({"user": "all", "answers": answers}, settings="tools: {search: {provider: hook}}\n")
         gateway.start()
         gateway.until(lambda: gateway.call("hooks.info", {"name": "tool-ledger"})["state"] == "loaded")
         assert gateway.say("all")["reply"] == "grey"

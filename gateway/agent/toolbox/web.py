@@ -123,7 +123,7 @@ async def _get(web: WebOptions, aiohttp: Any, url: Any, addresses: Sequence[str]
         kind = response.content_type
         if not kind.startswith(TEXT_TYPES) and not kind.endswith(("+json", "+xml")):
             raise AgentError(f"{_shorten_url(url)} is {kind}, which is no text")
-        body = await _read_bounded(response, web.largest)
+        body = await read_body(response, web.largest)
         text = await web.parser.read_page(body, kind, response.charset or "", web.output_limit + 1)
         if response.status >= 400:
             raise AgentError(f"{_shorten_url(url)} answered {response.status}: {text[:500]}")
@@ -131,7 +131,7 @@ async def _get(web: WebOptions, aiohttp: Any, url: Any, addresses: Sequence[str]
         return text[: web.output_limit] + cut, ""
 
 
-async def _read_bounded(response: Any, largest: int) -> bytes:
+async def read_body(response: Any, largest: int) -> bytes:
     body = bytearray()
     async for piece in response.content.iter_chunked(65_536):
         body += piece

@@ -21,6 +21,7 @@ from gateway.errors import GatewayError
 
 HELLO = "Enter takes what is offered, Ctrl-C leaves a step as it is. What is done is written at once, and stays."
 FIRST_HOOK = "hello"
+NO_SEARCH = "to let the agent search the web, name a SearXNG or Brave under `tools.search` in config.yaml"
 NO_SERVICE = "start it yourself, then: hermes-gateway run"
 
 
@@ -48,6 +49,8 @@ def run(home: Home) -> None:
         except GatewayError as error:
             print_note(str(error))
             print_text(f"to try it again: {step.command}")
+    if message.load(home).settings.tools.search.provider == "off":
+        print_text(f"\n{NO_SEARCH}")
     print_text(f"\n{apply_style('that is all', 'bold')}; see: hermes-gateway status, hermes-gateway doctor")
 
 

@@ -11,6 +11,7 @@ from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.daemon.agents import SHELL_VARIABLES, Agents, ToolSurroundings
 from gateway.daemon.groups.hooks import Hooks
+from gateway.daemon.groups.people import People
 from gateway.daemon.groups.process import Base
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.hooks import describe_hooks
@@ -18,6 +19,7 @@ from gateway.daemon.part_settings import mcp_specs_from
 from gateway.daemon.tool_servers import ToolServerJournal
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.parser.media_process import MediaProcess
+from gateway.usage.search_count import SearchCount
 from gateway.voice.program import VoicePrograms
 from gateway.worker.process_marks import mark_of
 
@@ -41,12 +43,13 @@ class Work(msgspec.Struct, frozen=True):
     voice_programs: VoicePrograms
 
 
-def build_work(base: Base, storage: Storage, hooks: Hooks) -> Work:
+def build_work(base: Base, storage: Storage, people: People, hooks: Hooks) -> Work:
     home, configuration = base.home, base.current.configuration
     tool_journal, context_files = ToolServerJournal(base.engine), ContextFiles(home.context_copies)
     tool_servers = McpServers(mcp_specs_from(base.settings, home, hooks.parser, ()), tool_journal)
     skills = hooks.skill_hooks.list_loaded
-    around = ToolSurroundings(base.fork_server.run, hooks.parser, context_files, skills, storage.memory)
+    searches = SearchCount(base.engine, people.usage.totals.today, lambda: base.settings.tools.search.a_day)
+    around = ToolSurroundings(base.fork_server.run, hooks.parser, context_files, skills, storage.memory, searches.take)
     describe = partial(describe_hooks, hooks.folder_hooks, "owner")
 
     def build(found: Configuration) -> Agents:

@@ -14,6 +14,7 @@ HERMES_TOOLS = ToolNames(
         make_tool_name("edit_file", "patch", "old_string=old new_string=new replace_all=every", mode="replace"),
         make_tool_name("list_files", "search_files", target="files", pattern="*"),
         make_tool_name("web_fetch", "web_extract", "urls[]=url"),
+        make_tool_name("web_search", "web_search"),
         make_tool_name("send_message", "send_message", "message=text target=to", action="send"),
         make_tool_name("remember", "memory", "content=text", action="add", target="memory"),
         make_tool_name("load_skill", "skill_view", "name=skill"),

@@ -49,6 +49,7 @@ CLAUDE_TOOLS = ToolNames(
         make_tool_name("read_file", "Read", "file_path=path offset=first_line limit=lines"),
         make_tool_name("list_files", "LS"),
         make_tool_name("web_fetch", "WebFetch"),
+        make_tool_name("web_search", "WebSearch"),
         make_tool_name("delegate", "Agent", "prompt=task subagent_type=agent"),
         make_tool_name("transfer", "Agent", "prompt=reason subagent_type=agent"),
         make_tool_name("load_skill", "Skill"),

@@ -12,6 +12,7 @@ NEEDED = {
     "patch": ["mode", "path", "old_string", "new_string", "replace_all"],
     "search_files": ["pattern", "target", "path"],
     "web_extract": ["urls"],
+    "web_search": ["query", "limit"],
     "memory": ["action", "target", "content"],
     "skill_view": ["name"],
     "delegate_task": ["goal"],
