@@ -10,6 +10,7 @@ import anyio
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
 from gateway.config.reference import list_differences
+from gateway.config.schema import PREFIX
 from gateway.config.settings import Settings
 from gateway.daemon.agents import list_missing_libraries
 from gateway.daemon.disk_configuration import list_changed_variables, stamp_files
@@ -22,7 +23,6 @@ from gateway.daemon.groups.work import Work
 from gateway.daemon.part_settings import access_rules_from, add_agent_hooks, mcp_specs_from
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices, find_unknown_tools
 from gateway.errors import GatewayError
-from gateway.hooks.places.trusted_copy import PREFIX
 from gateway.notify import Notifier
 from gateway.records.activity import CALLER, Caller
 from gateway.records.records import ActivityRecord
@@ -73,7 +73,7 @@ class ConfigurationReloader:
     def _compare(self, before: Configuration, after: Configuration) -> Changes:
         changed = list(list_differences(before.settings, after.settings))
         variables = list_changed_variables(before.environ, after.environ)
-        changed += [name for name in variables if not name.startswith(PREFIX)]  # the error names their settings
+        changed += [name for name in variables if not name.startswith(PREFIX)]  # their settings are named
         return changed, list(list_differences(self._built, after.settings, at_restart=True))
 
 
