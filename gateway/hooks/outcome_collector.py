@@ -2,6 +2,7 @@
 
 from asyncio import CancelledError
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from gateway.errors import HookError, describe_error
@@ -144,7 +145,8 @@ def change_fields(event: Event, fields: Mapping[str, Any], remark: Remark) -> li
                 changed.append(field)
             event[field] = value
         elif (known := event.get(field, _ABSENT)) is not value and known != value:
-            remark(describe_refused_field(event.name, field))
+            near = get_close_matches(str(field), writable, 1)
+            remark(describe_refused_field(event.name, field) + (f"; did you mean {near[0]!r}?" if near else ""))
     return changed
 
 

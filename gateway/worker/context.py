@@ -5,10 +5,11 @@ import inspect
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
 from copy import deepcopy
+from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -62,6 +63,25 @@ def keep_context_in_threads() -> None:
     ThreadPoolExecutor.submit = submit_in_context  # type: ignore[assignment, method-assign]
 
 
+class UnknownKey(KeyError):
+    """A key that a handler wanted and that does not exist, with the one that was probably meant."""
+
+    def __init__(self, what: str, key: Any, known: Iterable[str]) -> None:
+        super().__init__(key)
+        near = get_close_matches(str(key), [*known], 1)
+        self._text = f"{what} has no {key!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+
+    def __str__(self) -> str:
+        return self._text
+
+
+class HookOptions(dict[str, Any]):
+    """The options of a hook, as HOOK.yaml and the configuration set them."""
+
+    def __missing__(self, name: str) -> Any:
+        raise UnknownKey("context.options", name, self)
+
+
 class HandlerContext(Event):
     """An event with the hook's options. It remembers a question even if the hook swallowed the pause.
 
@@ -99,14 +119,16 @@ class HandlerContext(Event):
         return folder
 
     def __missing__(self, field: str) -> Any:
-        return self.kept_back[field]
+        if field in self.kept_back:
+            return self.kept_back[field]
+        raise UnknownKey(self.name, field, (*self, *self.kept_back))
 
     def get(self, field: str, default: Any = None) -> Any:
         return dict.get(self, field, self.kept_back.get(field, default))
 
     def __getattr__(self, name: str) -> Any:
         if name in HandlerContext.__slots__ or name not in self.kept_back:
-            raise AttributeError(f"{self.name} has no {name!r}")
+            raise AttributeError(str(UnknownKey(self.name, name, (*self, *self.kept_back))))
         return self.kept_back[name]
 
 
@@ -183,7 +205,7 @@ class HandlerCall:
             dict.update(self.context, memory.recall(meta.turn) | dict(self.context))
 
     def equip(self, options: Mapping[str, Any], gateway: HookCapabilities, data: str) -> None:
-        self.context.options = options
+        self.context.options = HookOptions(options)
         self.context.data_folder = data
         self.context.gateway = gateway
 

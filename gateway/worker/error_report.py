@@ -11,14 +11,21 @@ from typing import Any
 MAX_MESSAGE = 2_000
 MAX_TRACEBACK = 16_000
 MAX_FRAMES = 20
+MAX_WALKED = 500  # frames, before those of others are left out
 MAX_PIECES = 200
-# Frames of these folders are left out.
-PROGRAM_FOLDERS = tuple(f"{Path(__file__).resolve().parents[1] / name}/" for name in ("worker", "hermes"))
+# Frames of these folders are left out: the gateway's own, and Python's.
+PROGRAM_FOLDER = f"{Path(__file__).resolve().parents[1]}/"
+LIBRARY_FOLDER, PACKAGES = f"{Path(traceback.__file__).parent}/", "/site-packages/"
 
 
 def is_program_file(name: str) -> bool:
     """Return True if the file belongs to the program that runs hooks, and not to a hook."""
-    return name.startswith(PROGRAM_FOLDERS)
+    return name.startswith(PROGRAM_FOLDER)
+
+
+def is_author_file(name: str) -> bool:
+    """Return True if the author of a hook has written this file, and not we or the authors of libraries."""
+    return not (is_program_file(name) or name.startswith((LIBRARY_FOLDER, "<")) or PACKAGES in name)
 
 
 def describe_error(error: BaseException, folder: Path) -> dict[str, Any]:
@@ -54,14 +61,24 @@ def _place_of(error: BaseException, folder: Path) -> str:
 
 
 def _traceback_of(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None and is_program_file(trace.tb_frame.f_code.co_filename):
-        trace = trace.tb_next
     try:
-        lines = traceback.TracebackException(type(error), error, trace, limit=-MAX_FRAMES).format()
+        report = traceback.TracebackException.from_exception(error, limit=-MAX_WALKED, lookup_lines=False)
+        _keep_author_lines(report)
+        lines = report.format()
         return _to_encodable("".join(itertools.islice(lines, MAX_PIECES))[-MAX_TRACEBACK:])
     except BaseException:  # noqa: BLE001 - the text of a foreign exception is foreign code
         return ""
+
+
+def _keep_author_lines(report: traceback.TracebackException) -> None:
+    """Leave out the frames of the gateway, and those of libraries beside lines of the author."""
+    reports = [report]
+    while reports:
+        one = reports.pop()
+        frames = [frame for frame in one.stack if not is_program_file(frame.filename)]
+        own = [frame for frame in frames if is_author_file(frame.filename)]
+        one.stack = traceback.StackSummary.from_list((own or frames)[-MAX_FRAMES:])
+        reports += filter(None, (one.__cause__, one.__context__, *(one.exceptions or ())))
 
 
 def describe_await(coroutine: Any) -> str:

@@ -9,7 +9,7 @@ import pytest
 from gateway import hooks
 from gateway.cli.hooks.new import find_points, render_files
 from gateway.events.catalogue import EVENT_SPECS, context_name_of, list_matching_events, make_sample
-from gateway.testing import call
+from gateway.testing import GatewayProcess, call
 from tests.installer.archives import put
 
 CONTEXTS = {*re.findall(r"^class (\w+)", Path(hooks.__file__).with_name("contexts.pyi").read_text(), re.MULTILINE)}
@@ -88,3 +88,26 @@ def test_a_program_of_the_shell_that_ends_with_2_decides_as_its_comment_says(eve
     (folder / "hook.sh").chmod(0o700)
     (name,) = list_matching_events([event])
     assert (call(folder, name).remarks == ()) is says
+
+
+def test_a_hook_that_is_called_has_a_schedule_or_a_secret_of_its_own(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        for name, flag, line in (
+            ("at-nine", "--schedule", 'schedule: "0 9 * * *"'),
+            ("the-builds", "--webhook", "webhook: {secret_env: THE_BUILDS_SECRET, verify: token}"),
+        ):
+            assert gateway.cli("hooks", "new", name, flag).returncode == 0
+            written = (gateway.home.hooks / name / "HOOK.yaml").read_text()
+            assert (line in written, "events:" in written) == (True, False), written
+            assert gateway.cli("hooks", "check", name).returncode == 0
+
+
+def test_what_hooks_new_has_written_is_not_published(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        folder = tmp_path / "greet"
+        assert gateway.cli("hooks", "new", str(folder)).returncode == 0
+        (folder / "LICENSE").write_text("MIT")
+        refused = gateway.cli("hooks", "publish", str(folder), str(tmp_path / "index.json"))
+        assert refused.returncode == 1
+        for place in ("its HOOK.yaml still says", "its README.md still says 'HOST/REPOSITORY@TAG'"):
+            assert place in refused.stderr, refused.stderr

@@ -31,6 +31,8 @@ from gateway.installer.source import GIT_PREFIX, check_login, parse_source
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 
+# What `hooks new` writes, and the author has not replaced.
+PLACEHOLDERS = ("this hook does, in one sentence", "HOST/REPOSITORY@TAG", "put the text of one into a file LICENSE")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,40}")  # that can be a part of a file name
 
 
@@ -144,8 +146,14 @@ def list_needs(found: FetchedHook | FetchedSkill) -> Iterator[str]:
         yield "it has no LICENSE"
     if isinstance(found, FetchedSkill):
         return
-    if not any(name.startswith("README") for name in names):
+    readmes = [path for path in found.folder.iterdir() if path.name.upper().startswith("README")]
+    if not readmes:
         yield "it has no README: what it does, what it needs, an example"
+    for path in [found.folder / "HOOK.yaml", *readmes]:
+        text = path.read_text("utf-8", "replace")
+        yield from (
+            f"its {path.name} still says {one!r}, as `hooks new` wrote it" for one in PLACEHOLDERS if one in text
+        )
     if not any(name.startswith("TEST") for name in names):
         yield "it has no test: a file test_*.py, or a folder tests"
     if not (found.manifest.description and found.manifest.version):

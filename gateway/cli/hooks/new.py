@@ -55,7 +55,7 @@ TYPESCRIPT_TYPES = {
 PROGRAMS = {"python": "handler.py", "node": "hook.js", "typescript": "hook.ts", "sh": "hook.sh"}
 TEMPLATES = Path(__file__).with_name("templates")
 SCHEDULE_LINE = 'schedule: "0 9 * * *"  # minute, hour, day, month, weekday; or @hourly, or: every 15m'
-WEBHOOK_LINE = "webhook: {secret_env: WEBHOOK_SECRET, verify: token}  # who signs: docs/webhooks.md in the sources"
+WEBHOOK_LINE = "webhook: {secret_env: %s_SECRET, verify: token}  # who signs: docs/webhooks.md in the sources"
 WITH_NODE = "      - uses: actions/setup-node@v5\n        with:\n          node-version: 24\n"  # in a workflow
 STARTED_BY = {
     "python": [],
@@ -70,7 +70,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
     folder = Path(args.name).resolve() if is_own else home.hooks / args.name
     if not NAME_PATTERN.match(folder.name):
         raise HookError(f"{folder.name!r} is no name for a hook\nuse small letters, digits, - and _, 61 at most")
-    events = args.event or ([] if args.intercept else ["agent:end"])
+    called = [f"{kind}:{folder.name}" for kind in ("webhook", "schedule") if getattr(args, kind)]
+    events = [*args.event, *called] or ([] if args.intercept else ["agent:end"])
     check_names(events, args.intercept)
     written = render_files(folder.name, events, args.intercept, args.lang)
     if is_own:
@@ -216,7 +217,7 @@ def list_writable(intercepts: Sequence[str]) -> list[str]:
 def render_manifest(name: str, events: Sequence[str], intercepts: Sequence[str], lang: str) -> str:
     lines = [f"# yaml-language-server: $schema={SCHEMA_FILE}", f"name: {name}"]
     lines += ["description: What this hook does, in one sentence", "version: 0.1.0"]
-    called = {f"schedule:{name}": SCHEDULE_LINE, f"webhook:{name}": WEBHOOK_LINE}
+    called = {f"schedule:{name}": SCHEDULE_LINE, f"webhook:{name}": WEBHOOK_LINE % re.sub(r"\W", "_", name).upper()}
     observed = [each for each in events if each not in called]
     lines += [f"events: [{format_names(observed)}]"] if observed else []
     lines += [line for each, line in called.items() if each in events]

@@ -139,6 +139,8 @@ def _add_new_options(parser: argparse.ArgumentParser) -> None:
     wanted: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
     parser.add_argument("--event", help="an event to observe; may be repeated", **wanted)
     parser.add_argument("--intercept", help="an event to decide on; likewise", **wanted)
+    parser.add_argument("--webhook", action="store_true", help="called by a program on the web: webhook:NAME")
+    parser.add_argument("--schedule", action="store_true", help="called at certain times: schedule:NAME")
     parser.add_argument(
         "--lang", choices=("python", "sh", "node", "typescript"), default="python", help="its language (python)"
     )

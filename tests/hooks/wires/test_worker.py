@@ -1,6 +1,7 @@
 """The surroundings of a handler in its process, and its results for the gateway."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,39 @@ async def test_prints_logs_and_tracebacks_go_to_its_log(make: Make, tmp_path: Pa
     log = lines_of(tmp_path / "probe.log")
     assert log[:3] == ["printed", "INFO mine: logged", "by a child"]
     assert log[-1] == "ValueError: broken"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("c['mesage']", "x has no 'mesage'; did you mean 'message'?"),
+        ("c.options['limt']", "context.options has no 'limt'; did you mean 'limit'?"),
+        ("c.mesage", "did you mean 'message'?"),
+    ],
+)
+async def test_a_misspelled_key_is_named_with_the_one_that_was_meant(make: Make, body: str, said: str) -> None:
+    worker = await make(f"def handle(e, c): {body}", options={"limit": 3})
+    with pytest.raises(HookFailed, match=re.escape(said)):
+        await worker.call("x", {"message": "hello"}, DECIDES, 60)
+
+
+async def test_a_traceback_shows_the_lines_of_the_author_alone(make: Make) -> None:
+    worker = await make(
+        """
+        import json
+        from pathlib import Path
+        def handle(e, c):
+            try:
+                json.loads("{")
+            except ValueError:
+                Path("/nowhere").read_text()
+        """
+    )
+    with pytest.raises(HookFailed) as failed:
+        await worker.call("x", {}, DECIDES, 60)
+    lines = [line for line in failed.value.traceback.splitlines() if line.startswith("  File")]
+    assert [line.partition("line ")[2] for line in lines] == ["6, in handle", "8, in handle"]
+    assert "JSONDecodeError" in failed.value.traceback
 
 
 async def test_its_memory_is_known_while_it_lives(make: Make) -> None:
