@@ -22,6 +22,7 @@ from gateway.daemon.status import StatusReport
 from gateway.daemon.verb_activity import write_refusal, write_verb
 from gateway.daemon.verb_table import VERBS
 from gateway.errors import AccessError, GatewayError, RoleRefused
+from gateway.figures import answers as figure_answers
 from gateway.hooks import answers as hook_answers
 from gateway.messages.roles import is_admin, rank_of
 from gateway.records import answers as activity_answers
@@ -37,7 +38,15 @@ Answer: TypeAlias = Callable[..., Awaitable[Any]]
 FindPart: TypeAlias = Callable[[str], Any]
 Clean: TypeAlias = Callable[[Any], Any]
 
-OF_ROOMS = (adapter_answers, hook_answers, activity_answers, session_answers, usage_answers, port_answers)
+OF_ROOMS = (
+    adapter_answers,
+    hook_answers,
+    activity_answers,
+    session_answers,
+    usage_answers,
+    figure_answers,
+    port_answers,
+)
 OF_SEVERAL = (gateway, home, hooks, networks, people, port, questions)
 ANSWERS: Mapping[str, Answer] = MappingProxyType(
     {

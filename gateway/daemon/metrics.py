@@ -21,7 +21,7 @@ from gateway.daemon.platforms import PlatformPart
 from gateway.engine.interface import EngineHealth
 from gateway.histogram import Histogram
 from gateway.hooks.folders.folder_hooks import add_memory
-from gateway.hooks.stats import HookStatus
+from gateway.hooks.stats import HookStats, HookStatus
 from gateway.messages.transcript import Usage
 from gateway.threads import run_in_thread
 from gateway.usage.budgets import BudgetState
@@ -59,7 +59,7 @@ async def collect_metrics(
         ),
         *_list_journal_metrics(await base.engine.health()),
         *_list_hook_metrics(known),
-        _list_durations(known, hooks.folder_hooks.durations),
+        _list_durations(known, hooks.folder_hooks.stats),
         Metric("hook_cpu_seconds", "counter", "Processor time.", await _read_processor_times(known), ("hook",)),
         *_list_process_metrics(run.since),
     ]
@@ -119,11 +119,11 @@ def _list_hook_metrics(hooks: Sequence[HookStatus]) -> Iterator[Metric]:
     yield _gauge("hook_memory_bytes", "Memory of its process.", by_hook("memory"), "hook")
 
 
-def _list_durations(hooks: Sequence[HookStatus], durations: Mapping[str, Histogram]) -> HistogramMetric:
+def _list_durations(hooks: Sequence[HookStatus], stats: Mapping[str, HookStats]) -> HistogramMetric:
     parts: defaultdict[str, list[Histogram]] = defaultdict(list)
     for one in hooks:
-        if one.name in durations:
-            parts[one.label].append(durations[one.name])
+        if one.name in stats:
+            parts[one.label].append(stats[one.name].histogram)
     joined = {label: Histogram.join(found) for label, found in parts.items()}
     return HistogramMetric("hook_latency_seconds", "How long calls of hooks took.", "hook", joined)
 

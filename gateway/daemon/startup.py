@@ -239,6 +239,13 @@ async def wait_for_parts(base: Base, run: Run) -> None:
             await part.wait_until_ended()
 
 
+async def count_figures(base: Base, turns: Turns, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+    """Until cancelled, count turns and write the figures of each half hour."""
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(turns.times.run, base.engine)
+        await turns.half_hours.run(task_status=task_status)
+
+
 async def keep_files(base: Base, storage: Storage, *, task_status: anyio.abc.TaskStatus[None]) -> None:
     """Until cancelled, share files that other gateways lack, and remove old files."""
     task_status.started()
@@ -290,6 +297,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("files", gateway.bind(keep_files))
     yield nodes.make_part("backups", storage.backups.run, TENDING)
     yield nodes.make_part("usage", people.usage.run, TENDING)
+    yield Part("figures", gateway.bind(count_figures))
     if hooks.traces:
         yield Part("traces", hooks.traces.run)
     yield Part("control", control.serve)

@@ -8,6 +8,7 @@ from gateway.adapters.verbs import VERBS as ADAPTERS
 from gateway.config.verbs import VERBS as CONFIG
 from gateway.daemon.verbs import VERBS as DAEMON
 from gateway.events.verbs import VERBS as EVENTS
+from gateway.figures.verbs import VERBS as FIGURES
 from gateway.hooks.verbs import VERBS as HOOKS
 from gateway.logs.verbs import VERBS as LOGS
 from gateway.outbox.verbs import VERBS as OUTBOX
@@ -20,6 +21,6 @@ from gateway.verbs import Verb
 from gateway.web.verbs import VERBS as WEB
 
 _PARTS = (*DAEMON, *CONFIG, *LOGS, *RECORDS, *EVENTS, *HOOKS, *ADAPTERS, *OUTBOX)
-_PEOPLE = (*QUESTIONS, *SESSIONS, *ACCESS, *PEOPLE, *USAGE, *WEB)
+_PEOPLE = (*QUESTIONS, *SESSIONS, *ACCESS, *PEOPLE, *USAGE, *FIGURES, *WEB)
 
 VERBS: Mapping[str, Verb] = MappingProxyType({verb.name: verb for verb in (*_PARTS, *_PEOPLE)})

@@ -13,7 +13,7 @@ from gateway.control.server import VerbAnswer
 from gateway.daemon.groups.hooks import Hooks
 from gateway.daemon.groups.networks import Networks
 from gateway.daemon.groups.people import People, list_agent_names
-from gateway.daemon.groups.process import Base, BindGroups, NodePresence, Run
+from gateway.daemon.groups.process import Base, BindGroups, Run
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.turns import Turns
 from gateway.daemon.metrics import PortMetrics, collect_metrics
@@ -32,7 +32,6 @@ from gateway.web.openai.server import ProgramServer
 from gateway.web.page import PROTECTED, Page
 from gateway.web.port import AnswerRequest, PortError, Router, WebPort, load_certificate
 from gateway.web.probes import Probes, Reason
-from gateway.web.turn_times import TurnTimes
 from gateway.web.visitors import Visitors
 from gateway.web.webhooks.intake import WebhookIntake
 from gateway.web.webhooks.receiver import Webhook, WebhookReceiver
@@ -60,7 +59,8 @@ class GatewayPage:
         events = EventRoom(feed, streams, PROTECTED, verbs["events.tail"].verb.role, storage.activity, chats.find_role)
         rooms = {"chat": chat.answer, "live": events.answer}
         visitors = Visitors(rules, logins, chats.find_role, base.settings.web.identity)
-        self.answer = Page(rules, logins, visitors, verbs, redactor.clean, storage.activity, rooms).answer
+        page = Page(rules, logins, visitors, verbs, redactor.clean, storage.activity, rooms)
+        self.answer = page.answer
         self.followers = (feed.run, stream.run)
 
 
@@ -88,20 +88,18 @@ class GatewayWeb:
     def __init__(
         self,
         base: Base,
-        presence: NodePresence,
         people: People,
+        turns: Turns,
         networks: Networks,
         bind: BindGroups,
         verbs: Mapping[str, VerbAnswer],
     ) -> None:
         web = base.settings.web
         rules = build_host_rules(web)
-        self._engine = base.engine
-        self._times = TurnTimes(presence.nodes.name)
         self._page: GatewayPage = bind(GatewayPage)(rules, verbs)
         keys = KeyCheck(people.keys, rules)
         self._receiver: WebhookReceiver = bind(build_receiver)(rules)
-        metrics = partial(bind(collect_metrics), PortMetrics(self._times, self._receiver.counts))
+        metrics = partial(bind(collect_metrics), PortMetrics(turns.times, self._receiver.counts))
         probes = Probes(rules.is_open, keys, bind(list_reasons), metrics, base.redactor.clean)
         self._calls: ProgramCalls = bind(build_calls)()
         self._programs = ProgramServer(keys, people.keys, self._calls, partial(list_agent_names, base.current))
@@ -116,7 +114,6 @@ class GatewayWeb:
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled. Raises PortError."""
         async with anyio.create_task_group() as tasks:
-            await tasks.start(self._times.run, self._engine)
             for follow in (*self._page.followers, self._calls.sweep):
                 tasks.start_soon(follow)
             await self.port.serve(task_status=task_status)

@@ -39,6 +39,8 @@ from gateway.records.access import PairingState as PairingState
 from gateway.records.access import PairingUser as PairingUser
 from gateway.records.access import ProgramKey as ProgramKey
 from gateway.records.access import ProgramKeyState as ProgramKeyState
+from gateway.records.figures import FigureDay as FigureDay
+from gateway.records.figures import HalfHour as HalfHour
 from gateway.records.hooks import EmittedEvent as EmittedEvent
 from gateway.records.hooks import HookDecisionState as HookDecisionState
 from gateway.records.hooks import HookFolder as HookFolder

@@ -54,6 +54,7 @@ UPDATE_SUBJECTS = "gw.update.*.*"
 USAGE_SUBJECT = "gw.usage.calls"
 FOLDED_SUBJECT = "gw.usage.folded"
 DAY_SUBJECTS = "gw.usage.days.*"
+FIGURE_SUBJECTS = "gw.figures.*.{}.*"  # half or day
 PSEUDONYM_SUBJECT = "gw.pseudonyms"
 MEMORY_SUBJECT = "gw.memory"
 NOTE_SUBJECTS = "gw.notes.*"
@@ -293,6 +294,11 @@ def hook_token_of_subject(subject: str) -> str:
 def day_subject_of(day: str) -> str:
     """Return the subject of a day's sums."""
     return f"gw.usage.days.{day}"
+
+
+def figure_subject_of(node: str, kind: str, place: int) -> str:
+    """Return the subject of a node's figures of a half hour or a day: one of a ring of places."""
+    return f"gw.figures.{token_of(node)}.{kind}.{place}"
 
 
 def retry_subject_of(hook_token: str) -> str:

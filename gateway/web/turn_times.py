@@ -31,6 +31,18 @@ class ReplyFact(msgspec.Struct, frozen=True):
     id: str = ""
 
 
+class NetworkFact(msgspec.Struct, frozen=True):
+    """The network of a message."""
+
+    platform: str = ""
+
+
+class InboundFact(msgspec.Struct, frozen=True):
+    """The place of a message."""
+
+    address: NetworkFact = NetworkFact()
+
+
 class JournalFact(msgspec.Struct, frozen=True):
     """The fields of a record that count here."""
 
@@ -39,6 +51,7 @@ class JournalFact(msgspec.Struct, frozen=True):
     call_id: str = ""
     reply_id: str = ""
     reply: ReplyFact = ReplyFact()
+    message: InboundFact = InboundFact()
     last: bool = True
     permanent: bool = True
     status: str = "ok"
@@ -55,7 +68,9 @@ class TurnTimes:
         self._own = OwnTurns(node)
         self._counts = True  # True if the current record is about this node
         self.stages = {stage: Histogram() for stage in STAGES}
+        self.answers = Histogram()  # from a message to the end of its turn
         self.turns: dict[tuple[str, ...], float] = {}  # by status
+        self.messages: dict[tuple[str, ...], float] = {}  # by network
         self.sends: dict[tuple[str, ...], float] = {}  # by network and outcome
         self._begun: dict[tuple[str, str], float] = {}  # start times, by stage and the id of its thing
 
@@ -76,7 +91,9 @@ class TurnTimes:
         match fact.kind:
             case "in":
                 self._begun.setdefault(("wait", chain), at)
+                self._add(self.messages, fact.message.address.platform)
             case "claim":
+                self._begin("answer", chain, self._begun.get(("wait", chain), at))
                 self._end("wait", chain, at)
                 self._begin("turn", chain, at)
                 self._begin("model", chain, at)
@@ -99,8 +116,11 @@ class TurnTimes:
         if fact.answer:
             self._end("model", chain, at)
         self._begun.pop(("model", chain), None)
+        asked = self._begun.pop(("answer", chain), None)
         if self._end("turn", chain, at):
             self._add(self.turns, fact.status)
+            if asked is not None and self._counts:
+                self.answers.observe(max(0.0, at - asked))
 
     def _begin_send(self, subject: str, fact: JournalFact, at: float) -> None:
         self._begin("send", fact.reply.id, at)

@@ -35,6 +35,7 @@ from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.dispatcher.hook_requests import HookRequests
 from gateway.dispatcher.message_events import ReplyHooks
 from gateway.dispatcher.turn_signs import TurnSigns
+from gateway.figures.half_hours import HalfHours
 from gateway.hooks.manifests.reach import HookLimits
 from gateway.lanes.context import LanePorts, LaneSettings, interrupt_on_text
 from gateway.lanes.lanes import Lanes
@@ -43,14 +44,18 @@ from gateway.lanes.turn_claim import write_decisions
 from gateway.messages.message import Address, Message
 from gateway.outbox.outbox import Outbox
 from gateway.questions.terminal import TerminalQuestions
+from gateway.records.figures import HalfHour, WorkTotal
 from gateway.records.records import OwedReply
 from gateway.sessions.session import SENDING, Session
 from gateway.voice.speaker import AnswerSpeaker
 from gateway.voice.transcriber import Transcriber
+from gateway.web.turn_times import TurnTimes
+
+NO_TURNS = frozenset({"command", "forgotten", "shortened"})  # ends of what is no turn of an agent
 
 
 class Turns(msgspec.Struct, frozen=True):
-    """`hook_requests` answers what hooks ask of the gateway; `signs` show that a turn runs."""
+    """`hook_requests` answers what hooks ask of the gateway; `signs` show that a turn runs, `times` count its time."""
 
     outbox: Outbox
     context: DispatcherContext
@@ -59,13 +64,15 @@ class Turns(msgspec.Struct, frozen=True):
     hook_requests: HookRequests
     terminal: Terminal
     signs: TurnSigns
+    times: TurnTimes
+    half_hours: HalfHours
 
 
 def build_turns(
     base: Base, run: Run, presence: NodePresence, storage: Storage, people: People, hooks: Hooks, work: Work
 ) -> Turns:
-    engine = base.engine
-    outbox, signs = Outbox(engine), TurnSigns(engine)
+    engine, name = base.engine, presence.nodes.name
+    outbox, signs, times = Outbox(engine), TurnSigns(engine), TurnTimes(name)
     places = ChatPlaces(lambda: build_setup_info(base.home, base.settings), people.access, outbox)
     context = DispatcherContext(
         engine=engine,
@@ -93,7 +100,7 @@ def build_turns(
 
     def make_lanes(run_turn: RunTurn, note: NoteClaim) -> Lanes:
         settings = LaneSettings(base.settings.sessions, ports=msgspec.structs.replace(ports, note=note))
-        return Lanes(engine, storage.sessions, run_turn, settings, node=presence.nodes.name, marks=storage.marks)
+        return Lanes(engine, storage.sessions, run_turn, settings, node=name, marks=storage.marks)
 
     dispatcher = Dispatcher(context, make_lanes, base.tasks, signs, people.heard)
     questions = TerminalQuestions(engine, storage.sessions, people.access)
@@ -106,6 +113,8 @@ def build_turns(
         HookRequests(context, dispatcher.lanes),
         Terminal(engine, dispatcher.receive, questions, storage.files, partial(is_command, context)),
         signs,
+        times,
+        HalfHours(engine, name, partial(read_totals, people, hooks, times)),
     )
 
 
@@ -176,3 +185,18 @@ async def find_hook_files(
     is_ours = any(one.key == hook and one.owner is one for one in base.registry.at(SENDING))  # a function, no folder
     limits = HookLimits() if is_ours else hooks.folder_hooks.find_limits(hook)
     return HookFiles(work.agents.now.reach.find_workspace(facts), Workspace(limits.own), limits.reads)
+
+
+def read_totals(people: People, hooks: Hooks, times: TurnTimes) -> HalfHour:
+    """Return the sums since the start of this process that figures over time are made of."""
+    models = people.usage.totals.models.values()
+    ended = {status: int(count) for (status,), count in times.turns.items() if status not in NO_TURNS}
+    work = WorkTotal(
+        turns=sum(ended.values()),
+        failed=ended.get("failed", 0),
+        tokens=sum(used.tokens for used in models),
+        cost=sum(used.cost for used in models),
+    )
+    messages = {network: int(count) for (network,), count in times.messages.items()}
+    called = {name: (one.calls, one.failures) for name, one in hooks.folder_hooks.stats.items()}
+    return HalfHour(work=work, times=tuple(times.answers.counts), messages=messages, hooks=called)

@@ -23,7 +23,6 @@ import msgspec
 from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, HookError
-from gateway.histogram import Histogram
 from gateway.hooks.durable.dead_letters import DeadLetters, subject_token_of
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
@@ -37,7 +36,15 @@ from gateway.hooks.places.other_hooks import OtherHooks
 from gateway.hooks.places.sources import HookVersion, Source
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.services import HookEnvironment, HookServices, RequestServer
-from gateway.hooks.stats import CLOSED_STATES, NOTHING_OWED, HookInfo, HookState, HookStatus, OwedFacts
+from gateway.hooks.stats import (
+    CLOSED_STATES,
+    NOTHING_OWED,
+    HookInfo,
+    HookState,
+    HookStats,
+    HookStatus,
+    OwedFacts,
+)
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.process_handle import read_memory
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram
@@ -211,10 +218,9 @@ class FolderHooks:
         return [(one.manifest, state, one.is_off) for one, state in hooks if one.manifest and one.manifest.schedule]
 
     @property
-    def durations(self) -> dict[str, Histogram]:
-        """Return the durations of the calls of each hook that was called, by its name."""
-        records = {hook.called: hook.calls.record for hook in self._set.hooks.values()}
-        return {name: record.histogram for name, record in records.items() if record.calls}
+    def stats(self) -> dict[str, HookStats]:
+        """Return the facts of the calls of each hook that was called, by its name."""
+        return {hook.called: hook.calls.record for hook in self._set.hooks.values() if hook.calls.record.calls}
 
     @property
     def called_from_outside(self) -> list[Manifest]:
@@ -287,10 +293,7 @@ class FolderHooks:
                 await self._set.refresh(each)
 
     async def reset(self, name: str) -> None:
-        """Close the hook's breaker, drop its failed decisions, and start it if it is down.
-
-        Raises HookError if the hook is unknown.
-        """
+        """Close the hook's breaker, drop its failed decisions, start it if it is down. Raises HookError if unknown."""
         hook = _find_hook(self._set.hooks, name)
         hook.calls.breaker.reset()
         hook.calls.undecided.forget()
