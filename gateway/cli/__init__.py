@@ -135,7 +135,12 @@ class CommandParser(argparse.ArgumentParser):
         return added
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the arguments; the innermost command reports an unknown one, not a command above it."""
+        """Parse the arguments; the innermost command reports an unknown one, not a command above it.
+
+        A verb may be typed in capitals, as the name of a network is often written.
+        """
+        if args and args[0].lower() in self._verbs:
+            args = [args[0].lower(), *args[1:]]
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             close = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)

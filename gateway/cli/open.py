@@ -6,6 +6,8 @@ import webbrowser
 from gateway.cli.output import print_note, show_result
 from gateway.config.home import Home, get_process_environment
 from gateway.control.client import PATIENCE, call_gateway
+from gateway.daemon.home_lock import lock_holder_of
+from gateway.errors import NotRunning
 
 SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 
@@ -21,7 +23,12 @@ def run(args: argparse.Namespace, home: Home) -> None:
         found = call_gateway(home.socket, "web.end", PATIENCE)
         show_result(found, f"{found['ended']} logins have ended", as_json=args.json)
         return
-    found = call_gateway(home.socket, "web.open", PATIENCE)
+    try:
+        found = call_gateway(home.socket, "web.open", PATIENCE)
+    except NotRunning:
+        if holder := lock_holder_of(home.lock):
+            raise NotRunning(f"the gateway starts or stops just now: {holder}\ntry again in a moment") from None
+        raise
     show_result(found, found["url"], as_json=args.json)
     if args.json:
         return

@@ -115,6 +115,8 @@ complete -c hermes-gateway -n '__hermes_gateway_at " hooks logs"' -l json -d "pr
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks new"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks new"' -l event -d "an event to observe"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks new"' -l intercept -d "an event to decide on"
+complete -c hermes-gateway -n '__hermes_gateway_at " hooks new"' -l webhook -d "called by a program on the web: webhook:NAME"
+complete -c hermes-gateway -n '__hermes_gateway_at " hooks new"' -l schedule -d "called at certain times: schedule:NAME"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks new"' -l lang -x -a "python sh node typescript" -d "its language"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks new"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks dev"' -l help -d "show this help message and exit"

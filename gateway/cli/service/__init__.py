@@ -43,11 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int | None:
-    environ = get_process_environment()
-    if sys.platform == "darwin":
-        service: LaunchdService | SystemdService = LaunchdService(home, environ)
-    else:
-        service = SystemdService(home, environ, is_system=args.system)
+    service = make_service(home, is_system=args.system)
     if args.verb == "install":
         install(service, home)
     elif args.verb == "uninstall":
@@ -59,6 +55,14 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     else:
         return subprocess.run(service.make_log_command(args.lines, follow=args.follow), check=False).returncode
     return None
+
+
+def make_service(home: Home, *, is_system: bool = False) -> LaunchdService | SystemdService:
+    """Return the service of this home, or of the machine, on this operating system."""
+    environ = get_process_environment()
+    if sys.platform == "darwin":
+        return LaunchdService(home, environ)
+    return SystemdService(home, environ, is_system=is_system)
 
 
 def install(service: LaunchdService | SystemdService, home: Home) -> None:

@@ -1,4 +1,4 @@
-"""`setup` without a step: one step after the other, from a model to the bot's first message.
+"""`setup` without a step: one step after the other, from a model to its first words.
 
 Each step writes its own part when it is done, so you can leave any of them, and resume it by its own command.
 """
@@ -11,9 +11,12 @@ from functools import partial
 from gateway.adapters.shared.adapter_finder import list_places
 from gateway.cli import service
 from gateway.cli.hooks import new
+from gateway.cli.hooks.options import add_options
 from gateway.cli.output import apply_style, print_lines, print_note, print_text
+from gateway.cli.service.units import ServiceError
 from gateway.cli.setup import message, model, network
 from gateway.cli.setup.question import ask_line, ask_yes
+from gateway.cli.setup.running import use_gateway
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.permissions import prepare_home
@@ -22,7 +25,7 @@ from gateway.errors import GatewayError
 HELLO = "Enter takes what is offered, Ctrl-C leaves a step as it is. What is done is written at once, and stays."
 FIRST_HOOK = "hello"
 NO_SEARCH = "to let the agent search the web, name a SearXNG or Brave under `tools.search` in config.yaml"
-NO_SERVICE = "start it yourself, then: hermes-gateway run"
+NO_SERVICE = "start it yourself: hermes-gateway run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def list_steps(home: Home) -> list[SetupStep]:
             lambda _known: "a folder to change as you like",
             partial(make_hook, home),
         ),
-        SetupStep("A message", "hermes-gateway setup message", describe_bots, partial(write_first_message, home)),
+        SetupStep("First words", "hermes-gateway setup message", describe_bots, partial(say_first_words, home)),
     ]
 
 
@@ -85,7 +88,8 @@ def describe_networks(known: Configuration) -> str:
 
 
 def describe_bots(known: Configuration) -> str:
-    return "the bot writes to you" if message.list_bots(known) else "there is no bot yet; hermes-gateway chat is there"
+    bots = [bot.name for bot in message.list_bots(known)]
+    return ", ".join(["the model says hello here", *(f"by {name}" for name in bots)])
 
 
 def set_model(home: Home) -> None:
@@ -107,6 +111,11 @@ def connect_networks(home: Home) -> None:
 
 
 def install_service(home: Home) -> None:
+    try:
+        service.make_service(home).check_presence()
+    except ServiceError as error:
+        print_text(f"{str(error).partition(chr(10))[0]}: {NO_SERVICE}")
+        return
     if ask_yes("Have this machine start the gateway, now and at each boot?", default=False):
         service.run(argparse.Namespace(verb="install", system=False), home)
     else:
@@ -117,10 +126,11 @@ def make_hook(home: Home) -> None:
     if not (home.hooks / FIRST_HOOK).exists() and ask_yes(
         f"Write a hook {FIRST_HOOK} that is told of each answer?", default=False
     ):
-        given = argparse.Namespace(name=FIRST_HOOK, lang="python", event=["agent:end"], intercept=[], json=False)
-        new.run(given, home)
+        parser = argparse.ArgumentParser()
+        add_options("new", parser)
+        new.run(parser.parse_args([FIRST_HOOK]), home)
 
 
-def write_first_message(home: Home) -> None:
-    if message.list_bots(message.load(home)):
-        message.run(argparse.Namespace(to=""), home)
+def say_first_words(home: Home) -> None:
+    bots = message.list_bots(message.load(home))
+    use_gateway(home, partial(message.write_to_owners, bots, home))

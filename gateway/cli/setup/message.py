@@ -1,38 +1,40 @@
-"""`setup message`: the bot writes to its owners, which shows that it reaches them.
+"""`setup message`: the model's first words, in this terminal and in the chats of the bots' owners.
 
-The message is sent by the gateway, like any other. If none runs, the person can have one started here, in the
-foreground.
+The gateway sends them, like any other message. On a network that lets no bot begin, the person writes to the bot first.
 """
 
 import argparse
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import anyio
 
 from gateway.adapters.shared.adapter_finder import list_places
 from gateway.adapters.shared.adapter_loading import load_part
-from gateway.adapters.shared.folder import PlatformCheck, load_settings_schema
-from gateway.cli import restart
+from gateway.adapters.shared.folder import PlatformCheck, PlatformReport, load_settings_schema
+from gateway.cli.chat_screen import render_answer
 from gateway.cli.output import apply_style, print_note, print_text, show_progress
-from gateway.cli.setup.question import ask_yes, can_ask
+from gateway.cli.setup.question import ask_line, can_ask
+from gateway.cli.setup.running import use_gateway
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.platform_settings import PlatformAccount
-from gateway.control.client import call_gateway
+from gateway.control.client import ControlClient, call_gateway
 from gateway.daemon.platforms import list_enabled
 from gateway.errors import AdapterError, ConfigError, GatewayError, NotRunning
 from gateway.logs.text import to_one_line
 
-TEXT = "Hello, this is hermes-gateway. You own me: write to me here, and I answer. /help says what I can do."
+REQUEST = "I have just set you up. Say hello to me, in one or two sentences and without a tool."
+SESSION = "setup"
+FALLBACK = "Hello, this is hermes-gateway."
+TEXT = "You own me: write to me here, and I answer. /help says what I can do."
 AGAIN = "hermes-gateway setup message"
-START_PATIENCE = 60.0  # seconds for a gateway that was started here to answer
 SEND_PATIENCE = 30.0  # seconds for the network to connect, and to take the text
-WATCH_PAUSE = 0.2
+FIRST_PATIENCE = 120.0  # seconds for the person to write to the bot
+HEARD = ("message:received", "command:*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def add_message_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    """Have each bot write to its owners; return 0 if all did.
+    """Have the model speak, and each bot write to its owners; return 0 if all did.
 
     Raises:
         ConfigError: no bot was found.
@@ -62,18 +64,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     if not bots:
         what = f"{args.to} is not connected" if args.to else "no chat network is connected"
         raise ConfigError(f"{what}\nconnect one with: hermes-gateway setup NETWORK")
-    try:
-        served = list_served(home)
-    except NotRunning:
-        if not can_ask() or not ask_yes("Start the gateway here, until Ctrl-C, and have the bot write?", default=True):
-            raise
-        return run_gateway(bots, home)
-    if any(bot.name not in served for bot in bots) and can_ask():
-        print_text("The gateway that runs was started before this, and serves not all of it.")
-        if ask_yes("Restart it, and have the bot write?", default=True):
-            restart.run(args, home)
-            served = list_served(home)
-    return write_to_owners(bots, served, home)
+    return use_gateway(home, partial(write_to_owners, bots, home))
 
 
 def load(home: Home) -> Configuration:
@@ -88,70 +79,112 @@ def list_bots(configuration: Configuration) -> list[ServedBot]:
     ]
 
 
-def list_served(home: Home) -> set[str]:
-    """Return the bots of the running gateway. Raises NotRunning if none runs."""
-    return {one["name"] for one in call_gateway(home.socket, "platform.list", SEND_PATIENCE)["platforms"]}
-
-
-def run_gateway(bots: list[ServedBot], home: Home) -> int:
-    """Run the gateway in the foreground of this terminal, until it ends; it handles Ctrl-C."""
-    command = [sys.executable, "-P", "-m", "gateway.cli", "--home", str(home.root), "run"]
-    gateway = subprocess.Popen(command)
-    with suppress(KeyboardInterrupt):
-        if (served := wait_until_served(gateway, home)) is not None:
-            write_to_owners(bots, served, home)
-    while True:
-        with suppress(KeyboardInterrupt):
-            return gateway.wait()
-
-
-def wait_until_served(gateway: "subprocess.Popen[bytes]", home: Home) -> set[str] | None:
-    """Return the served bots once the gateway answers; None: it has ended or does not answer, and has said why."""
-    limit = time.monotonic() + START_PATIENCE
-    while gateway.poll() is None and time.monotonic() < limit:
-        with suppress(NotRunning):
-            return list_served(home)
-        time.sleep(WATCH_PAUSE)
-    return None
-
-
-def write_to_owners(bots: list[ServedBot], served: set[str], home: Home) -> int:
-    """Print the outcome of each message; return 1 if an owner got none."""
-    faults = [fault for bot in bots for fault in list_faults(bot, served, home)]
+def write_to_owners(bots: list[ServedBot], home: Home) -> int:
+    """Have the model say its first words here, and pass them on; return 1 if they did not reach an owner."""
+    words = ask_first_words(home)
+    served = {one["name"] for one in call_gateway(home.socket, "platform.list", SEND_PATIENCE)["platforms"]}
+    faults = [fault for bot in bots for fault in write_by_bot(bot, served, home, words)]
     for fault in faults:
         print_note(fault)
-    return int(bool(faults))
+    return int(bool(faults) or not words)
 
 
-def list_faults(bot: ServedBot, served: set[str], home: Home) -> Iterator[str]:
+def ask_first_words(home: Home) -> str:
+    """Print the model's own first words, and return them; "": it has failed, and the reason was printed."""
+    request = {"text": REQUEST, "session": SESSION, "shown": [], "is_single": True}
+    with show_progress("the model to say its first words"):
+        answer: dict[str, Any] = call_gateway(home.socket, "chat.say", None, **request)
+    if answer["status"] != "ok":
+        print_note(f"the model has not answered: {to_one_line(answer['reply'] or answer['status'], 500)}")
+        return ""
+    print(render_answer(answer["reply"]))
+    return str(answer["reply"])
+
+
+def write_by_bot(bot: ServedBot, served: set[str], home: Home, words: str) -> list[str]:
+    """Write to the bot's owners; return the faults."""
     if bot.name not in served:
-        yield (f"{bot.name}: the gateway that runs does not serve it yet\nhermes-gateway restart, and then: {AGAIN}")
-        return
-    if not bot.owners:
-        yield (
-            f"{bot.name}: the bot knows nobody yet who owns it: {describe_link(bot, home)}\n"
-            "it answers with a code, and this lets you in: hermes-gateway pairing approve CODE --as owner"
-        )
-    for owner in bot.owners:
+        return [f"{bot.name}: the gateway that runs does not serve it yet\nhermes-gateway restart, and then: {AGAIN}"]
+    text = f"{words or FALLBACK}\n\n{TEXT}"
+    owners = bot.owners or find_first_owner(bot, home)
+    if not owners:
+        lets_in = "it answers with a code, and this lets you in: hermes-gateway pairing approve CODE --as owner"
+        return [f"{bot.name}: the bot knows nobody yet who owns it: {describe_link(bot, home)}\n{lets_in}"]
+    return [fault for owner in owners if (fault := write_to_owner(bot, owner, home, text))]
+
+
+def find_first_owner(bot: ServedBot, home: Home) -> tuple[str, ...]:
+    """Pair the person at this terminal, by the code that the bot sends them; empty: they do so later."""
+    if not can_ask():
+        return ()
+    print_text(f"{bot.name}: {describe_link(bot, home)}; it answers with a code")
+    while code := ask_line("the code (Enter: later)"):
         try:
-            with show_progress(f"{bot.name}: writing to {owner}"):
-                asked = {"to": f"{bot.name}:{owner}", "text": TEXT, "wait": SEND_PATIENCE}
-                sent = call_gateway(home.socket, "chat.send", SEND_PATIENCE * 2, **asked)
+            guest = call_gateway(home.socket, "pairing.approve", SEND_PATIENCE, code=code, role="owner")
+            return (str(guest["user_id"]),)
         except NotRunning:
             raise
         except GatewayError as error:
-            yield f"{bot.name}: {error}\nsome networks let no bot begin: {describe_link(bot, home)}, and then: {AGAIN}"
-            continue
-        if sent["state"] == "owed":
-            yield f"{bot.name}: not sent yet; it goes out as soon as the network takes it: hermes-gateway platform list"
-        else:
-            print_text(f"{apply_style('ok', 'green')}  {bot.name}: the bot has written to {to_one_line(owner)}")
+            print_note(str(error))
+    return ()
+
+
+def write_to_owner(bot: ServedBot, owner: str, home: Home, text: str) -> str:
+    """Write to an owner, if necessary after they have written to the bot; return the fault, or ""."""
+    with ControlClient(home.socket, timeout=FIRST_PATIENCE) as tail:
+        tail.start("events.tail", {"names": [*HEARD]})
+        try:
+            return send_words(bot, owner, home, text)
+        except NotRunning:
+            raise
+        except GatewayError as error:
+            print_note(f"{bot.name}: {to_one_line(str(error), 500)}")
+        hint = describe_link(bot, home)
+        if not can_ask():
+            return f"{bot.name}: some networks let no bot begin: {hint}, and then: {AGAIN}"
+        print_text(f"{bot.name}: {hint}")
+        with show_progress(f"waiting {FIRST_PATIENCE:.0f} s for you to write"):
+            has_written = wait_for_person(tail, bot, owner)
+        if not has_written:
+            return f"{bot.name}: nothing came from {to_one_line(owner)}; when you have written there: {AGAIN}"
+    try:
+        return send_words(bot, owner, home, text)
+    except NotRunning:
+        raise
+    except GatewayError as error:
+        return f"{bot.name}: {error}"
+
+
+def send_words(bot: ServedBot, owner: str, home: Home, text: str) -> str:
+    """Have the bot write; return the fault, or "". Raises GatewayError if the network refuses it."""
+    with show_progress(f"{bot.name}: writing to {owner}"):
+        asked = {"to": f"{bot.name}:{owner}", "text": text, "wait": SEND_PATIENCE}
+        sent = call_gateway(home.socket, "chat.send", SEND_PATIENCE * 2, **asked)
+    if sent["state"] == "owed":
+        return f"{bot.name}: not sent yet; it goes out as soon as the network takes it: hermes-gateway platform list"
+    print_text(f"{apply_style('ok', 'green')}  {bot.name}: the bot has written to {to_one_line(owner)}")
+    return ""
+
+
+def wait_for_person(tail: ControlClient, bot: ServedBot, owner: str) -> bool:
+    """Wait until the person has written to the bot; False: they did not in time."""
+    limit = time.monotonic() + FIRST_PATIENCE
+    wanted = {"platform": bot.account.platform, "account": bot.account.account, "user_id": owner}
+    with suppress(TimeoutError):
+        for message in tail.messages():
+            fields = message.get("params", {}).get("fields", {})
+            if all(fields.get(name) == value for name, value in wanted.items()):
+                return True
+            if time.monotonic() > limit:
+                break
+    return False
 
 
 def describe_link(bot: ServedBot, home: Home) -> str:
     """Describe how a person reaches the bot."""
     check: PlatformCheck = load_part(list_places(home, all_packages=True)[bot.account.platform], "check")
-    link = ""
+    report = PlatformReport("the bot")
     with suppress(AdapterError):
-        link = anyio.run(check.check, bot.account.settings).link
-    return f"write to it at {to_one_line(link)}" if link else "write to it"
+        report = anyio.run(check.check, bot.account.settings)
+    link = f" at {to_one_line(report.link)}" if report.link else ""
+    return f"write /start to {to_one_line(report.who.partition(' (')[0])}{link}"

@@ -15,14 +15,14 @@ from gateway.cli.output import apply_style, print_note, print_text
 from gateway.cli.setup.env_file import check_value, find_fault
 from gateway.cli.setup.network import write_variables
 from gateway.cli.setup.question import ask_choice, ask_line, can_ask
+from gateway.cli.setup.running import apply_changes
 from gateway.config.fields import HTTP_PATTERN, Secret
 from gateway.config.hermes_model import find_hermes_model
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.providers import DEMO, ENDPOINTS
 from gateway.config.settings import ModelSettings
-from gateway.control.client import call_gateway
-from gateway.errors import ConfigError, NotRunning
+from gateway.errors import ConfigError
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 
@@ -77,10 +77,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
             return
         choice = settle_choice(chosen)
     write_variables(home, list_variables(choice, configuration))
-    try:
-        call_gateway(home.socket, "reload")
-        print_text("the running gateway uses it from now on")
-    except NotRunning:
+    if not apply_changes(home):
         print("it is used from the next start on")
 
 

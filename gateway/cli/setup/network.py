@@ -22,6 +22,7 @@ from gateway.cli import CommandParser
 from gateway.cli.output import apply_style, print_lines, print_note, print_text
 from gateway.cli.setup.env_file import add_variables, check_value, find_fault
 from gateway.cli.setup.question import ask_line, ask_yes, can_ask
+from gateway.cli.setup.running import apply_changes
 from gateway.config.environment import read_environment
 from gateway.config.hermes_model import find_hermes_model
 from gateway.config.home import Home, get_process_environment
@@ -30,10 +31,9 @@ from gateway.config.platform_settings import ACCOUNT_NAME, PlatformPlace, Platfo
 from gateway.config.providers import DEMO
 from gateway.config.schema import SettingsSchema, ending_of
 from gateway.config.settings import SandboxSettings
-from gateway.control.client import ControlClient
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import CommandTable
-from gateway.errors import AdapterError, ConfigError, NotRunning
+from gateway.errors import AdapterError, ConfigError
 from gateway.logs.text import to_one_line
 from gateway.messages.message import name_of_account
 from gateway.worker.sandbox import find_support
@@ -314,7 +314,6 @@ def ask_shell(args: argparse.Namespace, configuration: Configuration) -> dict[st
 def prompt_for(ask: SetupQuestion, now: str) -> str:
     """Ask the person for a value; Enter keeps the present one."""
     keeps = " (Enter keeps the present one)" if now else "" if ask.is_token else " (Enter: none)"
-
     find = partial(find_fault, pattern=ask.pattern, is_needed=ask.is_token and not now, example=ask.example)
     return ask_line(f"{ask.what}, {ask.where}{keeps}", find, is_secret=ask.is_token)
 
@@ -355,12 +354,9 @@ def send_hello(check: PlatformCheck, settings: Any) -> None:
 
 
 def print_next_step(network: str, home: Home, configuration: Configuration) -> None:
-    """Print the one step that remains."""
-    try:
-        with ControlClient(home.socket):
-            print_text("next: hermes-gateway restart, and write to the bot")
-    except NotRunning:
-        print_text("next: hermes-gateway run, and write to the bot")
+    """Have the running gateway use it, and print the one step that remains."""
+    is_running = apply_changes(home)
+    print_text(f"next: hermes-gateway {'setup message' if is_running else 'run, and write to the bot'}")
     access = configuration.settings.access
     if not getattr(access.users, network) and not getattr(access.owners, network):
         print_lines(
