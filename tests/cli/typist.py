@@ -8,26 +8,37 @@ import select
 import subprocess
 import sys
 import termios
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Self
+from pathlib import Path
+from typing import Protocol, Self
 
-from gateway.testing import GatewayProcess
 from tests.cli.screen import Screen
 from tests.waits import wait_readable
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\].*?\x07|\x1b[=>78]|[\r\x07]")
 
 
+PROGRAM = (sys.executable, "-m", "gateway.cli")
+
+
+class Surroundings(Protocol):
+    """What a person's terminal knows of the gateway."""
+
+    @property
+    def environ(self) -> Mapping[str, str]: ...
+
+
 class Typist:
     """A person who types keys, waits for text, and leaves."""
 
-    def __init__(self, gateway: GatewayProcess, *args: str) -> None:
+    def __init__(self, gateway: Surroundings, *args: str, program: Sequence[str | Path] = PROGRAM) -> None:
         self.seen = ""
         self.screen = Screen()
         self._terminal, inner = pty.openpty()
         termios.tcsetwinsize(inner, (24, 80))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gateway.cli", *args],
+            [*program, *args],
             env={**gateway.environ, "TERM": "xterm"},
             stdin=inner,
             stdout=inner,

@@ -19,6 +19,8 @@ ORDER = re.compile(r"DO (\{.*\})")
 class ObedientModel(QuietHandler):
     """One server for the model and for the pages that it is sent to."""
 
+    words = "done"
+
     def do_POST(self) -> None:  # noqa: N802 - as the library calls it
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         content = body["messages"][-1].get("content") or ""
@@ -34,7 +36,7 @@ class ObedientModel(QuietHandler):
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.end_headers()
-        delta: dict[str, Any] = {"role": "assistant", "content": "done"}
+        delta: dict[str, Any] = {"role": "assistant", "content": self.words}
         if call:
             function = {"name": call["name"], "arguments": json.dumps(call["args"])}
             delta = {
