@@ -21,10 +21,19 @@ from gateway.hermes.config import HermesConfig
 from gateway.hermes.handler_source import find_answer, has_answers
 from gateway.hermes.imports import FORMER_IMPORT, find_former_packages, select_imports
 from gateway.hermes.modules import AGENT_SESSIONS
-from gateway.hermes.patches import PatchReport, find_patches
+from gateway.hermes.patches import (
+    IDLE,
+    PATCHES,
+    PatchReport,
+    describe_idleness,
+    describe_patches,
+    find_patches,
+    note_patches,
+)
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS
 from gateway.hermes.plugin_manifest import (
     CALLBACKS,
+    HIDDEN,
     PLUGIN_ENTRY_FILE,
     PLUGIN_MANIFEST_FILES,
     apply_registrations,
@@ -34,6 +43,7 @@ from gateway.hermes.plugin_manifest import (
     join_python_files,
     read_plugin_facts,
     read_plugin_manifest,
+    widen_plugin_manifest,
 )
 from gateway.hermes.shim.event_shapes import show_fields
 from gateway.hermes.tool_guards import check_tool_guards
@@ -45,7 +55,6 @@ from gateway.hooks.manifests.manifest import (
     Guard,
     Manifest,
     ParsedManifest,
-    describe_patches,
     label_of,
 )
 from gateway.hooks.places.dialect import Dialect, FolderClaim, Turn
@@ -82,6 +91,9 @@ class HermesDialect(Dialect):
     def wants(self, manifest: Manifest, event: Event) -> bool:  # noqa: ARG002 - all of them are Hermes's
         return is_for_plugins(event)
 
+    def describe_idleness(self, manifest: Manifest, patches: Sequence[str] = (), remarks: Iterable[str] = ()) -> str:
+        return describe_idleness(manifest, patches, remarks)
+
     def explain_failure(self, said: str, called: str, folder: Path, packages: Sequence[str]) -> str:
         """Name the package that is missing, and the command that installs it; hooks of other dialects get this, too."""
         return _describe_missing_module(said, called, folder, packages)
@@ -102,16 +114,19 @@ class HandlerDialect(HermesDialect):
     def find(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
         return infer_hermes_manifest(_find_former(manifest, files), files)
 
-    def check(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:
-        return (*_check_source(folder, manifest, files), *_check_names(manifest, folder, files))
+    def check(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
+        return (*_check_source(manifest, files), *check_command_names(manifest))
 
     def find_beside(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
         """Read the source of a folder without a key of ours, although it was not written for Hermes."""
         manifest = _find_former(manifest, files)
         return manifest if manifest.own_key else infer_hermes_manifest(manifest, files, is_owner=False)
 
-    def check_beside(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:
-        return (*_check_answers(manifest, files), *_check_names(manifest, folder, files))
+    def check_beside(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
+        return (*_check_answers(manifest, files), *check_command_names(manifest))
+
+    def review(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:
+        return (*_check_imports(manifest, folder, files), *check_own_imports(folder, files))
 
     def wants(self, manifest: Manifest, event: Event) -> bool:
         """Skip the events that Hermes's handlers never get: those of an `AIAgent`, and `agent:init`."""
@@ -173,10 +188,13 @@ class PluginDialect(HermesDialect):
         return infer_plugin_manifest(manifest, files)
 
     def find_guard(self, name: str, files: Mapping[str, bytes]) -> Guard | None:
-        return infer_plugin_manifest(Manifest(folder=name, name=name, entry=PLUGIN_ENTRY_FILE), files).guard
+        return self.widen(infer_plugin_manifest(Manifest(folder=name, name=name, entry=PLUGIN_ENTRY_FILE), files)).guard
 
-    def check(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:
-        return (*_check_source(folder, manifest, files), *check_tool_guards(manifest.folder, files))
+    def check(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
+        return _check_source(manifest, files)
+
+    def review(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:
+        return (*_check_imports(manifest, folder, files), *check_tool_guards(manifest.folder, files))
 
     def why_disabled(self, name: str, called: str, place: Path, manifest: Manifest | None) -> str:
         """Say why Hermes's configuration does not switch it on, by folder or by name; `plugins.disabled` wins."""
@@ -207,9 +225,9 @@ class PluginDialect(HermesDialect):
             "key": _key_of(manifest, place, self.config.path.parent / "plugins"),
             "path": str(folder),
             "source": "user",
-            "guards": manifest.guards,
+            "guards": self.widen(manifest).guards,
             "callbacks": manifest.noted.get(CALLBACKS, ()),
-            "patches": manifest.patches,
+            "patches": manifest.noted.get(PATCHES, ()),
         }
 
     def check_contents(self, contents: PluginContents) -> Iterator[str]:
@@ -217,6 +235,13 @@ class PluginDialect(HermesDialect):
         for one in contents.commands:
             if one.name in words:
                 yield f"the command /{one.name} is not this plugin's: the gateway has one of that name"
+
+    def widen(self, manifest: Manifest, known: Manifest | None = None, last: Manifest | None = None) -> Manifest:
+        return widen_plugin_manifest(manifest, known, last)
+
+    def describe_doubt(self, manifest: Manifest) -> str:
+        place, *_ = manifest.noted.get(HIDDEN, ("",))
+        return f"what it registers at {place} is known only when it runs" if place else ""
 
     def complete(self, manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
         return apply_registrations(manifest, loaded)
@@ -283,8 +308,7 @@ def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes], *, is_
         found=tuple(name for name in (*env, *uses) if name not in (*manifest.env, *manifest.uses)),
         events=tuple(name for name in manifest.events if name not in commands),
         intercepts=(*manifest.intercepts, *(name for name in commands if name not in manifest.intercepts)),
-        patches=tuple(patch.name for patch in patched.patches),
-        acts=bool(patched.acts or commands),
+        noted=note_patches([patch.name for patch in patched.patches], acts=bool(patched.acts or commands)),
     )
 
 
@@ -304,15 +328,14 @@ def _find_patches(manifest: Manifest, files: Mapping[str, bytes]) -> PatchReport
     return find_patches(manifest.folder, files, manifest.entry, starts_only=starts_only)
 
 
-def _check_source(folder: Path, manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
-    found = _find_patches(manifest, files).patches if manifest.patches else ()
-    if found and not manifest.acts:
+def _check_source(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
+    names = manifest.noted.get(PATCHES, ())
+    found = _find_patches(manifest, files).patches if names else ()
+    if found and IDLE in manifest.noted:
         remedy = "what it changes in Hermes is not here; switch it off, or use an event that does the same"
-        yield Finding(found[0].place, f"without effect: {describe_patches(manifest.patches)}", remedy, "warning")
+        yield Finding(found[0].place, f"without effect: {describe_patches(names)}", remedy, "warning")
         return
     yield from (patch.finding for patch in found)
-    reached = find_unsupported_imports(folder, manifest.entry, files, manifest.patches)
-    yield from (reach.finding for reach in reached)
     if WORK_FOLDER in manifest.env:
         what = f"it reads {WORK_FOLDER}, which is not set: the tools of each conversation begin in a folder of its own"
         remedy = f"if one is meant for all, put it into .env: {WORK_FOLDER}=FOLDER"
@@ -344,10 +367,11 @@ def _check_answers(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[F
             yield Finding(place, what, "add the event to `intercepts:`, or `written_for: hermes`", "warning")
 
 
-def _check_names(manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterator[Finding]:
-    """Yield the commands and the imported names that do not exist here."""
-    yield from check_command_names(manifest)
-    yield from check_own_imports(folder, files)
+def _check_imports(manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterator[Finding]:
+    """Yield the unsupported imports, unless the whole hook is without effect."""
+    if not describe_idleness(manifest):
+        reached = find_unsupported_imports(folder, manifest.entry, files, manifest.noted.get(PATCHES, ()))
+        yield from (reach.finding for reach in reached)
 
 
 def _describe_missing_module(said: str, called: str, folder: Path, packages: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from gateway.hermes.imports import MissingImport, find_missing_imports, select_i
 from gateway.hermes.load_trial import LoadResult
 from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.package_files import describe_package_need
+from gateway.hermes.patches import PATCHES, describe_idleness
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, NO_NETWORK, REGISTERS_NOTHING, describe_unsupported
 from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.plugin_manifest import join_python_files
@@ -38,7 +39,6 @@ from gateway.hermes.sources import (
 from gateway.hermes.state_file import LEFT_TO_THEM, find_owner, read_content
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.readiness import find_missing_needs, why_not_enabled
-from gateway.hooks.manifests.manifest import describe_unknown_guard
 from gateway.hooks.places.dialect import OURS
 from gateway.hooks.places.folder_source import GROUP_WRITABLE, FolderSource
 from gateway.hooks.places.inspection import read_code
@@ -192,16 +192,18 @@ def _check_folder(
     imported = describe_missing_imports(folder, absent, places)
     further = (need for need in needs if not any(line.endswith(need) for line in imported))
     lacking = [*imported, *further]
-    reached = list(find_unsupported_imports(folder.path, manifest.entry, files, manifest.patches))
+    patches = manifest.noted.get(PATCHES, ())
+    reached = list(find_unsupported_imports(folder.path, manifest.entry, files, patches))
     fails = any(one.is_fatal for one in absent) or any(
         reach.verdict == "missing" and not reach.is_caught for reach in reached
     )
-    if manifest.patches and not manifest.acts:
+    if describe_idleness(manifest):
         return CompatibilityRow(what, folder.bare_name, WITHOUT_EFFECT, tuple(map(_format_finding, studied.findings)))
     offer = _list_registrations(folder, manifest.entry) if folder.source.prefix else PluginEffect()
-    told = [*(_format_finding(reach.finding) for reach in reached), *map(_format_finding, studied.findings)]
-    told += [f"{describe_unknown_guard(manifest.unread)}: until then it counts as a guard"] if manifest.unread else []
-    verdict = BROKEN if fails else DEGRADES if reached or offer.unsupported or lacking or manifest.patches else WORKS
+    told = [*map(_format_finding, (*folder.source.review(studied), *studied.findings))]
+    doubt = studied.dialect.describe_doubt(manifest)
+    told += [f"{doubt}: until then it counts as a guard"] if doubt else []
+    verdict = BROKEN if fails else DEGRADES if reached or offer.unsupported or lacking or patches else WORKS
     if verdict == DEGRADES and offer.is_idle:
         verdict = WITHOUT_EFFECT
     return CompatibilityRow(

@@ -21,12 +21,12 @@ from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.dispatcher.context import GatewayFacts
 from gateway.errors import HookError
+from gateway.hermes.patches import describe_patches
 from gateway.hermes.plugin_manifest import join_python_files
 from gateway.hermes.sources import add_hermes_variables, create_hermes_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_set import SourceSet
 from gateway.hooks.folders.trial import make_answer
-from gateway.hooks.manifests.manifest import describe_patches
 from gateway.hooks.places.hook_files import IGNORED, NODE_PACKAGES
 from gateway.hooks.places.inspection import read_code
 from gateway.hooks.places.sources import HookVersion, Source
@@ -118,7 +118,7 @@ async def _try_load(version: HookVersion, services: HookServices) -> LoadResult:
         await wire.stop(STOP_TIMEOUT)
         remarks, patches = (loaded.offers.remarks, loaded.patches) if loaded else ((), ())
         manifest = version.manifest and loaded and version.dialect.complete(version.manifest, loaded)
-        idle = manifest and not manifest.acts and (manifest.patches or patches or remarks)
+        idle = manifest and version.dialect.describe_idleness(manifest, patches, remarks)
         patched = (f"without effect: {describe_patches((patch,))}" for patch in patches)
         told = tuple(map(services.redact, (*remarks, *patched)))
         return LoadResult("", told, bool(idle), _had_network(log))

@@ -10,13 +10,13 @@ what people see.
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.hermes.handler_source import Function, HandlerSource, find_nodes, has_answer
 from gateway.hermes.imports import select_imports
 from gateway.hermes.modules import NAMES
-from gateway.hooks.manifests.manifest import HANDLER_FILE, label_of
+from gateway.hooks.manifests.manifest import HANDLER_FILE, Manifest, label_of
 from gateway.yaml_source.tree import Finding, SourceLocation
 
 
@@ -24,6 +24,7 @@ def _read_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+PATCHES, IDLE = "patches", "idle"  # noted in a manifest: the patches, and that the hook does nothing else
 PATCHED = re.compile(r"(?<!\w)(gateway|hermes_cli|tools|run_agent|hermes_\w+|model_tools|toolsets|agent)(\.|\Z)")
 _MENTION = re.compile(rb"\b(gateway|hermes_\w+|tools|run_agent|model_tools|toolsets)\b")
 # The modules of Python and of popular packages through which a process acts.
@@ -106,6 +107,25 @@ class PatchReport(NamedTuple):
 
     patches: tuple[Patch, ...]
     acts: bool
+
+
+def describe_patches(names: Sequence[str]) -> str:
+    """Say why a hook that only patches another program is without effect."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"it patches {names[0]}{more}"
+
+
+def note_patches(names: Collection[str], *, acts: bool) -> dict[str, tuple[str, ...]]:
+    """Return the patches as a manifest notes them."""
+    return {**({PATCHES: (*names,)} if names else {}), **({} if acts else {IDLE: ()})}
+
+
+def describe_idleness(manifest: Manifest, patches: Sequence[str] = (), remarks: Iterable[str] = ()) -> str:
+    """Say why the hook has no effect here; "" if it acts. `patches` and `remarks` are those of the running hook."""
+    if IDLE not in manifest.noted:
+        return ""
+    found = manifest.noted.get(PATCHES) or patches
+    return describe_patches(found) if found else "; ".join(remarks)
 
 
 def find_patches(folder: str, files: Mapping[str, bytes], entry: str, starts_only: bool = False) -> PatchReport:

@@ -24,7 +24,7 @@ from gateway.errors import AgentError, BudgetRefusal, Conflict, HookError, Model
 from gateway.events import Pause
 from gateway.hermes.plugin.arguments import as_openai_messages
 from gateway.hermes.plugin.plugin_context import OVERRIDE_OPTION
-from gateway.hermes.plugin_manifest import ANY_TOOL, OVERRIDES
+from gateway.hermes.plugin_manifest import ANY_TOOL, COMMANDS, OVERRIDES
 from gateway.hermes.session_list import entry_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
 from gateway.hermes.shim.tool_results import TOOL_RESULTS, Ending, read_override, show_result
@@ -84,8 +84,7 @@ class Plugins:
                     tools = [self._tool(hook, other) if is_same_tool(one.name, other.name) else one for one in tools]
         for hook in self._offering.missing():
             if _may_override(hook.latest):
-                noted = hook.latest.manifest.noted if hook.latest and hook.latest.manifest else {}
-                names = noted.get(OVERRIDES, (ANY_TOOL,))
+                names = _notes_of(hook).get(OVERRIDES, (ANY_TOOL,))
                 tools = [
                     self._hold(hook, one) if any(is_same_tool(one.name, name) for name in names) else one
                     for one in tools
@@ -119,7 +118,7 @@ class Plugins:
             for one in offers.commands:
                 yield Command(one.name, one.summary, self._runner(hook.name, one.name), one.usage, by_hooks=True)
         for hook in self._offering.missing():
-            for name in hook.latest.manifest.commands if hook.latest and hook.latest.manifest else ():
+            for name in _notes_of(hook).get(COMMANDS, ()):
                 run = self._late_runner(hook, name)
                 yield Command(name, f"of {hook.called}", run, hidden=True, by_hooks=True)
 
@@ -181,6 +180,11 @@ class Plugins:
 def is_same_tool(tool: str, name: str) -> bool:
     """Tell if this name of a plugin means this tool of ours."""
     return name in (tool, ANY_TOOL, HERMES_TOOLS.describe_name(tool))
+
+
+def _notes_of(hook: FolderHook) -> Mapping[str, Sequence[str]]:
+    """Return what the plugin's dialect has noted of its source."""
+    return hook.latest.manifest.noted if hook.latest and hook.latest.manifest else {}
 
 
 def _may_override(version: HookVersion | None) -> bool:

@@ -14,13 +14,12 @@ import msgspec
 from gateway.hermes.callback_source import can_guard
 from gateway.hermes.config import get_items, get_text
 from gateway.hermes.imports import find_former_packages, select_imports
-from gateway.hermes.patches import find_patches
+from gateway.hermes.patches import IDLE, find_patches, note_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.registration_source import read_registrations
 from gateway.hooks.manifests.manifest import (
     MAX_MANIFEST_BYTES,
-    HookRegistrations,
     Manifest,
     ParsedManifest,
     check_reach,
@@ -42,8 +41,9 @@ PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "to
 _LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
 _READS_ENVIRON = re.compile(rb"\b(environ|getenv|environs|decouple|dotenv_values|get_env_value)\b")
 ANY_TOOL = "*"
-# The manifest notes the hooks that its source registers, perhaps only later, and the tools that it may replace.
-CALLBACKS, OVERRIDES = "callbacks", "overrides"
+# The manifest notes the hooks that its source registers, perhaps only later, the tools that it may replace, and, if it
+# hides registrations, their place and the guards among which they may be; also the commands that it names.
+CALLBACKS, OVERRIDES, HIDDEN, COMMANDS = "callbacks", "overrides", "hidden", "commands"
 _TOOL_NAME = re.compile(rb"""\bregister_tool\b(?:\(\s*(?:name\s*=\s*)?["']([^"']+)["']\s*[,)])?""")
 _COMMAND_NAME = re.compile(rb"""register_command\(\s*(?:name\s*=\s*)?["']/?([\w-]+)["']""")
 
@@ -152,42 +152,60 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     rows += around
     declared = b"\n".join(source for name, source in sources.items() if name in PLUGIN_MANIFEST_FILES)
     guards = [*find_guards(declared, code), *around]
-    shown = registered = _list_registrations(rows, guards)
     # Hermes's networks and models register by computed names; they guard nothing unless they name a guard.
     is_open = not {*manifest.noted.get("kinds", ())}.difference(SUPPORTED_KINDS) or bool(guards)
     hides = [row for row in _GUARDS if seen.place and is_open and (not seen.is_name or can_guard(code, row.name))]
-    if possible := list(dict.fromkeys((*guards, *hides))) if hides else []:
-        registered = _list_registrations(HERMES_HOOKS.values(), possible)
+    hidden = {HIDDEN: (str(seen.place), *(row.name for row in hides))} if hides else {}
     found = tuple(name for name in env if name not in manifest.env)
     patched = find_patches(manifest.folder, sources, manifest.entry)
     return msgspec.structs.replace(
-        manifest,
+        _subscribe(manifest, rows, guards),
         env=tuple(env),
         found=found,
-        events=registered.events,
-        intercepts=registered.intercepts,
-        guards=registered.guards,
-        rewords=bool(possible) or any(row.rewords for row in rows),
-        unread=str(seen.place) if possible else "",
-        shown=shown,
-        patches=tuple(patch.name for patch in patched.patches),
-        acts=patched.acts,
         noted={
             CALLBACKS: tuple(sorted({*seen.names, *(row.name for row in rows if seen.place)})),
             OVERRIDES: find_overrides(join_python_files(code)),
+            COMMANDS: tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
+            **hidden,
+            **note_patches([patch.name for patch in patched.patches], acts=patched.acts),
         },
-        commands=tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
         former=find_former_packages(manifest.folder, manifest.entry, sources),
     )
 
 
-def _list_registrations(rows: Iterable[HermesHook], guards: Sequence[HermesHook]) -> HookRegistrations:
-    """Return the events that these hook names mean."""
+def _subscribe(manifest: Manifest, rows: Iterable[HermesHook], guards: Sequence[HermesHook]) -> Manifest:
+    """Return the manifest with the events that these hook names mean."""
     rows = list(dict.fromkeys((*rows, *guards)))
     decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
     observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
     guarded = dict.fromkeys(name for row in guards for name in row.events)
-    return HookRegistrations(tuple(observes), tuple(sorted(decides)), tuple(guarded))
+    return msgspec.structs.replace(
+        manifest,
+        events=tuple(observes),
+        intercepts=tuple(sorted(decides)),
+        guards=tuple(guarded),
+        rewords=any(row.rewords for row in rows),
+    )
+
+
+def widen_plugin_manifest(manifest: Manifest, known: Manifest | None, last: Manifest | None) -> Manifest:
+    """Add what the plugin last subscribed to, and what its source hides: if that is not `known`, it may be anything."""
+    _, *hidden = manifest.noted.get(HIDDEN, ("",))
+    every = _subscribe(manifest, HERMES_HOOKS.values(), [HERMES_HOOKS[name] for name in hidden]) if hidden else None
+    more = [one for one in ((known,) if known else (every, last)) if one]
+    intercepts = dict.fromkeys(name for one in (manifest, *more) for name in one.intercepts)
+    observes = dict.fromkeys(name for one in (manifest, *more) for name in one.events if name not in intercepts)
+    guards = dict.fromkeys(name for one in (manifest, *more) for name in one.guards)
+    is_settled = manifest.says_on_error and manifest.on_error != "deny"  # then its failures deny nothing
+    wide = msgspec.structs.replace(
+        manifest,
+        events=tuple(observes),
+        intercepts=tuple(intercepts),
+        guards=manifest.guards if is_settled else tuple(guards),
+        rewords=any(one.rewords for one in (manifest, *more)),
+        noted={what: names for what, names in manifest.noted.items() if what != HIDDEN},
+    )
+    return manifest if wide == manifest else wide
 
 
 def find_guards(declared: bytes, code: Mapping[str, bytes]) -> Sequence[HermesHook]:
@@ -211,13 +229,15 @@ def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
     observes = dict.fromkeys(name for mark in loaded.marks for name in mark.names if name not in decides)
     guards = tuple({name for mark in loaded.marks if mark.on_error == "deny" for name in mark.names})
     offers = loaded.offers
+    acts = offers.tools or offers.commands or offers.skills or (IDLE not in manifest.noted and loaded.marks)
+    noted = {what: names for what, names in manifest.noted.items() if what not in (HIDDEN, IDLE)}
     return msgspec.structs.replace(
         manifest,
         events=tuple(observes),
         intercepts=tuple(sorted(decides)),
         guards=guards,
         rewords=any(name in HERMES_HOOKS and HERMES_HOOKS[name].rewords for name in offers.decides),
-        acts=bool(offers.tools or offers.commands or offers.skills or (manifest.acts and loaded.marks)),
+        noted={**noted, **note_patches((), acts=bool(acts))},
     )
 
 

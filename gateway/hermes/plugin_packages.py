@@ -140,7 +140,7 @@ class PluginPackageSource(FolderSource):
         package = self._find_packages().get(name.removeprefix(self.prefix)) if name.startswith(self.prefix) else None
         return package and self._version_of(package)
 
-    def inspect_manifest(self, version: HookVersion) -> HookVersion:
+    def _read_manifest(self, version: HookVersion) -> HookVersion:
         if version.state == "refused":
             return version
         package, (_, entry) = self._locate(version)

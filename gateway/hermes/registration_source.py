@@ -14,7 +14,7 @@ from gateway.yaml_source.tree import SourceLocation
 _CALL = re.compile(rb"""\bregister_hook\(\s*(?:hook_name\s*=\s*)?(?:["'](\w+)["']\s*[,)])?""")
 # Ways to register that a search for names misses: the method under another name, a name that is computed,
 # text that is run, and the contents of an object.
-_HIDDEN = re.compile(
+_HIDDEN = (
     rb"""(?<!["'])\bregister_hook\b(?!\(|["'])|\bgetattr\(\s*\w+\s*,\s*(?!["']\w+["']\s*[,)])"""
     rb"""|\bgetattr\([^()]*["']register_hook["']|\b(?:exec|eval)\(|\.__dict__\b"""
 )
@@ -40,23 +40,17 @@ class RegistrationSource(NamedTuple):
 
 def read_registrations(folder: str, entry: str, files: Mapping[str, bytes]) -> RegistrationSource:
     """Read the registrations in `files`, the code that the plugin imports; of several hidden ones, return the worst."""
-    text = b"\n".join(files.values())
+    text, sources = b"\n".join(files.values()), sorted({entry: b"", **files}.items())
     if not _SPEAKS.search(text):
         return RegistrationSource()
-    calls = [(file, found) for file, source in sorted(files.items()) for found in _CALL.finditer(source)]
+    calls = [(file, found) for file, source in sources for found in _CALL.finditer(source)]
     names = frozenset(found[1].decode() for _, found in calls if found[1])
-    if (start := _ENTRY.search(text)) is None:
-        return RegistrationSource(names, SourceLocation(f"{label_of(folder)}/{entry}"))
-    known = _HARMLESS.union(_DEFINED.findall(text))
-    handed = re.compile(rb"\b(\w+)\([^()]*\b%s\b" % start[1])
-    for file, source in sorted(files.items()):
-        hidden = next((found for found in handed.finditer(source) if found[1] not in known), _HIDDEN.search(source))
-        if hidden:
-            return RegistrationSource(names, _place_of(folder, file, hidden))
-    for file, found in calls:
-        if not found[1]:
-            return RegistrationSource(names, _place_of(folder, file, found), is_name=True)
-    return RegistrationSource(names)
+    start, known = _ENTRY.search(text), b"|".join(_HARMLESS.union(_DEFINED.findall(text)))
+    handed = rb"\b(?!(?:%s)\()\w+\([^()]*\b%s\b" % (known, start[1]) if start else rb"\A"  # its `register` is elsewhere
+    hides = re.compile(rb"%s|%s" % (handed, _HIDDEN))
+    hidden = [(file, found) for file, source in sources if (found := hides.search(source))]
+    places = [_place_of(folder, *one) for one in hidden or [one for one in calls if not one[1][1]]]
+    return RegistrationSource(names, next(iter(places), None), is_name=bool(places and not hidden))
 
 
 def _place_of(folder: str, file: str, found: re.Match[bytes]) -> SourceLocation:

@@ -25,7 +25,7 @@ from gateway.errors import ExitCode, HookError
 from gateway.hermes.doctor import describe_missing_imports
 from gateway.hermes.imports import find_missing_imports
 from gateway.hooks.folders.readiness import check_filter, find_missing_needs
-from gateway.hooks.manifests.manifest import Manifest, describe_unknown_guard
+from gateway.hooks.manifests.manifest import Manifest
 from gateway.hooks.manifests.manifest_schema import build_manifest_schema
 from gateway.hooks.manifests.reach import find_missing_paths
 from gateway.hooks.places.inspection import read_code
@@ -82,7 +82,8 @@ def check_folder(
     own = settings.find_overrides(version.name, version.short)
     version = version.source.inspect(replace(version, written_for=own.written_for))
     known = list_own_values(configuration) if configuration else {}
-    version = replace(version, findings=(*version.findings, *check_filter(version, known)))
+    findings = (*version.findings, *version.source.review(version), *check_filter(version, known))
+    version = replace(version, findings=findings)
     return version, list(list_missing(version, version.manifest, home)) if version.manifest else []
 
 
@@ -94,7 +95,7 @@ def list_missing(version: HookVersion, manifest: Manifest, home: Home) -> Iterat
     yield from find_missing_paths(manifest)
     if manifest.command and not shutil.which(version.path / name if "/" in (name := manifest.command[0]) else name):
         yield f"the program {name}: see that it is there and executable; one in this folder is ./{Path(name).name}"
-    if manifest.wire == "worker" and (manifest.acts or not manifest.patches):
+    if manifest.wire == "worker" and not version.dialect.describe_idleness(manifest):
         found = find_missing_imports(version.path, manifest.entry, read_code(version).files, packages)
         absent = (one for one in found if one.is_sure and one.is_fatal and one.module not in manifest.former)
         yield from describe_missing_imports(version, absent, packages)
@@ -104,9 +105,8 @@ def show_check(one: HookVersion, lacks: Sequence[str]) -> None:
     print(to_one_line(f"{one.called}: {'' if one.findings or lacks else 'fine'}".rstrip()))
     for finding in one.findings:
         print_lines(to_one_line(str(finding)), "  ")
-    if one.manifest and one.manifest.unread:
-        told = to_one_line(describe_unknown_guard(one.manifest.unread))
-        print_lines(f"{told}: until then it counts as a guard", "  ")
+    if one.manifest and (doubt := one.dialect.describe_doubt(one.manifest)):
+        print_lines(f"{to_one_line(doubt)}: until then it counts as a guard", "  ")
     for lack in lacks:
         print_lines(f"missing here: {to_one_line(lack)}", "  ")
 

@@ -1,1 +1,1 @@
-"""The events that hooks are owed: their deliveries, their dead letters, and the end of both."""
+"""The events for durable hooks: their deliveries, their dead letters, and the end of both."""

@@ -1,1 +1,1 @@
-"""The hooks in folders at work: each follows its folder, runs, is called, and is told of events."""
+"""The hooks in folders at work: their versions, their processes, their calls and their answers."""

@@ -214,7 +214,7 @@ class SourceSet:
             other = replace(other, has_namesake=version.has_namesake)
             denied = check_readiness(other, self._services, self.switches).denied
             checked = replace(checked, denied=denied, is_guarded_elsewhere=denied is not None)
-        return replace(checked, registered=self.kept.find_registered(checked))
+        return checked
 
     def _find_elsewhere(self, name: str) -> HookVersion | None:
         """Find the hook of this name that other gateways describe."""

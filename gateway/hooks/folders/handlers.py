@@ -75,6 +75,14 @@ class HandlerTargets:
         return sorted(found, key=lambda target: target.order)
 
 
+def complete_version(version: HookVersion, wire: Wire) -> HookVersion:
+    """Return the version with what only a running hook can say."""
+    if version.manifest is None or not isinstance(wire, WorkerHandle):
+        return version
+    manifest = version.dialect.complete(version.manifest, wire.loaded)
+    return version if manifest is version.manifest else msgspec.structs.replace(version, manifest=manifest)
+
+
 def limit_decision(version: HookVersion) -> float:
     """Return the seconds that the hook has to decide about an event."""
     assert version.manifest

@@ -20,14 +20,14 @@ from gateway.errors import HookError
 from gateway.events import Deny, Event
 from gateway.hooks.folders.calls import MAX_REFUSAL, HookCalls, describe_help
 from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
-from gateway.hooks.folders.handlers import describe_unused_mark
+from gateway.hooks.folders.handlers import complete_version, describe_unused_mark
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.kept_hooks import KeptHooks
 from gateway.hooks.folders.own_changes import OwnChanges
 from gateway.hooks.hook import HookTraits
 from gateway.hooks.hook_words import watch_words
 from gateway.hooks.mailbox import Observer
-from gateway.hooks.manifests.manifest import Guard, Manifest, describe_patches, describe_unknown_guard
+from gateway.hooks.manifests.manifest import Guard, Manifest
 from gateway.hooks.manifests.reach import NO_LIMITS_KNOWN, HookLimits, ReachFacts, describe_reach
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.places.idle import find_idle_rule
@@ -107,11 +107,12 @@ class FolderSubscription:
         self._current.replace(before)
         self._count_lost(before)
 
-    def guard(self, version: HookVersion, guard: Guard, reason: str, match: MatchPattern | None = None) -> None:
+    def guard(
+        self, version: HookVersion, guard: Guard, reason: str, doubt: str, match: MatchPattern | None = None
+    ) -> None:
         """Deny what the hook guards, or may guard, while it cannot answer, with the reason and the remedy."""
         manifest = version.manifest
-        unread = manifest.unread if manifest else ""
-        guards = f"may guard this ({describe_unknown_guard(unread)})" if unread else "guards this"
+        guards = f"may guard this ({doubt})" if doubt else "guards this"
         text = f"{self._name} {guards} and cannot answer: {reason}\n{describe_help(self._name)}"
 
         async def deny(event: Event) -> Deny | None:
@@ -135,26 +136,18 @@ class FolderSubscription:
         self._lost += sum(hook.dropped for hook in before.hooks)
 
 
-def _describe_meanwhile(version: HookVersion) -> str:
+def _describe_meanwhile(version: HookVersion, doubt: str) -> str:
     """Say what happens to the events that the hook cannot decide, and the setting that changes it."""
     setting = f"hooks.{version.called}.on_error"
     manifest = version.manifest
     if version.denied:
-        why = f", since {describe_unknown_guard(manifest.unread)}" if manifest and manifest.unread else ""
+        why = f", since {doubt}" if doubt else ""
         guarded = ", ".join(version.denied.intercepts)
         return f"{guarded} is denied meanwhile{why}, unless config.yaml says {setting}: skip"
     if manifest is None or manifest.on_error == "deny":
         return ""
     names = [name for name in manifest.intercepts if name.startswith(version.dialect.refuses)]
     return f"{', '.join(names)} goes on without it; {setting}: deny in config.yaml would refuse it" if names else ""
-
-
-def _complete(version: HookVersion, wire: Wire) -> Manifest:
-    """Return the manifest with what only a running hook can say."""
-    assert version.manifest
-    if not isinstance(wire, WorkerHandle):
-        return version.manifest
-    return version.dialect.complete(version.manifest, wire.loaded)
 
 
 def _describe_lacking(wire: Wire | None, version: HookVersion | None, services: HookServices) -> str:
@@ -167,6 +160,17 @@ def _describe_lacking(wire: Wire | None, version: HookVersion | None, services: 
     line = f"hooks: {{{version.called}: {{env: [{', '.join((*own, *lacking))}]}}}}"
     asks = f"it asks for {', '.join(lacking)} of the environment, and is not given it"
     return f"{asks}; write `{line}` into config.yaml" if lacking else ""
+
+
+def _expect(version: HookVersion, kept: KeptHooks) -> HookVersion:
+    """Return the version with all that it may subscribe to, until the hook itself registers."""
+    if version.manifest is None:
+        return version
+    manifest = version.dialect.widen(version.manifest, kept.find_known(version), kept.find_manifest(version.name))
+    if manifest is version.manifest:
+        return version
+    denied = version.denied if version.is_off or version.is_guarded_elsewhere else manifest.guard
+    return replace(version, manifest=manifest, denied=denied)
 
 
 class FolderHook:
@@ -260,12 +264,11 @@ class FolderHook:
 
         It does nothing if all that it changes or registers belongs to a program that is not here.
         """
-        manifest, targets = self.current.manifest if self.current else None, self.process.targets
-        if manifest is None or manifest.acts:
+        version, targets = self.current, self.process.targets
+        if version is None or version.manifest is None:
             return ""
-        if patches := manifest.patches or (targets.patches if targets else ()):
-            return describe_patches(patches)
-        return "; ".join(targets.offers.remarks) if targets else ""
+        seen = (targets.patches, targets.offers.remarks) if targets else ()
+        return version.dialect.describe_idleness(version.manifest, *seen)
 
     def explain(self, said: str, version: HookVersion) -> str:
         """Return the hook's own words about a failure, with the remedy."""
@@ -280,7 +283,8 @@ class FolderHook:
         # a plugin has registered all that it has
         unnamed = () if self.current.dialect.starts_early else targets.find_unused(manifest)
         place = f"{self.called}/{manifest.entry}: warning:"
-        late = "" if manifest.patches else self.idle_reason  # its source did not show it
+        is_seen = self.current.dialect.describe_idleness(manifest)  # its source shows it
+        late = "" if is_seen else self.idle_reason
         return [
             *(f"{self.called}: {remark}" for remark in targets.offers.remarks),
             *(f"{self.called}: {remark}" for remark in self.current.dialect.check_contents(targets.offers)),
@@ -372,15 +376,15 @@ class FolderHook:
         await self.process.end()
 
     async def _change_to(self, version: HookVersion, eager: bool) -> None:
-        if not version.is_ready and self.is_up and self._may_run_on(version):
+        if self.is_up and self.is_here and version.state in _KEEPS_RUNNING:
             self._keep_running(version.reason)
         elif not version.is_ready:
-            self._fail(version.expected, version.state, version.reason)
+            self._fail(version, version.state, version.reason)
             await self.process.stop()
         elif eager or self.is_up or self.process.state == "waiting":
             await self._start(version)
         else:
-            self._use(version.expected)
+            self._use(_expect(version, self._kept))
             self.process.enter("registered", "it starts at its first event")
 
     @property
@@ -394,20 +398,13 @@ class FolderHook:
         now = self._look(self.name)
         return now is not None and now.is_same_code_as(version)
 
-    def _may_run_on(self, version: HookVersion) -> bool:
-        """Tell if the running version may stay when this one cannot follow it.
-
-        It may not if the hook is switched off, or gone from here.
-        """
-        return version.is_ready or (version.state in _KEEPS_RUNNING and self.is_here)
-
     async def _start(self, version: HookVersion) -> None:
         assert version.manifest
         was_up, before, self._is_short = self.is_up, self.current, False
         is_back = self.process.is_resting and before is not None and version.is_same_code_as(before)
         if not was_up:
             if not is_back:  # a hook that comes back is known by all that it registered
-                self._use(version.expected)
+                self._use(_expect(version, self._kept))
             self.process.enter("starting")
         try:
             is_restricted = version.reach is not None
@@ -421,20 +418,24 @@ class FolderHook:
                 self._keep_running(why)
                 self._begin_looking()
             elif not self.process.retry_start(error):
-                self._fail(version.expected, "broken", why)
+                self._fail(version, "broken", why)
             return
         if wire is None:
             return
-        manifest = _complete(version, wire)
-        self._use(replace(version, manifest=manifest))
-        self._tell_lacking(wire)
-        if version.manifest.unread:
-            self._kept.keep_registered(version, manifest)
+        started = complete_version(version, wire)
+        self._use_started(started, wire)
+        if version.dialect.describe_doubt(version.manifest):
+            self._kept.keep_known(started)
             await self._kept.save()
         if before is None or before.digest != version.digest:
             self.calls.breaker.reset()
         if not is_back:
             self.calls.outcomes.tell("hook:loaded", "reloaded" if was_up else "loaded")
+
+    def _use_started(self, version: HookVersion, wire: Wire) -> None:
+        if version is not self.current:
+            self._use(version)
+        self._tell_lacking(wire)
 
     def _tell_lacking(self, wire: Wire) -> None:
         """Warn, once, of each variable that the hook asks for and does not get: it may depend on it."""
@@ -454,12 +455,13 @@ class FolderHook:
         self.subscription.update(version.manifest, is_durable, is_restricted=version.reach is not None)
 
     def _fail(self, version: HookVersion, state: HookState, reason: str) -> None:
-        self.current = version
-        meanwhile = "" if version.is_off and not version.is_guarded_elsewhere else _describe_meanwhile(version)
+        doubt = version.dialect.describe_doubt(version.manifest) if version.manifest else ""
+        self.current = version = _expect(version, self._kept)
+        meanwhile = "" if version.is_off and not version.is_guarded_elsewhere else _describe_meanwhile(version, doubt)
         self.process.enter(state, f"{reason}; {meanwhile}" if meanwhile else reason)
         if version.denied:
             why = self._services.redact(f"it is {state}: {reason[:MAX_REFUSAL]}")
-            self.subscription.guard(version, version.denied, why, self._services.environment.ports.match)
+            self.subscription.guard(version, version.denied, why, doubt, self._services.environment.ports.match)
         else:
             self.subscription.end()
         if version.is_off or not self.is_here:  # its events stay pending where its folder is

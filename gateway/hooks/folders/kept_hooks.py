@@ -22,7 +22,7 @@ import msgspec
 
 from gateway.config.secrets import is_public_value
 from gateway.errors import HookError
-from gateway.hooks.manifests.manifest import HookRegistrations, Manifest
+from gateway.hooks.manifests.manifest import Manifest
 from gateway.hooks.places.sources import HookVersion, MissingSource, Source
 from gateway.hooks.places.switches import read_json, write_atomically
 from gateway.hooks.places.trusted_copy import read_whole_folder
@@ -42,12 +42,12 @@ class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
     """The memory of one hook at its last good load.
 
     `place` is the folder or file that named it, on this `device`, as this `inode`. `dialect` is the dialect that it was
-    written for. `key` is a hash of the circumstances in which it registered this. `held` is its change while a tool was
-    at work.
+    written for. `key` is a hash of the circumstances in which it last ran, then with the manifest `known`. `held` is
+    its change while a tool was at work.
     """
 
     key: str = ""
-    registered: HookRegistrations = HookRegistrations()
+    known: Manifest | None = None
     manifest: Manifest | None = None
     dialect: str = ""
     path: str = ""
@@ -94,12 +94,10 @@ class KeptHooks:
         self._put(version.name, KeptHook(manifest=manifest, path=str(version.path), place=str(version.source.path)))
         return manifest
 
-    def find_registered(self, version: HookVersion) -> HookRegistrations | None:
-        """Find the hook's registrations, if they are known."""
+    def find_known(self, version: HookVersion) -> Manifest | None:
+        """Find the manifest with which the hook last ran, if nothing has changed on which it may depend."""
         kept = self._kept.get(version.name)
-        if kept is None or version.manifest is None or not version.manifest.unread:
-            return None
-        return kept.registered if kept.key and kept.key == self._key_of(version, version.manifest) else None
+        return kept.known if kept and kept.key and kept.key == self._key_of(version) else None
 
     def keep(self, version: HookVersion) -> None:
         """Keep this version, which is used from now on. A skill's hook counts only while its skill is loaded."""
@@ -114,7 +112,7 @@ class KeptHooks:
             version.name,
             msgspec.structs.replace(
                 before,
-                manifest=msgspec.structs.replace(manifest, unread="") if counts else None,
+                manifest=manifest if counts else None,
                 dialect=version.dialect.name,
                 path=str(version.path),
                 place=str(place),
@@ -126,12 +124,10 @@ class KeptHooks:
             ),
         )
 
-    def keep_registered(self, version: HookVersion, manifest: Manifest) -> None:
-        """Keep the registrations of this version; `manifest` has them."""
-        registered = HookRegistrations(manifest.events, manifest.intercepts, manifest.guards)
-        if key := self._key_of(version, manifest):
-            before = self._kept.get(version.name) or KeptHook()
-            self._put(version.name, msgspec.structs.replace(before, key=key, registered=registered))
+    def keep_known(self, version: HookVersion) -> None:
+        """Keep the manifest with which this version runs."""
+        before = self._kept.get(version.name) or KeptHook()
+        self._put(version.name, msgspec.structs.replace(before, key=self._key_of(version), known=version.manifest))
 
     def find_missed(self, name: str) -> MissedDecisions:
         """Find the decisions that the hook failed to make, and that no person has seen."""
@@ -186,14 +182,15 @@ class KeptHooks:
             return False
         return True
 
-    def _key_of(self, version: HookVersion, manifest: Manifest) -> str:
+    def _key_of(self, version: HookVersion) -> str:
         """Hash the hook's circumstances; "" if they are unknown. A possible secret counts only as set or not set."""
+        assert version.manifest
         try:
             code = read_whole_folder(version.path, MAX_BYTES).digest if version.source.is_placed else version.digest
         except (HookError, OSError):
             return ""
         environ = self._environment.environ
-        set_ones = {name: environ[name] for name in manifest.env if environ.get(name)}
+        set_ones = {name: environ[name] for name in version.manifest.env if environ.get(name)}
         read = {name: value if is_public_value(value) else "..." for name, value in set_ones.items()}
         packages = _list_packages(self._environment.packages_of(version.name))
         around = msgspec.json.encode((version.options, read, packages), order="sorted", enc_hook=repr)

@@ -147,9 +147,9 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
         manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys(env)), found=tuple(found))
     if on_error := settings.on_error:
         guards, shut = (manifest.guards, manifest.shut) if on_error == "deny" else ((), ())
-        manifest = msgspec.structs.replace(manifest, on_error=on_error, guards=guards, shut=shut)
+        manifest = msgspec.structs.replace(manifest, on_error=on_error, guards=guards, shut=shut, says_on_error=True)
     options = {**theirs, **manifest.options, **settings.options}
-    return replace(version, manifest=manifest, denied=manifest.guard, options=options)
+    return replace(version, manifest=manifest, denied=version.dialect.widen(manifest).guard, options=options)
 
 
 def _restrict(kept: Narrowable, audience: Mapping[str, Sequence[str]]) -> Narrowable:

@@ -16,7 +16,13 @@ import msgspec
 from gateway.events import Bags, Event, Pause, outcome_to_dict
 from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample, suggest_event
 from gateway.hooks.filters import compile_filter
-from gateway.hooks.folders.handlers import HandlerTargets, ask_version, describe_unused_mark, notify_handlers
+from gateway.hooks.folders.handlers import (
+    HandlerTargets,
+    ask_version,
+    complete_version,
+    describe_unused_mark,
+    notify_handlers,
+)
 from gateway.hooks.hook import Hook, HookTraits, Remark
 from gateway.hooks.manifests.manifest import Manifest
 from gateway.hooks.outcome_collector import OutcomeCollector
@@ -90,8 +96,9 @@ async def run_trials(
     with tempfile.TemporaryDirectory() as directory:
         log = Path(directory) / "trial.log"
         wire = await version.source.open_wire(version, services, serve, log)
+        version = complete_version(version, wire)
         try:
-            names = [name] if name else list_matching_events(manifest.subscriptions)
+            names = [name] if name else list_matching_events((version.manifest or manifest).subscriptions)
             fitting = {**fit_fields(manifest), **(fields or {})}
             return [
                 await _run_trial(wire, version, make_event(each, fitting), log, asked, services.redact)

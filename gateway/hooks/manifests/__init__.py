@@ -1,1 +1,1 @@
-"""What the folder of a hook says about it: its manifest, its rights and the limits of its reach."""
+"""The manifests of hooks: the words of a folder about itself, its rights, and the limits of its reach."""

@@ -9,7 +9,7 @@ it, except that mistakes which Hermes ignores are shown here.
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -74,14 +74,6 @@ _ENV = re.compile(VARIABLE_PATTERN)
 _WHOLE_PATH = re.compile(WHOLE_PATH_PATTERN)
 
 
-class HookRegistrations(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The events that a hook subscribes to in its code, and those of them that it guards."""
-
-    events: tuple[str, ...] = ()
-    intercepts: tuple[str, ...] = ()
-    guards: tuple[str, ...] = ()
-
-
 class Manifest(ManifestKeys, frozen=True, kw_only=True):
     """The manifest of a folder, made whole: `command` is split into words, and each name occurs once.
 
@@ -96,21 +88,16 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     uses: tuple[PluginRight, ...] = ()  # type: ignore[assignment]  # a plugin has more
     found: tuple[str, ...] = ()  # entries of `env` and `uses` from a Hermes folder's source, not declared
     says_reach: bool = False  # it has `reads`, `writes` or `net`
-    says_on_error: bool = False  # `on_error` is in it
+    says_on_error: bool = False  # `on_error` is in it, or in the settings for it
     own_key: str = ""  # the plainest key of its HOOK.yaml that only we have; without one its source shows its needs
     entry: str = HANDLER_FILE  # the file that its worker runs
     decide_limit: float = DECIDE_TIMEOUT  # seconds to decide if it has no `timeout`
     starts_programs: bool = False  # it was placed by hand, and its source starts other programs
-    commands: tuple[str, ...] = ()  # named in its source; a running hook says which ones it brings
     noted: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # notes of its dialect for itself
     files: tuple[str, ...] = ()  # named in its source, and kept up to date for it if a writer knows them
     guards: tuple[str, ...] = ()  # of `intercepts`: denied when it fails, whatever `on_error` says
     shut: tuple[str, ...] = ()  # of `intercepts`: denied while it may not run, though its failures deny nothing
     rewords: bool = True  # as an interceptor, it may change text for people
-    unread: str = ""  # where it registers events that its source does not show; the fields above have all possible ones
-    shown: HookRegistrations = HookRegistrations()  # with `unread`: the events that its source shows
-    patches: tuple[str, ...] = ()  # the parts that it changes of another program, which is not here
-    acts: bool = True  # it does more than to patch
     left_out: frozenset[str] = frozenset()  # fields that its source does not read
     former: tuple[str, ...] = ()  # the packages of `FORMER_PACKAGES` that its source imports
 
@@ -129,20 +116,6 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
         """Tell if this event is denied when the hook fails at it."""
         return self.on_error == "deny" or event in EventSelector(self.guards)
 
-    def limit_to(self, known: HookRegistrations | None) -> "Manifest":
-        """Return the manifest with only the known and the shown registrations; unchanged if none are known."""
-        if not self.unread or known is None:
-            return self
-        intercepts = tuple(dict.fromkeys((*self.shown.intercepts, *known.intercepts)))
-        events = (*self.shown.events, *known.events)
-        return msgspec.structs.replace(
-            self,
-            intercepts=intercepts,
-            events=tuple(dict.fromkeys(name for name in events if name not in intercepts)),
-            guards=tuple(name for name in self.guards if name in (*self.shown.guards, *known.guards)),
-            unread="",
-        )
-
     @property
     def wire(self) -> Literal["worker", "command", "url"]:
         return "command" if self.command else "url" if self.url else "worker"
@@ -158,17 +131,6 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     @property
     def decide_timeout(self) -> float:
         return self.timeout or (REMOTE_TIMEOUT if self.url else self.decide_limit)
-
-
-def describe_patches(names: Sequence[str]) -> str:
-    """Say why a hook that only patches another program is without effect."""
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"it patches {names[0]}{more}"
-
-
-def describe_unknown_guard(place: str) -> str:
-    """Say why a plugin that has not run yet counts as a guard."""
-    return f"what it registers at {place} is known only when it runs"
 
 
 class Guard(msgspec.Struct, frozen=True):
@@ -332,11 +294,10 @@ def _check_keys(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
     yield from _check_subscriptions(root, keys)
     if keys.when:
         yield from _check_conditions(root, keys)
-    yield from _check_delivery(root, keys)
-    yield from _check_wire(root, keys)
-    yield from _check_environment(root)
-    yield from check_reach(root)
-    yield from _check_requirements(root)
+    written = {key.text for key, _ in root.pairs}
+    for of, check in _CHECKS:
+        if written & of:
+            yield from check(root, keys)
 
 
 def _place_of(root: YamlMapping, *path: str) -> SourceLocation:
@@ -511,7 +472,7 @@ def _describe_url_error(url: str) -> str:
     return ""
 
 
-def _check_environment(root: YamlMapping) -> Iterator[Finding]:
+def _check_environment(root: YamlMapping, _keys: ManifestKeys) -> Iterator[Finding]:
     for path in (("env",), ("secret_env",), ("requires", "env")):
         for item in _scalars_at(root, *path):
             if not _ENV.fullmatch(item.text):
@@ -526,8 +487,8 @@ def check_reach(root: YamlMapping) -> Iterator[Finding]:
             if not is_whole_path(item.text):
                 what = f"`{key}` holds `{to_printable(item.text)}`, which is no whole path"
                 yield Finding(item.place, what, "write it from / on, or from ~/ on")
-    for key in REACH_KEYS:
-        if root.get("url") and (written := root.key(key)):
+    for key in REACH_KEYS if root.get("url") else ():
+        if written := root.key(key):
             what = f"`{key}` means nothing beside `url`: the hook runs elsewhere"
             yield Finding(written.place, what, "remove it")
 
@@ -541,7 +502,7 @@ def expand_path(path: str) -> str:
     return os.path.normpath(os.path.expanduser(path))  # noqa: PTH111 - it need not be there, and links stay links
 
 
-def _check_requirements(root: YamlMapping) -> Iterator[Finding]:
+def _check_requirements(root: YamlMapping, _keys: ManifestKeys) -> Iterator[Finding]:
     for item in _scalars_at(root, "requires", "python"):
         try:
             parse_requirement(item.text)
@@ -549,3 +510,13 @@ def _check_requirements(root: YamlMapping) -> Iterator[Finding]:
             yield Finding(
                 item.place, f"`{to_printable(item.text)}`: {error}", 'write a name and versions: "httpx>=0.27,<1"'
             )
+
+
+# The checks, each with the keys that it is about.
+_CHECKS: tuple[tuple[frozenset[str], Callable[[YamlMapping, ManifestKeys], Iterator[Finding]]], ...] = (
+    (frozenset({"delivery", "webhook"}), _check_delivery),
+    (frozenset({"command", "url", "max", "dialect", "schedule", *(key for key, _ in MEANT_BESIDE)}), _check_wire),
+    (frozenset({"env", "secret_env", "requires"}), _check_environment),
+    (frozenset(REACH_KEYS), lambda root, _keys: check_reach(root)),
+    (frozenset({"requires"}), _check_requirements),
+)

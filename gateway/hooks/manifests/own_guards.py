@@ -22,10 +22,11 @@ DENIES = re.compile(rb"deny", re.IGNORECASE)
 
 def check_guard(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
     """Warn of a guard of tools whose code has none of the words that decide."""
-    selector = EventSelector(manifest.intercepts)
-    guarded = [name for name in BEFORE_TOOLS if name in selector and manifest.denies(name)]
     code = _select_code(files)
-    if guarded and manifest.wire != "url" and code and not any(map(DECIDES.search, code.values())):
+    if manifest.wire == "url" or not code or any(map(DECIDES.search, code.values())):
+        return
+    selector = EventSelector(manifest.intercepts)
+    if any(name in selector and manifest.denies(name) for name in BEFORE_TOOLS):
         place = SourceLocation(f"{label_of(manifest.folder)}/{MANIFEST_FILE}")
         remedy = "raise Deny or End, or ask; if it only changes things, write `on_error: skip`"
         yield Finding(place, NEVER_DENIES, remedy, "warning")

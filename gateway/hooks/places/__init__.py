@@ -1,1 +1,1 @@
-"""The places of hooks: where their folders lie, and how they are read in the dialects of programs."""
+"""The places of hooks: the search for their folders, and the dialects that read them."""

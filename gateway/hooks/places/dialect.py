@@ -73,7 +73,7 @@ class FolderReader:
         """Return the guard of a hook with a manifest that cannot be read."""
         return None
 
-    def check(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
+    def check(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
         """Yield findings about the hook's files."""
         return ()
 
@@ -85,8 +85,12 @@ class FolderReader:
         """Add to the manifest what this dialect sees in a folder of another one."""
         return manifest
 
-    def check_beside(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
+    def check_beside(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
         """Yield findings about a folder of another dialect."""
+        return ()
+
+    def review(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
+        """Yield the findings for a person who asks for all; they take longer than a look at every folder may."""
         return ()
 
 
@@ -138,9 +142,24 @@ class Dialect(FolderReader):
         """
         return {}
 
-    def complete(self, manifest: Manifest, loaded: LoadedHandlers) -> Manifest:  # noqa: ARG002 - for subclasses
-        """Add to the manifest what only a running hook can say."""
+    def widen(self, manifest: Manifest, known: Manifest | None = None, last: Manifest | None = None) -> Manifest:  # noqa: ARG002 - for subclasses
+        """Add to the manifest all that the hook may subscribe to, until it runs and says it itself.
+
+        `known`: what it subscribed to when it last ran, if nothing has changed since; `last`: at its last good load.
+        """
         return manifest
+
+    def describe_doubt(self, manifest: Manifest) -> str:  # noqa: ARG002 - for subclasses
+        """Say why only a running hook knows what it guards; "" if its files show it."""
+        return ""
+
+    def complete(self, manifest: Manifest, loaded: LoadedHandlers) -> Manifest:  # noqa: ARG002 - for subclasses
+        """Replace what the files show by what only a running hook can say."""
+        return manifest
+
+    def describe_idleness(self, manifest: Manifest, patches: Sequence[str] = (), remarks: Iterable[str] = ()) -> str:  # noqa: ARG002 - for subclasses
+        """Say why the hook has no effect here; "" if it acts. `patches` and `remarks` are those of the running hook."""
+        return ""
 
     def explain_failure(self, said: str, called: str, folder: Path, packages: Sequence[str]) -> str:  # noqa: ARG002 - for subclasses
         """Return the remedy for a failure, often ""; `packages` is where the hook's interpreter looks."""
@@ -185,7 +204,7 @@ class OwnDialect(Dialect):
     def find(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
         return add_own_guards(manifest, files)
 
-    def check(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
+    def check(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
         return check_guard(manifest, files)
 
 

@@ -134,6 +134,13 @@ class FolderSource(Source):
         return self._read_folder(folder, is_link, own)
 
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
+        version = self._read_manifest(version)
+        if version.manifest is None or not version.dialect.is_own:
+            return version
+        return replace(version, manifest=add_own_guards(version.manifest, {}))
+
+    def _read_manifest(self, version: HookVersion) -> HookVersion:
+        """Read the manifest; what its hook guards depends on its code, too."""
         if not version.is_ready:
             return version
         known = self._list_dialects(version)
@@ -143,18 +150,17 @@ class FolderSource(Source):
         if manifest and version.written_for:
             manifest = msgspec.structs.replace(manifest, written_for=version.written_for)
         dialect = known[0] if manifest is None or manifest.own_key or self.is_ours else known[-1]
-        manifest = add_own_guards(manifest, {}) if manifest and dialect.is_own else manifest
         return replace(version, manifest=manifest, denied=parsed.guard, findings=findings, dialect=dialect)
 
     def inspect(self, version: HookVersion) -> HookVersion:
         if not version.is_ready:
             return version
-        version = self.inspect_manifest(version)
+        version = self._read_manifest(version)
         code = read_code(version, version.manifest.command if version.manifest else ())
         if version.manifest is None:
             denied = version.denied or version.dialect.find_guard(version.bare_name, code.files)
             return replace(version, digest=code.digest, denied=denied)
-        manifest = msgspec.structs.replace(version.manifest, guards=(), files=find_kept_files(_join(code.files)))
+        manifest = msgspec.structs.replace(version.manifest, files=find_kept_files(_join(code.files)))
         dialect, reason, others = self._find_owner(version, manifest, code.files)
         for other in others:
             manifest = other.find_beside(manifest, code.files)
@@ -168,8 +174,14 @@ class FolderSource(Source):
             return version
         findings = (*version.findings, *check_code(version, manifest, code))
         for other in others:
-            findings += tuple(other.check_beside(manifest, version.path, code.files))
-        return replace(version, findings=(*findings, *dialect.check(manifest, version.path, code.files)))
+            findings += tuple(other.check_beside(manifest, code.files))
+        return replace(version, findings=(*findings, *dialect.check(manifest, code.files)))
+
+    def review(self, version: HookVersion) -> Iterator[Finding]:
+        if manifest := version.manifest:
+            files = read_code(version, manifest.command).files
+            for one in self._list_dialects(version):
+                yield from one.review(manifest, version.path, files)
 
     def name_of(self, folder: Path) -> str:
         """Return the name of the hook in this folder."""

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError
-from gateway.hooks.manifests.manifest import Guard, HookRegistrations, Manifest
+from gateway.hooks.manifests.manifest import Guard, Manifest
 from gateway.hooks.manifests.manifest_keys import WrittenFor
 from gateway.hooks.manifests.reach import HookReach
 from gateway.hooks.places.dialect import OURS, Dialect
@@ -44,11 +44,11 @@ class HookVersion(msgspec.Struct, frozen=True):
     the `digest`, the hash of all that decides what runs, which is empty while only the manifest was read. `state` is
     `registered` if it may start; otherwise `reason` says why not. `denied` has the events to deny while the hook cannot
     answer. `reach`: it is restricted, and may reach this. `pinned`: it runs only as it was trusted, and this is the
-    hash of its present contents. `registered`: its registrations when it last ran like this, if its source does not
-    show them. `packages`: the folder of those that were installed with it, wherever a copy of it runs. `stored_as`: the
-    name of its store, if that differs. `is_guarded_elsewhere`: `denied` comes from other gateways. `is_approved`: its
-    owner agreed to it, as it is, before it came here. `is_unknown`: no person has ever let it run. `dialect`: the one
-    that it was written for; `owner_reason` says why. If it cannot be read, the manifest is that of its last good load.
+    hash of its present contents. `packages`: the folder of those that were installed with it, wherever a copy of it
+    runs. `stored_as`: the name of its store, if that differs. `is_guarded_elsewhere`: `denied` comes from other
+    gateways. `is_approved`: its owner agreed to it, as it is, before it came here. `is_unknown`: no person has ever let
+    it run. `dialect`: the one that it was written for; `owner_reason` says why. If it cannot be read, the manifest is
+    that of its last good load.
     """
 
     name: str
@@ -71,21 +71,8 @@ class HookVersion(msgspec.Struct, frozen=True):
     is_guarded_elsewhere: bool = False
     is_unknown: bool = False
     is_approved: bool = False
-    registered: HookRegistrations | None = None
     dialect: Dialect = OURS
     owner_reason: str = ""
-
-    @property
-    def expected(self) -> "HookVersion":
-        """Return the version with its known registrations, until the hook itself registers.
-
-        Without known ones, all that its source leaves open counts.
-        """
-        if self.manifest is None or self.registered is None:
-            return self
-        manifest = self.manifest.limit_to(self.registered)
-        denied = self.denied if self.is_guarded_elsewhere else self.denied and manifest.guard
-        return replace(self, manifest=manifest, denied=denied)
 
     @property
     def guard(self) -> Guard | None:
@@ -101,7 +88,8 @@ class HookVersion(msgspec.Struct, frozen=True):
 
     @property
     def short(self) -> str:
-        return "" if self.has_namesake or self.bare_name == self.name else self.bare_name
+        bare = self.name.removeprefix(PLUGIN_PREFIX)
+        return "" if self.has_namesake or bare == self.name else bare
 
     @property
     def called(self) -> str:
@@ -128,7 +116,7 @@ class HookVersion(msgspec.Struct, frozen=True):
 
     def is_same_as(self, other: "HookVersion") -> bool:
         """Tell if contents, settings and this machine are the same."""
-        return replace(self, source=other.source, files=other.files, registered=other.registered) == other
+        return replace(self, source=other.source, files=other.files) == other
 
     def is_same_code_as(self, other: "HookVersion") -> bool:
         """Tell if only the events of the two versions differ: a running process can go on with others."""
@@ -201,6 +189,10 @@ class Source(HookPlace, Protocol):
 
     def inspect(self, version: HookVersion) -> HookVersion:
         """Read all contents of the hook, and add them. Raises OSError if a part of it is removed meanwhile."""
+
+    def review(self, version: HookVersion) -> Iterator[Finding]:  # noqa: ARG002 - for subclasses
+        """Yield the findings that only a person who asks for all gets."""
+        return iter(())
 
     def why_disabled(self, version: HookVersion) -> str:
         """Say why the hook is off if neither the configuration nor a command decides; "" if it is on."""

@@ -323,6 +323,25 @@ async def test_in_each_state_of_a_plugin_nothing_gets_past_it(guarded: Guarded) 
         assert not await guarded.list_open(), "its place is away"
 
 
+async def test_a_plugin_guards_what_it_last_guarded_until_its_new_version_has_loaded(guarded: Guarded) -> None:
+    place, config = guarded.home.root / "plugins", guarded.home.root / "config.yaml"
+    config.write_text(json.dumps({"plugins": {"enabled": ["cell"]}}))
+    code, quiet = place / "cell" / "__init__.py", "def register(ctx):\n    ctx.register_hook('on_session_end', print)\n"
+    code.parent.mkdir(parents=True)
+    (place / "cell" / "plugin.yaml").write_text("name: cell\n")
+    code.write_text(PLUGIN % "cell")
+    guarded.list_sources = lambda: [make_plugin_source(place, "plugins", HermesConfig(config))]
+    async with guarded.serving():
+        assert not await guarded.list_open(["cell"])
+    code.write_text(f"import no_such_module\n{quiet}")
+    for _ in range(2):
+        async with guarded.serving():
+            assert not await guarded.list_open(["cell"]), "no name of a guard stands in it, and it does not load"
+    code.write_text(quiet)
+    async with guarded.serving():
+        assert await guarded.list_open(["cell"]) == ["cell"]
+
+
 async def test_a_broken_plugin_that_0_1_0_has_kept_is_still_a_plugin(guarded: Guarded) -> None:
     home, config = guarded.home, guarded.home.root / "config.yaml"
     config.write_text(json.dumps({"plugins": {"enabled": ["cell"]}}))
