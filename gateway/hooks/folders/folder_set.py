@@ -26,6 +26,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -485,7 +486,7 @@ class FolderSet:
 
     def _touched(self, folders: TouchedFolders) -> None:
         sources = self.sources.sources
-        self.touch(name for source in sources for name in _list_touched(source, folders))
+        self.touch(_list_touched(sources, folders))
         self.touch(name for name, hook in self.hooks.items() if hook.latest and hook.latest.source.path in folders)
         known = {source.path for source in sources}
         if any(self._is_place(folder) for folder in folders - known):
@@ -535,11 +536,12 @@ async def _look_until_done(look: Callable[[str], Awaitable[None]], name: str) ->
             await anyio.sleep(attempts.pause())
 
 
-def _list_touched(source: Source, folders: TouchedFolders) -> list[str]:
-    try:
-        return [*source.list_touched(folders)]
-    except OSError:  # running hooks go on; the next look reports the reason
-        return []
+def _list_touched(sources: Iterable[Source], folders: TouchedFolders) -> list[str]:
+    touched: list[str] = []
+    for source in sources:
+        with suppress(OSError):  # running hooks go on; the next look reports the reason
+            touched += source.list_touched(folders)
+    return touched
 
 
 async def _start(hook: FolderHook, limiter: anyio.CapacityLimiter) -> None:

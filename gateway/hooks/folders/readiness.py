@@ -187,8 +187,9 @@ def is_listed(version: HookVersion, enabled: Sequence[str]) -> bool:
 
 
 def _check_isolation(version: HookVersion, manifest: Manifest, services: HookServices) -> tuple[Finding, ...]:
-    configured = services.settings_of(version.name, version.short).isolation
-    if manifest.isolation == "process" or version.source.is_ours or configured == "none":
+    if manifest.isolation == "process" or version.source.is_ours:
+        return ()
+    if services.settings_of(version.name, version.short).isolation == "none":
         return ()
     what = "`isolation: none` counts only where the configuration says so too; it gets its own process"
     remedy = f"write `hooks: {{{version.name}: {{isolation: none}}}}` into config.yaml, or remove it here"

@@ -41,8 +41,9 @@ _Told = tuple[ast.expr | ast.stmt, str, str]
 
 def _check_marks(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_Told]:
     """Yield the names in `@on(...)` that the manifest does not have."""
-    named = EventSelector(manifest.subscriptions)
-    for call in (one for node in nodes if isinstance(node, _Function) for one in node.decorator_list):
+    marks = [one for node in nodes if isinstance(node, _Function) for one in node.decorator_list]
+    named = EventSelector(manifest.subscriptions if marks else ())
+    for call in marks:
         if not isinstance(call, ast.Call) or _name_of(call.func) != "on":
             continue
         for name in call.args:
@@ -93,11 +94,11 @@ def _check_changes(tree: ast.Module, manifest: Manifest) -> Iterator[_Told]:
     context = handle.args.args[1].arg
     fixed = {field.name for point in known for field in point.all_fields} - _writable_of(known)
     at = ", ".join(manifest.intercepts)
-    for node in ast.walk(handle):
+    changing = (node for node in ast.walk(handle) if isinstance(node, ast.Assign | ast.Return))
+    for node in changing:
         for field in _changes_of(node, context):
             if field in fixed:
                 writable = ", ".join(sorted(_writable_of(known))) or "nothing"
-                assert isinstance(node, ast.stmt)
                 yield node, describe_refused_field(at, field), f"what can be changed there: {writable}"
 
 
@@ -105,13 +106,13 @@ def _writable_of(points: Sequence[EventSpec]) -> frozenset[str]:
     return frozenset[str]().union(*(point.writable for point in points))
 
 
-def _changes_of(node: ast.AST, context: str) -> Iterator[str]:
+def _changes_of(node: ast.Assign | ast.Return, context: str) -> Iterator[str]:
     """Yield the fields that a statement changes: `context["x"] = ...`, or `return {"x": ...}` without a decision."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Subscript) and _name_of(target.value) == context:
                 yield from _texts_of([target.slice])
-    elif isinstance(node, ast.Return) and isinstance(node.value, ast.Dict):
+    elif isinstance(node.value, ast.Dict):
         fields = list(_texts_of(node.value.keys))
         if not {"decision", "action"} & {*fields}:
             yield from fields
