@@ -22,6 +22,7 @@ from gateway.records import subjects
 
 REPEAT = 5.0
 LASTS = 15.0  # seconds; a request that is not repeated ends then
+LOOK_PATIENCE = 2.0  # seconds for a live gateway to answer
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -59,6 +60,7 @@ class SharedEventRelay(EventRelay):
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         async with anyio.create_task_group() as tasks:
+            await tasks.start(self._serve)
             await tasks.start(self._hear)
             await tasks.start(self._tell, tasks)
             task_status.started()
@@ -70,6 +72,28 @@ class SharedEventRelay(EventRelay):
                         await self._engine.publish(subjects.EVENT_REQUEST_SUBJECT, request)
                 with anyio.move_on_after(REPEAT if self._watchers else None):
                     await self._news.wait()
+
+    async def is_running(self, run_id: str) -> bool:
+        """Return True if this run is alive; one that does not answer in time has ended, or hangs."""
+        try:
+            await self._engine.request(subjects.run_subject_of(run_id), b"", LOOK_PATIENCE)
+        except (TimeoutError, EngineError):
+            return False
+        return True
+
+    async def _serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        """Answer other nodes that this run is alive."""
+
+        async def answer(_data: bytes) -> bytes:
+            return b""
+
+        stop_serving = await self._engine.serve(subjects.run_subject_of(self._run_id), answer)
+        try:
+            task_status.started()
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await stop_serving()
 
     async def _hear(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         told = await self._engine.tail(subjects.forwarded_event_subject_of(self._run_id))

@@ -142,6 +142,10 @@ class EventRelay:
         """Call `note` inside the block with each event of these names from another node."""
         yield
 
+    async def is_running(self, run_id: str) -> bool:  # noqa: ARG002 - there is none
+        """Return True if this run of another gateway goes on."""
+        return False
+
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Send and receive until cancelled."""
         task_status.started()

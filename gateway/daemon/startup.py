@@ -276,7 +276,6 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
         yield Part("signs of turns", turns.signs.run)
     yield nodes.make_part("reminders", partial(turns.dispatcher.reminders.run, turns.lanes.accept), TENDING)
     yield Part("events of others", gateway.presence.event_relay.run)
-    yield Part("hooks that wait", turns.hook_requests.waiting.run)
     yield nodes.make_part("approvals", partial(turns.dispatcher.approvals.run, approvers), TENDING)
     yield nodes.make_part("voice", turns.dispatcher.voice_answers.run, TENDING)
     yield Part("quiet chats", people.heard.run)

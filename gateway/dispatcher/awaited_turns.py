@@ -8,17 +8,15 @@ waiting hook is still alive.
 import math
 
 import anyio
-import anyio.abc
 import msgspec
 
 from gateway.engine.interface import Engine, Tail
-from gateway.errors import EngineError, GatewayError
+from gateway.errors import GatewayError
 from gateway.lanes.lanes import Lanes
 from gateway.messages.message import Message
 from gateway.records import records, subjects
 
 AWAITED = "awaited"  # a key of such a message: the `run_id` of the gateway in which a hook waits
-LOOK_PATIENCE = 2.0  # seconds for a live gateway to answer
 GRACE = 5.0  # seconds for a stopped turn to return what it has
 
 
@@ -31,29 +29,13 @@ class SubmitResult(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class AwaitedTurns:
+class AwaitedTurns(msgspec.Struct, eq=False):
     """Gives messages to the agent and waits for the ends of their turns, until the gateway stops."""
 
-    def __init__(self, engine: Engine, lanes: Lanes, run_id: str) -> None:
-        self._engine = engine
-        self._run_id = run_id
-        self._lanes = lanes
-        self._scopes: set[anyio.CancelScope] = set()
-        self._is_over = False
-
-    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Answer other nodes that this run of the gateway is alive, until cancelled."""
-
-        async def answer(_data: bytes) -> bytes:
-            return b""
-
-        stop_serving = await self._engine.serve(subjects.run_subject_of(self._run_id), answer)
-        try:
-            task_status.started()
-            await anyio.sleep_forever()
-        finally:
-            with anyio.CancelScope(shield=True):
-                await stop_serving()
+    _engine: Engine
+    _lanes: Lanes
+    _scopes: set[anyio.CancelScope] = set()
+    _is_over: bool = False
 
     def give_up(self) -> None:
         """Cancel all waiting turns, because the gateway stops."""
@@ -109,12 +91,3 @@ class AwaitedTurns:
         found = records.read_all(self._engine, subjects.reply_pattern_of_session(key), records.OwedReply, after)
         replies = [one.reply async for _, one in found if one.turn_id == turn_id]
         return "\n\n".join(reply.text for reply in replies if not reply.buttons)
-
-
-async def is_waiting(engine: Engine, run_id: str) -> bool:
-    """Return True if this run of a gateway is alive; one that does not answer in time has ended, or hangs."""
-    try:
-        await engine.request(subjects.run_subject_of(run_id), b"", LOOK_PATIENCE)
-    except (TimeoutError, EngineError):
-        return False
-    return True

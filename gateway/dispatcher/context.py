@@ -187,13 +187,15 @@ class SpokenWords(msgspec.Struct, frozen=True):
 class DispatcherSettings(msgspec.Struct, frozen=True):
     """The settings for all turns of this process.
 
-    `keys` say what is one session. The next process has another `run_id`. If no person waits, the gateway waits for an
+    `keys` say what is one session. The next process has another `run_id`; `is_running` knows those of other gateways
+    that go on. If no person waits, the gateway waits for an
     approval as long as `unattended` returns. A message that waited for more than `too_old` seconds is not answered any
     more. `redact` takes secrets out of an error.
     """
 
     keys: SessionSettings
     run_id: str
+    is_running: Callable[[str], Awaitable[bool]]
     unattended: Callable[[], float]
     too_old: float
     redact: Callable[[str], str] = str

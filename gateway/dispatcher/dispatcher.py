@@ -25,7 +25,7 @@ from gateway.dispatcher import message_events
 from gateway.dispatcher.answer_parts import AnswerParts
 from gateway.dispatcher.attachments import HookFiles, ask_guards, attach_files
 from gateway.dispatcher.audio_messages import quote_words
-from gateway.dispatcher.awaited_turns import AWAITED, is_waiting
+from gateway.dispatcher.awaited_turns import AWAITED
 from gateway.dispatcher.chat_commands import (
     CommandCall,
     describe_unknown_command,
@@ -354,8 +354,9 @@ class Dispatcher:
         """Return why this message gets no answer any more, or ""."""
         if not resumed and self._context.is_too_old(message):
             return "too old"
-        waiting = message.extra.get(AWAITED, self._context.settings.run_id)
-        if waiting == self._context.settings.run_id or await is_waiting(self._context.engine, waiting):
+        ours = self._context.settings.run_id
+        waiting = message.extra.get(AWAITED, ours)
+        if waiting == ours or await self._context.settings.is_running(waiting):
             return ""
         return "not awaited"
 

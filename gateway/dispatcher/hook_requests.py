@@ -72,7 +72,7 @@ class HookRequests:
     def __init__(self, context: DispatcherContext, lanes: Lanes) -> None:
         self._context = context
         self._lanes = lanes
-        self.waiting = AwaitedTurns(context.engine, lanes, context.settings.run_id)
+        self.waiting = AwaitedTurns(context.engine, lanes)
         self.verbs: Mapping[str, tuple[type, Callable[[str, Any], Awaitable[Any]]]] = {
             "send": (SendRequest, self._send),
             "submit": (SubmitRequest, self._submit),

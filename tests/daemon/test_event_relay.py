@@ -42,3 +42,11 @@ async def test_events_of_other_nodes_come_to_whoever_watches_and_to_nobody_else(
             theirs.emit("hook:loaded", hook="c")
             await until(lambda: len(found) >= 3, "it, for both")
         assert [one.fields["hook"] for one in found] == ["a", "c", "c"], "of b nobody heard, who did not watch"
+
+
+async def test_a_run_that_goes_on_is_known_to_the_others(engine: Engine) -> None:
+    async with serving(engine, "here") as (here, _):
+        async with serving(engine, "there"):
+            assert await here.is_running("run of there")
+        assert not await here.is_running("run of there")
+    assert not await EventRelay().is_running("run of there"), "alone there is no other one"

@@ -22,6 +22,7 @@ from gateway.chats.heard_messages import HeardMessages
 from gateway.chats.journal import ChatJournal
 from gateway.chats.rules import ChatRules
 from gateway.config.settings import SessionSettings, Settings
+from gateway.daemon.nodes import EventRelay
 from gateway.dispatcher.attachments import HookFiles, ReplyFiles
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import CommandTable
@@ -259,7 +260,12 @@ async def chat(
         "find_workspace": lambda _facts: workspace,
     }
     given |= {"plugins": Path("/nowhere/plugins"), "keys": SessionSettings()}
-    given |= {"run_id": "this run", "unattended": lambda: 600.0, "too_old": math.inf}
+    given |= {
+        "run_id": "this run",
+        "is_running": EventRelay().is_running,
+        "unattended": lambda: 600.0,
+        "too_old": math.inf,
+    }
     given |= {"commands": commands or CommandTable(BUILT_IN), "reports": make_reports(restart), "about": about}
     house, heard = build_context(given | house_facts), HeardMessages(engine, chats.is_heard)
     async with hooks, anyio.create_task_group() as tasks:

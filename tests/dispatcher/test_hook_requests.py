@@ -149,12 +149,13 @@ async def test_work_that_a_dead_gateway_waited_for_is_not_taken_up_again() -> No
 
 
 async def test_work_that_another_node_waits_for_is_done_while_that_goes_on() -> None:
-    async with chat("the report") as room, anyio.create_task_group() as tasks:
-        theirs = AwaitedTurns(room.house.engine, room.dispatcher.lanes, "another node")
-        await tasks.start(theirs.run)
+    async def is_running(run_id: str) -> bool:
+        return run_id == "another node"
+
+    async with chat("the report", is_running=is_running) as room:
+        theirs = AwaitedTurns(room.house.engine, room.dispatcher.lanes)
         asked = Message("1", ROOM, "hook:x", "report", kind="internal", session=KEY, extra={"awaited": "another node"})
         assert (await theirs.answer(asked, KEY, 30)).reply == "the report"
-        tasks.cancel_scope.cancel()
 
 
 async def test_home_is_the_home_channel_of_the_first_network_that_is_served() -> None:

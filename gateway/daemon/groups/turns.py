@@ -90,7 +90,7 @@ def build_turns(
             partial(choose_agent, people, hooks, work), hooks.skill_hooks.changed, hooks.folder_hooks.find_limits
         ),
         files=build_turn_files(base, storage, work),
-        settings=build_settings(base),
+        settings=build_settings(base, presence),
         voice=SpokenWords(
             Transcriber(lambda: base.settings, work.voice_programs, base.home.own_folder),
             AnswerSpeaker(lambda: base.settings, work.voice_programs, base.home.voice),
@@ -130,9 +130,10 @@ def build_turn_files(base: Base, storage: Storage, work: Work) -> TurnFiles:
     )
 
 
-def build_settings(base: Base) -> DispatcherSettings:
+def build_settings(base: Base, presence: NodePresence) -> DispatcherSettings:
     sessions, unattended = base.settings.sessions, lambda: base.settings.tools.unattended
-    return DispatcherSettings(sessions, base.run_id, unattended, sessions.too_old or math.inf, base.redactor.clean)
+    too_old, is_running = sessions.too_old or math.inf, presence.event_relay.is_running
+    return DispatcherSettings(sessions, base.run_id, is_running, unattended, too_old, base.redactor.clean)
 
 
 def build_lane_ports(base: Base, people: People, context: DispatcherContext, signs: TurnSigns) -> LanePorts:
