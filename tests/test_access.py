@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gateway.access.access_control import AccessControl
-from gateway.access.message_rate import MOST_PEOPLE
+from gateway.access.message_rate import MOST_PEOPLE, MessageRate
 from gateway.access.pairing import Pairings
 from gateway.access.rules import AccessRules, PeopleGroup
 from gateway.messages.message import Address, ChatType, Message
@@ -27,7 +27,7 @@ RULES = AccessRules(
 
 
 def control(rules: AccessRules, clock: Callable[[], float] = time.monotonic) -> AccessControl:
-    return AccessControl(rules, Pairings(MemoryEngine()), clock)
+    return AccessControl(rules, Pairings(MemoryEngine()), MessageRate(clock))
 
 
 def message(platform: str, user: str, chat: str = "c", chat_type: ChatType = "dm", name: str = "") -> Message:

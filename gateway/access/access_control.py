@@ -4,9 +4,10 @@ The check runs in memory, before anything of a stranger's is recorded, and again
 """
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
+
+import msgspec
 
 from gateway.access.message_rate import MessageRate
 from gateway.access.owners import format_line, infer_owners, suggest_owner
@@ -30,25 +31,18 @@ API = "api"  # the platform of programs: a user there is `KEY` or `KEY:USER`, wi
 FindProgramRole: TypeAlias = Callable[[str], Role | None]
 
 
-class AccessControl:
-    """The one gate for every kind of input. `clock` is steady: rate limits do not follow a wall clock.
+class AccessControl(msgspec.Struct, eq=False):
+    """The one gate for every kind of input.
 
     `find_program_role` knows the keys of programs, which no rule and no pairing covers.
     """
 
-    def __init__(
-        self,
-        rules: AccessRules,
-        pairings: Pairings,
-        clock: Callable[[], float] = time.monotonic,
-        find_program_role: FindProgramRole = lambda _user: None,
-    ) -> None:
-        self.rules = rules
-        self.pairings = pairings
-        self._find_program_role = find_program_role
-        self._owners: Mapping[str, str] = {}
-        self._owners_kept: Sequence[PairingUser] = ()  # the records from which those were inferred
-        self.message_rate = MessageRate(clock)
+    rules: AccessRules
+    pairings: Pairings
+    message_rate: MessageRate = msgspec.field(default_factory=MessageRate)
+    find_program_role: FindProgramRole = lambda _user: None
+    _owners: Mapping[str, str] = {}
+    _owners_kept: Sequence[PairingUser] = ()  # the records from which those were inferred
 
     @property
     def owners(self) -> Mapping[str, str]:
@@ -167,7 +161,7 @@ class AccessControl:
         if not user:
             return None
         if platform == API:
-            return self._find_program_role(user)
+            return self.find_program_role(user)
         network, colon, on_network = user.partition(":")
         if platform == WEB and colon:  # they have a link from there, and the role from there
             return self.find_highest_role(network, on_network)

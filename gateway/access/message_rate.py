@@ -5,6 +5,7 @@ at once. A message beyond the limit may wait until the previous minute has room.
 """
 
 import math
+import time
 from bisect import bisect_right, insort
 from collections.abc import Callable
 
@@ -27,12 +28,11 @@ class Pace(msgspec.Struct):
         return max(self.warned, self.due[-1] if self.due else -math.inf)
 
 
-class MessageRate:
-    """Counts the messages of each person in each minute, by a steady clock."""
+class MessageRate(msgspec.Struct, eq=False):
+    """Counts the messages of each person in each minute, by a steady clock: it does not follow a wall clock."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._paces: dict[tuple[str, str], Pace] = {}
+    _clock: Callable[[], float] = time.monotonic
+    _paces: dict[tuple[str, str], Pace] = {}
 
     def take(self, message: Message, most: int, *, age: float = 0.0, waiting: int = 0) -> float | None:
         """Count this message, sent `age` seconds ago; return the seconds until it is due.

@@ -70,25 +70,17 @@ class SayQueue(msgspec.Struct, eq=False):
                 del self._last[typed.session]
 
 
-class Terminal:
+class Terminal(msgspec.Struct, eq=False):
     """The terminal: it takes a person's message, and shows the records of its session until the answer is complete."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        receive: ReceiveMessage,
-        questions: TerminalQuestions,
-        files: HomeFiles,
-        is_command: Callable[[Message], bool],
-    ) -> None:
-        self._engine = engine
-        self._files = files
-        self._receive = receive
-        self._questions = questions
-        self._is_command = is_command
-        self._queue = SayQueue()
-        self._failure = FailureWatch(engine)
-        self._shown: set[str] = set()  # questions shown since the start, to any terminal
+    _engine: Engine
+    _receive: ReceiveMessage
+    _questions: TerminalQuestions
+    _files: HomeFiles
+    _is_command: Callable[[Message], bool]
+    _failure: FailureWatch
+    _queue: SayQueue = msgspec.field(default_factory=SayQueue)
+    _shown: set[str] = set()  # questions shown since the start, to any terminal
 
     async def show(self, wanted: ShowRequest, notify: Notify) -> SayResult:
         """Show the open questions of a session; a control verb."""

@@ -112,12 +112,12 @@ def build_removals(
 ) -> tuple[TellForgotten, Sequence[RecordCopy]]:
     """Build the notice to other gateways of a forgotten person, and the copies that follow their removals."""
     if engine.files is None:
-        return skip_notice, ()
+        return ignore_notice, ()
     from gateway.cluster.removals import ForgottenPeople, RemovalFollower
 
     people = ForgottenPeople(engine, totals, heard, chats, files)
     return people.tell, (people, RemovalFollower(engine, files))
 
 
-async def skip_notice(_pseudonym: str) -> None:
-    """Skip the notice: this gateway has a journal of its own."""
+async def ignore_notice(_pseudonym: str) -> None:
+    """Ignore the notice: this gateway has a journal of its own."""

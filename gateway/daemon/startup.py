@@ -252,7 +252,7 @@ async def keep_files(base: Base, storage: Storage, *, task_status: anyio.abc.Tas
     home = base.home
     await storage.files.put_earlier(home.journal, home.shared_files)
     await storage.folders.sync_all()
-    await FileRetention(base.engine, (home.files, home.unreadable)).run()
+    await FileRetention(base.engine, (home.files, home.unreadable), base.engine.clock.read).run()
 
 
 def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:

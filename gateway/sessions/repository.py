@@ -36,27 +36,17 @@ class CachedSession(msgspec.Struct):
     used: float
 
 
-class SessionRepository:
-    """The sessions by key."""
+class SessionRepository(msgspec.Struct, eq=False):
+    """The sessions by key. `ahead` is how far the journal's clock is ahead of this one."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        clock: Callable[[], float] = time.time,
-        ahead: Callable[[], float] = float,
-        budget: int = CACHE_BUDGET,
-        idle: float = CACHE_IDLE,
-        summary_every: int = SUMMARY_EVERY,
-    ) -> None:
-        self._engine = engine
-        self.now = clock
-        self.ahead = ahead  # of the journal's clock
-        self._budget = budget
-        self._idle = idle
-        self._summary_every = summary_every
-        self._held: OrderedDict[str, CachedSession] = OrderedDict()
-        self._weight = 0
+    _engine: Engine
+    now: Callable[[], float] = time.time
+    ahead: Callable[[], float] = float
+    budget: int = CACHE_BUDGET
+    idle: float = CACHE_IDLE
+    summary_every: int = SUMMARY_EVERY
+    _held: OrderedDict[str, CachedSession] = msgspec.field(default_factory=OrderedDict)
+    _weight: int = 0
 
     async def open(self, key: str, *, fresh: bool = False) -> Session:
         """Return the session of a key; one without records has the sequence 0.
@@ -142,7 +132,7 @@ class SessionRepository:
         return Session(key), 0
 
     async def _keep(self, session: Session, summarised: int) -> None:
-        if session.records - summarised >= max(self._summary_every, len(session.entries) // 2):
+        if session.records - summarised >= max(self.summary_every, len(session.entries) // 2):
             summarised = await self._summarise(session, summarised)
         self._remember(session, summarised)
 
@@ -170,7 +160,7 @@ class SessionRepository:
         self._weight += session.weight
         while len(self._held) > 1:
             key, oldest = next(iter(self._held.items()))
-            if self._weight + SESSION_WEIGHT * len(self._held) <= self._budget and now - oldest.used <= self._idle:
+            if self._weight + SESSION_WEIGHT * len(self._held) <= self.budget and now - oldest.used <= self.idle:
                 return
             del self._held[key]
             self._weight -= oldest.session.weight

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
+import msgspec
 
 from gateway.config.node_settings import JournalSettings
 from gateway.engine.interface import Engine
@@ -37,23 +38,15 @@ FULL_SHARE, TARGET_SHARE = 0.9, 0.8  # of the bound: sessions are removed from t
 KEY_OF = attrgetter("session_key")
 
 
-class Retention:
+class Retention(msgspec.Struct, eq=False):
     """Removes records from the journal within its limits. `trouble` is for an operator to decide."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        sessions: SessionRepository,
-        search: SessionSearch,
-        limits: Callable[[], JournalSettings],
-        clock: Callable[[], float] | None = None,
-    ) -> None:
-        self.trouble = ""
-        self._engine = engine
-        self._sessions = sessions
-        self._search = search
-        self.limits = limits
-        self._clock = clock or engine.clock.read
+    _engine: Engine
+    _sessions: SessionRepository
+    _search: SessionSearch
+    limits: Callable[[], JournalSettings]
+    _clock: Callable[[], float]
+    trouble: str = ""
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Remove until cancelled. A failing journal is left alone; it reports that itself."""
@@ -122,13 +115,12 @@ class Retention:
             log.info("the chain of %s was written anew, without the steps of turns that have ended", key)
 
 
-class FileRetention:
+class FileRetention(msgspec.Struct, eq=False):
     """Removes the files of messages, and unreadable updates, when they are as old as messages get."""
 
-    def __init__(self, engine: Engine, folders: Sequence[Path], clock: Callable[[], float] | None = None) -> None:
-        self._engine = engine
-        self._folders = folders
-        self._clock = clock or engine.clock.read
+    _engine: Engine
+    _folders: Sequence[Path]
+    _clock: Callable[[], float]
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Remove until cancelled."""

@@ -100,7 +100,7 @@ async def served(
 ) -> AsyncIterator[Desk]:
     """Lanes over a journal, until the block ends."""
     work = work or Watched()
-    sessions = SessionRepository(engine, clock=clock)
+    sessions = SessionRepository(engine, clock)
     lanes = Lanes(engine, sessions, work, settings, node=node, clock=clock)
     async with anyio.create_task_group() as tasks:
         await tasks.start(lanes.run)

@@ -109,7 +109,7 @@ async def test_memory_is_bounded_by_what_the_transcripts_weigh(engine: Engine) -
 
 async def test_who_is_silent_for_long_is_evicted(engine: Engine) -> None:
     clock = SetClock()
-    sessions = SessionRepository(engine, clock=clock, idle=60)
+    sessions = SessionRepository(engine, clock, idle=60)
     await sessions.open("a")
     clock.now += 61
     await sessions.open("b")

@@ -31,7 +31,7 @@ class Place:
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self.engine, self.clock, self.limits = engine, SetClock(), NO_LIMITS
-        self.sessions = SessionRepository(engine, clock=self.clock)
+        self.sessions = SessionRepository(engine, self.clock)
         self.search = SessionSearch(engine, path)
         self.files = path.parent / "files"
         self.retention = Retention(engine, self.sessions, self.search, lambda: self.limits, self.clock)

@@ -4,8 +4,8 @@ from datetime import date
 
 import anyio
 
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.usage.search_count import SearchCount
+from tests.engine.memory_engine import MemoryEngine
 
 TODAY, TOMORROW = date(2030, 1, 1), date(2030, 1, 2)
 

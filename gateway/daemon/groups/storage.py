@@ -39,12 +39,12 @@ class Storage(msgspec.Struct, frozen=True):
 
 def build_storage(base: Base, presence: NodePresence) -> Storage:
     engine, home, clock = base.engine, base.home, base.engine.clock
-    sessions = SessionRepository(engine, clock=clock.stamp, ahead=clock.calculate_stamp_difference)
+    sessions = SessionRepository(engine, clock.stamp, ahead=clock.calculate_stamp_difference)
     search = SessionSearch(engine, home.search)
     return Storage(
         sessions,
         search,
-        Retention(engine, sessions, search, lambda: base.settings.journal),
+        Retention(engine, sessions, search, lambda: base.settings.journal, clock.read),
         Activity(engine),
         *build_files(engine, home, presence.nodes.name, lambda: base.settings),
         SharedMemory(engine, home.memory),

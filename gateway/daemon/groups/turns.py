@@ -35,6 +35,7 @@ from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.dispatcher.hook_requests import HookRequests
 from gateway.dispatcher.message_events import ReplyHooks
 from gateway.dispatcher.turn_signs import TurnSigns
+from gateway.engine.failure_watch import FailureWatch
 from gateway.figures.half_hours import HalfHours
 from gateway.hooks.manifests.reach import HookLimits
 from gateway.lanes.context import LanePorts, LaneSettings, interrupt_on_text
@@ -103,7 +104,7 @@ def build_turns(
         return Lanes(engine, storage.sessions, run_turn, settings, node=name, marks=storage.marks)
 
     dispatcher = Dispatcher(context, make_lanes, base.tasks, signs, people.heard)
-    questions = TerminalQuestions(engine, storage.sessions, people.access)
+    questions, watch = TerminalQuestions(engine, storage.sessions, people.access), FailureWatch(engine)
     outbox.begin(build_reply_hooks(base, storage, dispatcher, partial(find_hook_files, base, storage, hooks, work)))
     return Turns(
         outbox,
@@ -111,7 +112,7 @@ def build_turns(
         dispatcher,
         dispatcher.lanes,
         HookRequests(context, dispatcher.lanes),
-        Terminal(engine, dispatcher.receive, questions, storage.files, partial(is_command, context)),
+        Terminal(engine, dispatcher.receive, questions, storage.files, partial(is_command, context), watch),
         signs,
         times,
         HalfHours(engine, name, partial(read_totals, people, hooks, times)),
