@@ -94,7 +94,7 @@ def count_statements():
 def count_appends():
     from gateway.engine.sqlite.engine import SqliteEngine
 
-    for name in {"append", "append_soon"} & vars(SqliteEngine).keys():
+    for name in {"append", "append_numbered", "append_soon"} & vars(SqliteEngine).keys():
         setattr(SqliteEngine, name, counted(getattr(SqliteEngine, name)))
 
 

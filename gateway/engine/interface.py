@@ -224,6 +224,7 @@ class FileStore(Protocol):
         """List the files of this key and of the keys below it (`prefix/...`), by their keys; "" lists all."""
 
 
+AppendNumbered: TypeAlias = Callable[[Callable[[int], Sequence[NewRecord]]], Awaitable[list[int]]]
 RequestHandler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 StopServing: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -236,6 +237,13 @@ class Engine(Protocol):
     @property
     def files(self) -> FileStore | None:
         """Return the store that other gateways share; None if no other gateway can read this journal."""
+
+    @property
+    def append_numbered(self) -> AppendNumbered | None:
+        """Return a function that works as `append`; its argument makes the records by the sequence of the first one.
+
+        The argument may be called more than once, in any thread. None if other processes append to this journal too.
+        """
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         """Append all records or none, and return a sequence for each. A cancelled caller does not know which.

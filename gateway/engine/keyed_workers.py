@@ -234,6 +234,17 @@ class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
     def worker(self, key: str) -> WorkerT | None:
         return self._workers.get(key)
 
+    @property
+    def is_closed(self) -> bool:
+        """True once no further worker may start."""
+        return self._scope.cancel_called
+
+    def begin(self, key: str, tasks: anyio.abc.TaskGroup) -> WorkerT:
+        """Start a worker that needs no delivery for it."""
+        worker = self._workers[key] = self._make(key)
+        tasks.start_soon(self._live, key, worker, tasks)
+        return worker
+
     def list_live(self) -> list[WorkerT]:
         """List all workers, including those that have not started."""
         return list(self._workers.values())
@@ -309,14 +320,15 @@ class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
         is_backlog = self._backlog.left > 0
         self._backlog.left -= is_backlog
         if (worker := self._workers.get(key)) is None:
-            worker = self._workers[key] = self._make(key)
-            worker.wakeup.is_backlog = is_backlog
             if is_backlog and self._group_of:
+                worker = self._workers[key] = self._make(key)
+                worker.wakeup.is_backlog = True
                 self._backlog.add(key, self._group_of(delivery.record))
                 worker.wakeup.rest = partial(self._leave_backlog, key, tasks)
                 self._begin_next(tasks)
             else:
-                tasks.start_soon(self._live, key, worker, tasks)
+                worker = self.begin(key, tasks)
+                worker.wakeup.is_backlog = is_backlog
         elif not is_backlog:
             worker.wakeup.is_backlog = False
             if self._backlog.take(key):

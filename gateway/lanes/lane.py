@@ -35,7 +35,7 @@ import itertools
 import logging
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial, reduce
 
@@ -76,7 +76,14 @@ from gateway.lanes.turn import (
     build_partial_pieces,
     reply_id_of,
 )
-from gateway.lanes.turn_claim import InterruptRequests, TurnClaim, TurnJob, gather_owed_events, make_owed_puts
+from gateway.lanes.turn_claim import (
+    InterruptRequests,
+    NewMessage,
+    TurnClaim,
+    TurnJob,
+    gather_owed_events,
+    make_owed_puts,
+)
 from gateway.logs.lines import bind_context
 from gateway.messages.message import Message, Reply, people_of
 from gateway.messages.pieces import add_missing_pieces
@@ -197,6 +204,7 @@ class Lane:
         self.claim: TurnClaim | None = None
         self.job: TurnJob | None = None  # running, or waiting to run
         self.wakeup = Wakeup()
+        self.arrival: NewMessage | None = None
         self.is_begun = False
         self.is_over = False
         self.damage = ""  # the damage of the journal that blocks the session
@@ -234,6 +242,8 @@ class Lane:
     def finish(self) -> None:
         """End after the running turn, or at once if none runs."""
         self._is_leaving = True
+        if self.arrival:
+            self.arrival.settle()
         if not self.claim:
             self.scope.cancel()
 
@@ -269,8 +279,23 @@ class Lane:
                     self.wakeup.rest()
                     await anyio.sleep(pause)
 
+    async def _take_arrival(self, arrival: NewMessage) -> None:
+        """Claim the turn of a message in the append that writes it, if it is the next one and a slot is free."""
+        session = await self._context.sessions.open(self.key)
+        job = _make_job(uuid.uuid4().hex, 1, [(0, arrival.message)])
+        rank = _find_rank(self._context, job, is_backlog=False)
+        is_next = not session.turn and not await read_pending(self._context.engine, session)
+        if is_next and self._context.slots.has_free(job.person, rank):
+            async with self._wait_for_slot(job):
+                with bind_context(turn=job.turn_id):
+                    await self._take(session, job, arrival)
+
     async def _pass(self) -> None:
         self.wakeup.listen()
+        if (arrival := self.arrival) and not arrival.seq.done():
+            with arrival.trying():
+                await self._take_arrival(arrival)
+            return
         session, todo = await find_next_job(self._context, self.key)
         self.job = todo if isinstance(todo, TurnJob) else None
         match todo:  # a ring between `listen` and here is not lost: `has_news` and `wait` see it
@@ -294,11 +319,17 @@ class Lane:
     @asynccontextmanager
     async def _wait_for_slot(self, job: TurnJob) -> AsyncIterator[bool]:
         """Take a slot, and for a suspect also the only suspect's place; yield True if the lane had to wait."""
+        slot = self._context.slots.slot(
+            job.person,
+            _find_rank(self._context, job, is_backlog=self.wakeup.is_backlog),
+            self._context.settings.patience,
+            partial(self.say_busy, job.messages[-1], job.seqs[0]),
+        )
         if not (job.deaths or _is_doubted(self._context, job)):
-            async with self._slot(job) as waited:
+            async with slot as waited:
                 yield waited
         else:
-            async with self._context.suspect, self._slot(job):
+            async with self._context.suspect, slot:
                 yield True
 
     async def _listen(self, session: Session, job: TurnJob) -> None:
@@ -323,14 +354,6 @@ class Lane:
         finally:
             self._listening = None
 
-    def _slot(self, job: TurnJob) -> AbstractAsyncContextManager[bool]:
-        return self._context.slots.slot(
-            job.person,
-            _find_rank(self._context, job, is_backlog=self.wakeup.is_backlog),
-            self._context.settings.patience,
-            partial(self.say_busy, job.messages[-1], job.seqs[0]),
-        )
-
     async def say_busy(self, last: Message, seq: int, position: int) -> None:
         """Send the person their place in line once. Internal work has no person to notify."""
         if last.kind in ("internal", "call") or self._is_told:
@@ -342,7 +365,7 @@ class Lane:
         except EngineError as error:
             log.info("who waits in %s is not told: %s", self.key, error)
 
-    async def _take(self, session: Session, job: TurnJob) -> None:
+    async def _take(self, session: Session, job: TurnJob, arrival: NewMessage | None = None) -> None:
         if job.failures >= self._context.settings.attempts:
             await self._give_up(session, job, self._error or "it failed each time", job.failures)
             return
@@ -352,7 +375,7 @@ class Lane:
         if job.waited > self._context.settings.longest:
             await self._give_up(session, job, f"nobody answered it for {job.waited:.0f} s", job.attempt - 1)
             return
-        self.claim = claim = await self._claim(session, job)
+        self.claim = claim = await self._claim(session, job, arrival)
         self._is_told = False
         try:
             self._interrupting.stop(claim)
@@ -367,7 +390,7 @@ class Lane:
             self._interrupting.forget_edits()
             await claim.write_usage()
 
-    async def _claim(self, session: Session, job: TurnJob) -> TurnClaim:
+    async def _claim(self, session: Session, job: TurnJob, arrival: NewMessage | None) -> TurnClaim:
         now, reason = self._context.sessions.now(), None
         written: list[records.TurnRecord] = []
         if not session.session_id:
@@ -391,7 +414,15 @@ class Lane:
             edits=job.edits,
             address=job.address if job.address != begun.address else None,
         )
-        claimed = await self._context.sessions.append(session, *written, claim, extra=puts)
+        if arrival:
+            append, puts = partial(self._context.sessions.append_said, session, arrival.put), [*puts, *arrival.extra]
+        else:
+            append = partial(self._context.sessions.append, session)
+        claimed = await append(*written, claim, extra=puts)
+        if arrival and claimed.turn:
+            job = structs.replace(job, on=claimed.turn.on, seqs=(claimed.turn.on,))
+            arrival.settle(job.on)
+        self.job = job
         owed.forget(events)
         self._context.marks.cut_off.discard(job.turn_id)  # from here on the journal has it
         return TurnClaim(self._context, claimed, job, owed)

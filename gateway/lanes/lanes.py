@@ -4,6 +4,7 @@ A node shows that it is alive by one lease, `worker.<node>`. A node that finds t
 expired continues that turn. The lease only saves work: the chain alone decides what a node may write.
 """
 
+import asyncio
 import logging
 import math
 import uuid
@@ -19,12 +20,13 @@ from gateway.backoff import find_pause
 from gateway.engine.interface import Consumer, ConsumerSpec, Engine, Lease, NewRecord, Record, Tail, append_new
 from gateway.engine.keyed_workers import KeyedWorkers, TooNewRecords
 from gateway.errors import Conflict, Duplicate, EngineError
-from gateway.lanes.context import ACK_WAIT, PAGE, LaneContext, LaneSettings
+from gateway.lanes.context import ACK_WAIT, PAGE, InterruptsTurn, LaneContext, LaneSettings
 from gateway.lanes.edits import make_partial_end, read_pending
 from gateway.lanes.lane import Lane
 from gateway.lanes.peers import LaneRequest, Peers, lease_key_of
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import RunTurn
+from gateway.lanes.turn_claim import NewMessage, is_plain
 from gateway.messages.message import Message
 from gateway.records import records, subjects
 from gateway.sessions.repository import SessionRepository
@@ -70,6 +72,7 @@ class Lanes:
         self.too_new = TooNewRecords()
         self._workers = self._make_workers()
         self._most_waiting = math.inf
+        self._may_number = engine.append_numbered is not None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._ended = anyio.Event()
 
@@ -108,8 +111,25 @@ class Lanes:
         """
         if await self.is_full():
             raise EngineError("too many conversations wait for an answer already; the network keeps this message")
-        (seq,) = await self.accept_all([(message, key)], *extra, bot=bot, told=told)
+        if (seq := await self._accept_in_lane(message, key, *told, *extra, bot=bot)) is None:
+            (seq,) = await self.accept_all([(message, key)], *extra, bot=bot, told=told)
         return seq
+
+    async def _accept_in_lane(self, message: Message, key: str, *extra: NewRecord, bot: str) -> int | None:
+        """Let a lane of its own append the message and the claim of its turn at once; None: nothing was written.
+
+        Messages of one session that come at the same moment stay in order.
+        """
+        if lane := self._workers.worker(key):
+            if lane.arrival:
+                await asyncio.wait([lane.arrival.seq])
+        elif self._tasks and not self._workers.is_closed and self._may_number and is_plain(message):
+            put = make_inbound_put(message, key, bot, self._context.clock())
+            lane = self._workers.begin(key, self._tasks)
+            lane.arrival = NewMessage(message, put, extra)
+            self._most_waiting += 1
+            return await lane.arrival.seq
+        return None
 
     async def depth(self) -> int:
         """Count the doorbells: at least one for each session that has work."""
@@ -245,15 +265,10 @@ class Lanes:
         return not timer.cancelled_caught
 
     def _make_workers(self) -> KeyedWorkers[Lane]:
-        workers = KeyedWorkers(_session_key, lambda key: Lane(key, self._context), self._look_at, _find_person)
+        look_at = partial(_look_at, self._context.settings.ports.interrupts)
+        workers = KeyedWorkers(_session_key, lambda key: Lane(key, self._context), look_at, _find_person)
         workers.too_new = self.too_new
         return workers
-
-    def _look_at(self, lane: Lane, record: Record) -> None:
-        """Interrupt the running turn if the message requires it."""
-        kept = records.decode(record.data)
-        if isinstance(kept, records.InboundMessage) and self._context.settings.ports.interrupts(kept.message):
-            lane.interrupt_by(record.seq, kept.message)
 
     async def _obey_control(self, asked: Tail) -> None:
         """Stop turns on request of processes that do not know which node runs them."""
@@ -299,6 +314,13 @@ async def list_open_sessions(engine: Engine) -> list[str]:
 def _session_key(record: Record) -> str | None:
     kept = records.decode(record.data)
     return kept.session_key if isinstance(kept, records.InboundMessage | records.LaneWakeup) else None
+
+
+def _look_at(interrupts: InterruptsTurn, lane: Lane, record: Record) -> None:
+    """Interrupt the running turn if the message requires it."""
+    kept = records.decode(record.data)
+    if isinstance(kept, records.InboundMessage) and interrupts(kept.message):
+        lane.interrupt_by(record.seq, kept.message)
 
 
 def _find_person(record: Record) -> str:

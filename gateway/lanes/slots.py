@@ -57,6 +57,10 @@ class Slots:
     def running(self) -> int:
         return self._running.total()
 
+    def has_free(self, person: str, rank: int) -> bool:
+        """Return True if this person would not have to wait now."""
+        return self._free > self.waiting and self._has_room(rank) and self._running[person] < self._per_person
+
     @asynccontextmanager
     async def slot(self, person: str, rank: int, patience: float, tell: TellWait) -> AsyncIterator[bool]:
         """Hold one slot for this person; yield True if it had to be waited for.

@@ -28,7 +28,7 @@ saw it, so a claim holds exactly until another process appends a record that end
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import anyio
@@ -87,6 +87,40 @@ class TurnJob(msgspec.Struct, frozen=True):
         """Return True if this edits one of its messages and is not yet part of it."""
         is_new = seq > self.on and seq not in self.edits
         return is_new and any(is_edit_of(edit, one) for one in self.messages)
+
+
+class NewMessage:
+    """A message that goes into the journal in one append with the claim of its turn: its record, and `extra` ones.
+
+    If no lane of its session runs, nothing else waits in the session and a slot is free, a lane begins with the message
+    and appends both. In every other case, and if that append fails, the message is written alone, and the lane finds it
+    there. `seq` becomes its sequence once the claim is written; None: the lane has written nothing.
+    """
+
+    def __init__(self, message: Message, put: NewRecord, extra: Sequence[NewRecord]) -> None:
+        self.message, self.put, self.extra = message, put, extra
+        self.seq: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+
+    def settle(self, seq: int | None = None) -> None:
+        """Set the outcome, unless it is set."""
+        if not self.seq.done():
+            self.seq.set_result(seq)
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Try to write it inside; an error of the journal then is one for the append of the message alone."""
+        try:
+            yield
+        except EngineError:
+            if self.seq.done():
+                raise
+        finally:
+            self.settle()
+
+
+def is_plain(message: Message) -> bool:
+    """Return True if the words of this message are all that its turn answers, from now on."""
+    return message.kind == "text" and not (message.due or message.has_audio or message.has_heard)
 
 
 class TurnClaim:

@@ -8,7 +8,7 @@ who holds it.
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -77,16 +77,35 @@ class SessionRepository(msgspec.Struct, eq=False):
         Raises:
             Conflict: the chain has changed, and nothing was written.
         """
-        now, ahead = self.now(), self.ahead()
-        kept = tuple(one if one.at else msgspec.structs.replace(one, at=now, ahead=ahead) for one in kept)
-        subject = subjects.session_subject_of("turn", session.key)
-        fences = [session.seq, *[None] * len(kept)]  # the first record's fence covers the whole append
-        puts = [NewRecord(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
+        kept = self._stamp(kept)
         ends = [one for one in kept if isinstance(one, records.TurnEnded)]
         settled = [part for end in ends for part in settle_turn(session.key, end.upto)]
-        sequences = await self._engine.append(*puts, *extra, settled=settled)
+        sequences = await self._engine.append(*make_chain_puts(session, kept), *extra, settled=settled)
+        return await self._follow(session, kept, sequences)
+
+    async def append_said(
+        self, session: Session, said: NewRecord, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()
+    ) -> Session:
+        """Work as `append`, with a message before these records: a claim among them is on this message.
+
+        Raises:
+            Conflict: the chain has changed, and nothing was written.
+            Duplicate: the journal has the message, and nothing was written.
+        """
+        append, stamped = self._engine.append_numbered, self._stamp(kept)
+        assert append, "only a journal of this process knows sequences ahead"
+        first, *sequences = await append(
+            lambda seq: [said, *make_chain_puts(session, put_claim_on(stamped, seq)), *extra]
+        )
+        return await self._follow(session, put_claim_on(stamped, first), sequences)
+
+    def _stamp(self, kept: Iterable[records.TurnRecord]) -> tuple[records.TurnRecord, ...]:
+        now, ahead = self.now(), self.ahead()
+        return tuple(one if one.at else msgspec.structs.replace(one, at=now, ahead=ahead) for one in kept)
+
+    async def _follow(self, session: Session, kept: Sequence[records.TurnRecord], sequences: Sequence[int]) -> Session:
         for one, seq in zip(kept, sequences, strict=False):
-            session = apply_record(session, one, seq, now)
+            session = apply_record(session, one, seq)
         held = self._held.get(session.key)
         await self._keep(session, held.summarised if held else 0)
         return session
@@ -164,6 +183,18 @@ class SessionRepository(msgspec.Struct, eq=False):
                 return
             del self._held[key]
             self._weight -= oldest.session.weight
+
+
+def make_chain_puts(session: Session, kept: Sequence[records.TurnRecord]) -> list[NewRecord]:
+    """Make the appends of records after the known state; the first one's fence covers the whole append."""
+    subject = subjects.session_subject_of("turn", session.key)
+    fences = [session.seq, *[None] * len(kept)]
+    return [NewRecord(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
+
+
+def put_claim_on(kept: Sequence[records.TurnRecord], seq: int) -> list[records.TurnRecord]:
+    """Return the records with their claim on this sequence."""
+    return [msgspec.structs.replace(one, on=seq) if isinstance(one, records.Claim) else one for one in kept]
 
 
 def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:

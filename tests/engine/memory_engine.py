@@ -1,6 +1,6 @@
 """The journal in memory: the whole contract, nothing stored. It is for tests, and the plainest form of the contract."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import islice, takewhile
 
@@ -56,6 +56,9 @@ class MemoryEngine(LiveMessages):
             if wanted := [record.seq for record in records if consumer.matches(record.subject)]:
                 consumer.add(wanted)
         return [record.seq for record in records]
+
+    async def append_numbered(self, make: Callable[[int], Sequence[NewRecord]]) -> list[int]:
+        return await self.append(*make(self._end + 1))
 
     def _keep(self, put: NewRecord) -> Record:
         self._end += 1

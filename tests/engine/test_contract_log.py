@@ -67,6 +67,24 @@ class TestAppend:
         health = await engine.health()
         assert health.records == 0
 
+    async def test_may_know_its_first_sequence_ahead(self, engine: Engine) -> None:
+        if (append := engine.append_numbered) is None:
+            pytest.skip("other processes append to this journal too")
+        await engine.append(NewRecord("a.x", b"1"))
+
+        def make(first: int) -> list[NewRecord]:
+            return [NewRecord("a.x", b"2"), NewRecord("a.y", str(first).encode(), expect=0)]
+
+        found = await asyncio.gather(*(append(make) for _ in range(3)), return_exceptions=True)
+        assert [type(one) for one in found] == [list, Conflict, Conflict]
+        await engine.append(NewRecord("b.x", b"3"))
+        await engine.purge("b.x")
+        await append(lambda first: [NewRecord("a.z", str(first).encode())])
+        for subject, before in (("a.y", 1), ("a.z", 0)):
+            last = await engine.last(subject)
+            assert last is not None
+            assert int(last.data) == last.seq - before
+
     async def test_is_all_or_nothing_when_a_later_put_conflicts(self, engine: Engine) -> None:
         with pytest.raises(Conflict):
             await engine.append(NewRecord("a.x", b"1"), NewRecord("b.x", b"2", expect=7))

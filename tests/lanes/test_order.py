@@ -1,5 +1,7 @@
 """The work of a lane: its content, its order, and its limits."""
 
+import asyncio
+
 import pytest
 from msgspec import structs
 from msgspec.structs import replace
@@ -35,6 +37,31 @@ async def test_messages_of_a_session_are_answered_in_the_order_of_the_journal(en
         await desk.answered(seqs[-1])
     assert desk.work.texts == [str(number) for number in range(20)]
     assert await replies(engine) == [f"re {number}" for number in range(20)]
+
+
+async def test_a_message_to_an_idle_session_is_claimed_by_the_append_that_writes_it(engine: Engine) -> None:
+    if engine.append_numbered is None:
+        pytest.skip("other processes append to this journal too")
+    work = Watched()
+    work.acts["held"] = work.hold
+    async with served(engine, work) as desk:
+        seq = await desk.say("held")
+        turn = (await desk.session()).turn
+        assert turn
+        assert (turn.on, turn.attempt) == (seq, 1)
+        assert await desk.say("held", id="of its own") == (turn.claimed or 0) + 1
+        work.gate.set()
+        await desk.answered((seq or 0) + 3)
+    assert await replies(engine) == ["re held", "re held"]
+
+
+async def test_messages_at_the_same_moment_are_answered_in_their_order(engine: Engine) -> None:
+    async with served(engine, settings=ALONE) as desk:
+        for chat in ("1", "2", "1"):
+            seqs = await asyncio.gather(*(desk.say(f"{chat}.{number}", chat) for number in range(4)))
+            assert sorted(seqs, key=lambda seq: seq or 0) == seqs
+            await desk.answered(seqs[-1], chat)
+    assert desk.work.texts == [f"{chat}.{number}" for chat in ("1", "2", "1") for number in range(4)]
 
 
 async def test_a_message_waits_until_it_is_due_and_so_does_what_is_behind_it(engine: Engine) -> None:

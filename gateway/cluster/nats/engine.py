@@ -133,6 +133,7 @@ class NatsEngine:
     def __init__(self, connection: Connection, names: Names, state: JournalState, window: float) -> None:
         self.clock = JournalClock(Clock())
         self.files = NatsFiles(connection, names)
+        self.append_numbered = None
         self._connection = connection
         self._names = names
         self._state = state

@@ -2,10 +2,11 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from sqlite3 import Connection
 
 import anyio
 
@@ -18,7 +19,7 @@ from gateway.engine.sqlite.consumer import SqliteConsumer
 from gateway.engine.sqlite.faults import FaultState
 from gateway.engine.sqlite.job_thread import JobThread
 from gateway.engine.sqlite.log_table import Transaction
-from gateway.engine.sqlite.schema import get_used_bytes
+from gateway.engine.sqlite.schema import get_last_seq, get_used_bytes
 from gateway.engine.sqlite.subject_memory import MAX_SEQ
 from gateway.engine.sqlite.wakeup_consumer import WakeupConsumer, WakeupConsumers
 from gateway.engine.sqlite.writer import JournalReader, JournalWriter
@@ -77,6 +78,10 @@ class SqliteEngine(LiveMessages):
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         self._wakeups.keep_sometimes()
         return await self._writing.submit(partial(log_table.append, puts=puts, settled=settled))
+
+    async def append_numbered(self, make: Callable[[int], Sequence[NewRecord]]) -> list[int]:
+        self._wakeups.keep_sometimes()
+        return await self._writing.submit(lambda tx: log_table.append(tx, make(get_last_seq(tx.db) + 1)))
 
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:  # noqa: ARG002 - every read is fresh
         check_subject(subject)
@@ -153,7 +158,7 @@ class SqliteEngine(LiveMessages):
 
     async def health(self) -> EngineHealth:
         self._check_open()
-        size = await self._measure()
+        size = 0 if self._delay > LOOK_SECONDS else await _measure(self._writing, self._reading)
         slow = self._delay
         words = [
             self._condition.fault,
@@ -180,15 +185,6 @@ class SqliteEngine(LiveMessages):
         is_lasting = time.monotonic() - condition.since > LASTING_SECONDS and not condition.wants_room
         return condition.fault if condition.fault and (condition.is_damaged or is_lasting) else ""
 
-    async def _measure(self) -> int:
-        """Check the files, and return the bytes in use; 0 if the disk does not answer at once."""
-        if self._delay > LOOK_SECONDS:
-            return 0
-        with suppress(EngineError), anyio.move_on_after(LOOK_SECONDS):
-            await self._writing.submit(lambda _tx: None)
-            return await self._reading.submit(get_used_bytes)
-        return 0
-
     @property
     def _delay(self) -> float:
         """The seconds that the current write has taken so far."""
@@ -212,3 +208,11 @@ class SqliteEngine(LiveMessages):
             self._spread(tx.appended)
             for name in tx.consumers_to_wake & self._consumers.keys():
                 self._consumers[name].signal.notify()
+
+
+async def _measure(writing: JobThread[Transaction], reading: JobThread[Connection]) -> int:
+    """Check the files, and return the bytes in use; 0 if the disk does not answer at once."""
+    with suppress(EngineError), anyio.move_on_after(LOOK_SECONDS):
+        await writing.submit(lambda _tx: None)
+        return await reading.submit(get_used_bytes)
+    return 0
