@@ -87,9 +87,10 @@ def find_person(hook: str) -> str:
 
 def role_of_event(name: str, fields: Mapping[str, Any]) -> Role:
     """Return the role whose rights a hook has at this event."""
-    said = fields.get("role" if get_event_spec(name) else "rights")
-    role = next((role for role in ROLES if role == said), None)
-    return role or ("owner" if name.startswith(OWNERS_EVENTS) else "guest")
+    said: Role | None = fields.get("role" if get_event_spec(name) else "rights")
+    if said in ROLES:
+        return said
+    return "owner" if name.startswith(OWNERS_EVENTS) else "guest"
 
 
 def stamp_event(fields: dict[str, Any], cause: Cause | None, at: float | None = None) -> None:

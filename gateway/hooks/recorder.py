@@ -75,7 +75,7 @@ class OwedEvents:
 
     def add(self, event: OwedEvent) -> None:
         """Add an event to the next append, unless an append has taken it already."""
-        if not (self.is_over or self.has(event.id)):
+        if not self.is_over and event.id not in self._known:
             self._known.add(event.id)
             self._waiting[event.id] = event
 

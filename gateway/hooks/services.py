@@ -286,7 +286,7 @@ class HookRights:
     def __init__(self, name: str, services: HookServices) -> None:
         self._name = name
         self._services = services
-        self._causes: OrderedDict[str, tuple[Cause | None, Role, Mapping[str, str]]] = OrderedDict()
+        self._causes: OrderedDict[str, tuple[Cause | None, Role, Mapping[str, Any]]] = OrderedDict()
         self._handled: dict[str, None] = {}
         self._last, self._left = "", 0.0  # the event that it handled last, and when it ended
         self._lowest: Role = "owner"  # of all its events: any of them may be the cause of what it does by itself
@@ -323,15 +323,16 @@ class HookRights:
 
     @contextmanager
     def _having(self, name: str, cause: Cause | None, role: Role, fields: Mapping[str, Any]) -> Iterator[None]:
-        self._enter(name, cause, role, fields)
+        self._enter(name, cause, role, place_of_event(fields))
         try:
             yield
         finally:
             self._leave(name)
 
     def _enter(self, name: str, cause: Cause | None, role: Role, fields: Mapping[str, Any]) -> None:
-        self._lowest = pick_low_role(self._lowest, role)
-        self._causes[name] = (cause, role, place_of_event(fields))
+        if role != self._lowest:
+            self._lowest = pick_low_role(self._lowest, role)
+        self._causes[name] = (cause, role, fields)
         if len(self._causes) > MAX_CAUSES:
             self._causes.popitem(last=False)
         self._handled[name] = None
@@ -363,7 +364,8 @@ class HookRights:
 
     def _find_cause(self, during: str) -> tuple[Cause | None, Role, Mapping[str, str]]:
         """Return the cause of a request, with its rights and place; if it must be guessed, with the least rights."""
-        cause, role, place = self._causes.get(during or self._guess_event(), (None, self._lowest, {}))
+        cause, role, fields = self._causes.get(during or self._guess_event(), (None, self._lowest, {}))
+        place = place_of_event(fields) if fields else {}
         if during:
             return cause, role, place
         known = [self._causes[name][1] for name in self._handled if name in self._causes]

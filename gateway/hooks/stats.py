@@ -174,9 +174,11 @@ class HookStats:
         self.last_fired = 0.0
         self.last_error: LastError | None = None
 
-    def answered(self, event: str, seconds: float, outcome: str) -> None:
-        self._called(seconds)
-        self.traces = (*self.traces, CallTrace(self.last_fired, event, seconds, outcome))[-MAX_TRACES:]
+    def answered(self, outcome: str, *calls: tuple[str, float]) -> None:
+        """Count calls with this outcome, each with its event and its seconds."""
+        self._called(*(seconds for _, seconds in calls))
+        traces = (CallTrace(self.last_fired, event, seconds, outcome) for event, seconds in calls[-MAX_TRACES:])
+        self.traces = (*self.traces, *traces)[-MAX_TRACES:]
 
     def failed(self, event: str, seconds: float, error: Exception) -> bool:
         """Count a failed call. Return True unless the same failure was counted within a minute."""
@@ -189,12 +191,13 @@ class HookStats:
         self.traces = (*self.traces, trace)[-MAX_TRACES:]
         return self._repeats.is_news(message, self.last_fired)
 
-    def _called(self, seconds: float) -> None:
-        self.calls += 1
+    def _called(self, *durations: float) -> None:
         self.last_fired = time.time()
-        place = self.calls % SAMPLES
-        self._durations[place : place + 1] = [seconds]
-        self.histogram.observe(seconds)
+        for seconds in durations:
+            self.calls += 1
+            place = self.calls % SAMPLES
+            self._durations[place : place + 1] = [seconds]
+            self.histogram.observe(seconds)
 
     def percentile(self, percent: float) -> float:
         """Return a percentile of the last calls, in seconds."""

@@ -256,6 +256,7 @@ def event_subject_of(name: str) -> str:
     return f"gw.ev.{_event_path_of(name)}"
 
 
+@lru_cache(4096)
 def _event_path_of(name: str) -> str:
     parts = name.split(":")
     return ".".join([*parts[:-1], ">" if parts[-1] == "*" else parts[-1]])

@@ -57,8 +57,10 @@ class Logins:
         return CodeKind(CODE_WORDS, mark_of, self._list_marks)
 
     def _list_marks(self) -> Collection[str]:
-        links, now = self.last.value.links, self._clock()
-        return {one.mark for one in links if one.until + MOST_APART > now} if links else ()
+        if not (links := self.last.value.links):  # nearly always, and every event asks
+            return ()
+        now = self._clock()
+        return {one.mark for one in links if one.until + MOST_APART > now}
 
     async def open_link(self, role: Role = "owner", person: str = "owner") -> str:
         """Make a link's code: its first user logs in as this person, with this role. Each person can have a few.

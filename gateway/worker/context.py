@@ -265,6 +265,8 @@ class HandlerCall:
         if isinstance(value, Mapping) and value is not self.context:
             words = {"decision": str(value["decision"])} if "decision" in value else dict.fromkeys(value)
             answer["result"] = {str(word)[:MAX_VAIN_WORD]: said for word, said in [*words.items()][:MAX_VAIN_WORDS]}
+        if {**self.context.kept_back, **self.context} == self._fields:  # by identity first: nearly always
+            return
         if refused := [name for name in self._fields if not self._is_as_before(name)]:
             answer["refused"] = refused
 

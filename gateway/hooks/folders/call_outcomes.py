@@ -36,7 +36,7 @@ class CallOutcomes:
         try:
             yield begun
         except Pause:
-            self.answered(name, time.perf_counter() - begun, "ask")
+            self.answered("ask", (name, time.perf_counter() - begun))
             raise
         except HookFailed as failed:
             self.failed(name, time.perf_counter() - begun, failed)
@@ -59,8 +59,9 @@ class CallOutcomes:
         if follow := self._services.environment.ports.follow_call:
             follow(HookCall(self._name, name, given, self.record.traces[-1]))
 
-    def answered(self, name: str, seconds: float, outcome: str) -> None:
-        self.record.answered(name, seconds, outcome)
+    def answered(self, outcome: str, *calls: tuple[str, float]) -> None:
+        """Count calls with this outcome, each with its event and its seconds."""
+        self.record.answered(outcome, *calls)
         if self.breaker.succeeded():
             log.info("%s works again", self._name, extra={"hook": self._name})
         self._process.replace_if_worn()

@@ -155,7 +155,7 @@ class HookCalls:
             raise FailedBefore(f"it failed too often and is left alone for a while{why}", kind="refused")
         with self.outcomes.recorded(event.name, event) as begun:
             answer = await self._ask(event, remark or self.remarks.add)
-            self.outcomes.answered(event.name, time.perf_counter() - begun, describe_outcome(answer))
+            self.outcomes.answered(describe_outcome(answer), (event.name, time.perf_counter() - begun))
         return answer
 
     async def _wait_for_observers(self, event: Event) -> None:
@@ -227,7 +227,7 @@ class HookCalls:
             with self._process.using(wire), self._rights.handling(event):
                 terms = CallTerms(self._manifest.observe_timeout, remark or self.remarks.add, self._manifest.left_out)
                 await notify_handlers(wire, self._targets(name), event, terms)
-            self.outcomes.answered(name, time.perf_counter() - begun, "ok")
+            self.outcomes.answered("ok", (name, time.perf_counter() - begun))
 
     @property
     def takes_batches(self) -> bool:
@@ -260,13 +260,17 @@ class HookCalls:
 
     def _note_told(self, batch: Sequence[OwedDelivery], found: BatchOutcome, told: list[HookFailed | None]) -> None:
         shown = 0 if self._services.environment.ports.follow_call else len(found.seconds) - MAX_GIVEN
+        passed: list[tuple[str, float]] = []
         for place, (one, seconds) in enumerate(zip(batch, found.seconds, strict=False)):
             failure = found.failed.get(place)
             told.append(failure)
+            if not failure:
+                passed.append((one.name, seconds))
+            if passed and (failure or place >= shown):  # the last one is shown
+                self.outcomes.answered("ok", *passed)
+                passed.clear()
             if failure:
                 self.outcomes.failed(one.name, seconds, failure)
-            else:
-                self.outcomes.answered(one.name, seconds, "ok")
             if place >= shown:
                 self.outcomes.show(one.name, one.read_fields())
             if answer := found.answers.get(place):

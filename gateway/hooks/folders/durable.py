@@ -32,7 +32,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import msgspec
@@ -213,7 +213,7 @@ class DurableDelivery:
         plain, _ = encode_event(name, fields, self._left_out)
         depth = cause[1] + 1 if cause else 0
         # Encoded once: decoding and encoding a long prompt again would cost more than its turn.
-        written = cast("dict[str, Any]", msgspec.Raw(plain))
+        written: Any = msgspec.Raw(plain)
         emitted = records.EmittedEvent(name=name, fields=written, depth=depth)
         if owed is None or owed.is_over:
             self._intake.add(records.make_event_put(emitted, f"ev:{fields['id']}"))

@@ -110,7 +110,7 @@ class PluginTools:
         except HookFailed as failed:
             hook.calls.record.failed(target, time.perf_counter() - begun, failed)
             raise
-        hook.calls.record.answered(target, time.perf_counter() - begun, "ok")
+        hook.calls.record.answered("ok", (target, time.perf_counter() - begun))
         return answer
 
 

@@ -22,7 +22,7 @@ class OwedFilter:
         self.owed = owed
         self.left_out = left_out
         self._observes = EventSelector(owed.events)
-        self._intercepts = EventSelector(owed.intercepts)
+        self._intercepts = EventSelector(owed.intercepts) if owed.intercepts else ()
         self._matches = compile_filter(owed.when)
 
     def takes(self, name: str, fields: Mapping[str, Any]) -> bool:
