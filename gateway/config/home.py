@@ -82,8 +82,7 @@ class Home:
         self.config_undo = ours / "config-undo.json"  # what the last `config set` or `config unset` replaced
         self.journal = ours / "journal.db"
         self.search = ours / "search.db"  # made from the journal, and can be rebuilt
-        self.logs = ours / "logs"
-        self.log = self.logs / "gateway.log"
+        self.logs, self.log = ours / "logs", ours / "logs" / "gateway.log"
         self.hook_logs = self.logs / "hooks"
         self.hook_state = ours / "hooks"  # what is kept of hooks and for them: requirements, consents, small stores
         self.hooks_lock = ours / "hooks.lock"  # what was agreed to when hooks were installed
