@@ -4,6 +4,7 @@ Two gateways of one machine can then both have their page. The home remembers it
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from gateway.files.folders import write_file
@@ -29,7 +30,8 @@ class FreePort:
         """Remember the address for the next start; return True if it is another one than before."""
         if address == (self._read() or self._usual):
             return False
-        write_file(self._file, f"{address}\n".encode())
+        with suppress(OSError):  # it is found again at the next start
+            write_file(self._file, f"{address}\n".encode())
         return True
 
     def _read(self) -> str:

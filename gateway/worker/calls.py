@@ -13,7 +13,7 @@ import msgspec
 
 from gateway.worker.capabilities import GatewayRequests, HookCapabilities
 from gateway.worker.confine import WorkerDescriptors, repair_output
-from gateway.worker.context import NO_PARAMS, HandlerCall, ShowFields, TurnMemory, session_variables
+from gateway.worker.context import NO_PARAMS, HandlerCall, HookOptions, ShowFields, TurnMemory, session_variables
 from gateway.worker.error_report import describe_await, describe_error
 from gateway.worker.link import WireMessage, WorkerLink, encode
 from gateway.worker.loader import Handlers
@@ -49,6 +49,7 @@ class HandlerCalls:
         show: ShowFields | None = None,
     ) -> None:
         self._spec = spec
+        self._options = HookOptions(spec.options)
         self._handlers = handlers
         self._ends = ends
         self._link = link
@@ -97,7 +98,7 @@ class HandlerCalls:
         params: msgspec.Raw = NO_PARAMS,
     ) -> HandlerCall:
         call = context.run(HandlerCall, name, fields, meta, self._spec.name, self._memory, self._show, params)
-        call.equip(self._spec.options, self._gateway, self._spec.data)
+        call.equip(self._options, self._gateway, self._spec.data)
         return call
 
     def _make_context(self, meta: CallMeta) -> contextvars.Context:

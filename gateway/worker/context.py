@@ -205,7 +205,7 @@ class HandlerCall:
             dict.update(self.context, memory.recall(meta.turn) | dict(self.context))
 
     def equip(self, options: Mapping[str, Any], gateway: HookCapabilities, data: str) -> None:
-        self.context.options = HookOptions(options)
+        self.context.options = options
         self.context.data_folder = data
         self.context.gateway = gateway
 

@@ -146,7 +146,7 @@ def list_needs(found: FetchedHook | FetchedSkill) -> Iterator[str]:
         yield "it has no LICENSE"
     if isinstance(found, FetchedSkill):
         return
-    readmes = [path for path in found.folder.iterdir() if path.name.upper().startswith("README")]
+    readmes = [path for path in found.folder.iterdir() if path.is_file() and path.name.upper().startswith("README")]
     if not readmes:
         yield "it has no README: what it does, what it needs, an example"
     for path in [found.folder / "HOOK.yaml", *readmes]:

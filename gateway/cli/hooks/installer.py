@@ -241,7 +241,7 @@ def take_update(installer: Installer[Entry, Fetched], update: InstalledUpdate[En
         return True
     if not installer.args.json:
         installer.show_update(update)
-    if update.needs_person and installer.args.yes:
+    if update.needs_person and (installer.args.yes or not sys.stdin.isatty()):
         what = f"{name} {update.needs_person}, and nobody is asked: it stays as it is"
         print_note(f"{what}\nhermes-gateway {installer.KIND}s update {name}")
         return False

@@ -29,6 +29,7 @@ from gateway.logs.text import to_one_line
 
 REQUEST = "I have just set you up. Say hello to me, in one or two sentences and without a tool."
 SESSION = "setup"
+LONGEST_WORDS = 2000  # in a chat, whatever the model says
 FALLBACK = "Hello, this is hermes-gateway."
 TEXT = "You own me: write to me here, and I answer. /help says what I can do."
 AGAIN = "hermes-gateway setup message"
@@ -105,7 +106,7 @@ def write_by_bot(bot: ServedBot, served: set[str], home: Home, words: str) -> li
     """Write to the bot's owners; return the faults."""
     if bot.name not in served:
         return [f"{bot.name}: the gateway that runs does not serve it yet\nhermes-gateway restart, and then: {AGAIN}"]
-    text = f"{words or FALLBACK}\n\n{TEXT}"
+    text = f"{words[:LONGEST_WORDS] or FALLBACK}\n\n{TEXT}"
     owners = bot.owners or find_first_owner(bot, home)
     if not owners:
         lets_in = "it answers with a code, and this lets you in: hermes-gateway pairing approve CODE --as owner"
@@ -121,7 +122,7 @@ def find_first_owner(bot: ServedBot, home: Home) -> tuple[str, ...]:
     while code := ask_line("the code (Enter: later)"):
         try:
             guest = call_gateway(home.socket, "pairing.approve", SEND_PATIENCE, code=code, role="owner")
-            return (str(guest["user_id"]),)
+            return (str(guest["user_id"]),) if guest["platform"] == bot.account.platform else ()
         except NotRunning:
             raise
         except GatewayError as error:
