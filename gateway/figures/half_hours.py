@@ -147,7 +147,7 @@ def add(parts: Iterable[HalfHour], at: float) -> HalfHour:
 
 
 def find_difference(now: HalfHour, before: HalfHour, at: float) -> HalfHour:
-    """Return what was counted in between. A hook that was loaded anew since counts from 0 again."""
+    """Return what was counted in between. A hook that was loaded again since then counts from 0."""
     hooks: HookCounts = {}
     for name, counts in now.hooks.items():
         known = before.hooks.get(name, (0, 0))

@@ -1,4 +1,4 @@
-"""What the journal keeps of a node's figures over time: a record for each half hour, and one for each day.
+"""Figures of a node over time, as the journal keeps them: a record for each half hour, and one for each day.
 
 The records are sums, which can be added up over nodes. They name no person.
 """
