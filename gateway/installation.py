@@ -3,8 +3,9 @@
 The module imports little on purpose: the daemon uses it too, for the line that installs a missing package.
 """
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -13,7 +14,8 @@ import msgspec
 
 Way: TypeAlias = Literal["uv tool", "pipx", "container", "clone", "environment", "system"]
 
-PACKAGE = "hermes-gateway"
+PACKAGE = PROGRAM = "hermes-gateway"
+CALLED = "HERMES_GATEWAY_CALLED"  # set by `./x`
 UV_RECEIPT, PIPX_RECEIPT = "uv-receipt.toml", "pipx_metadata.json"
 IMAGE_RECEIPT = "hermes-gateway-image"  # written by our Dockerfile
 
@@ -80,3 +82,12 @@ def find_installation(prefix: Path, base: Path) -> Installation:
     if (prefix.parent / "x").exists() and (prefix.parent / "gateway").is_dir():
         return Installation("clone", prefix)
     return Installation("system" if prefix == base else "environment", prefix)
+
+
+def find_program_name(environ: Mapping[str, str]) -> str:
+    """Return what a person types to call the program; its whole path if nothing shorter leads to it."""
+    if called := environ.get(CALLED):
+        return called
+    own = Path(sys.argv[0])
+    is_on_path = any(os.access(f"{folder}/{PROGRAM}", os.X_OK) for folder in os.get_exec_path(environ))
+    return PROGRAM if is_on_path or own.name != PROGRAM else str(own)

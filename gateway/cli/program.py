@@ -6,18 +6,14 @@ the one that the person typed, which is `./x` in a checkout.
 
 import gc
 import importlib
-import os
 import re
 import sys
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from gateway.config.home import get_process_environment
-
-PROGRAM = "hermes-gateway"
-CALLED = "HERMES_GATEWAY_CALLED"  # set by `./x`
+from gateway.installation import PROGRAM, find_program_name
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("gateway.cli.run", "serve, in the foreground"),
@@ -62,13 +58,8 @@ HINT = re.compile(rf"\b{PROGRAM}(?= (?:--|(?:{'|'.join(COMMANDS)})\b))")
 
 @cache
 def get_program_name() -> str:
-    """Return what a person types to call us: as they just did; the whole path if nothing shorter leads to it."""
-    environ = get_process_environment()
-    if called := environ.get(CALLED):
-        return called
-    own = Path(sys.argv[0])
-    is_on_path = any(os.access(f"{folder}/{PROGRAM}", os.X_OK) for folder in os.get_exec_path(environ))
-    return PROGRAM if is_on_path or own.name != PROGRAM else str(own)
+    """Return what a person types to call us, as they just did."""
+    return find_program_name(get_process_environment())
 
 
 def apply_program_name(text: str) -> str:

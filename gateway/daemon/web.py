@@ -19,6 +19,7 @@ from gateway.daemon.groups.turns import Turns
 from gateway.daemon.metrics import PortMetrics, collect_metrics
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_statuses, list_webhooks
 from gateway.events.verbs import TailParams, cut_event
+from gateway.installation import find_program_name
 from gateway.verbs import Notify
 from gateway.web.chat import ChatRoom
 from gateway.web.event_stream import EventRoom, EventStream
@@ -60,6 +61,7 @@ class GatewayPage:
         rooms = {"chat": chat.answer, "live": events.answer}
         visitors = Visitors(rules, logins, chats.find_role, base.settings.web.identity)
         page = Page(rules, logins, visitors, verbs, redactor.clean, storage.activity, rooms)
+        page.program = find_program_name(base.current.configuration.environ)
         self.answer = page.answer
         self.followers = (feed.run, stream.run)
 

@@ -23,7 +23,24 @@ class PeopleListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 VERBS = (
     Verb("people.list", "List people.", PeopleListParams, "admin", page="look", raw=True),
-    Verb("people.show", "Count what is kept of a person.", PersonParams, "admin", on="{person}", kind="look", raw=True),
-    Verb("people.export", "Collect what is kept of a person.", PersonParams, "admin", on="{person}", raw=True),
+    Verb(
+        "people.show",
+        "Count what is kept of a person.",
+        PersonParams,
+        "admin",
+        on="{person}",
+        kind="look",
+        page="look",
+        raw=True,
+    ),
+    Verb(
+        "people.export",
+        "Collect what is kept of a person.",
+        PersonParams,
+        "admin",
+        on="{person}",
+        page=("person",),
+        raw=True,
+    ),
     Verb("people.forget", "Remove what is kept of a person.", PersonParams, "admin", on="{said[pseudonym]}", raw=True),
 )

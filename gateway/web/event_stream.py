@@ -6,6 +6,7 @@ before the first visitor, nor once the last one has been away for a while.
 """
 
 import json
+import time
 import uuid
 from asyncio import get_running_loop
 from collections import deque
@@ -21,7 +22,7 @@ import msgspec
 
 from gateway.control.server import encode_message
 from gateway.messages.roles import Role, is_admin, rank_of
-from gateway.records.activity import Activity
+from gateway.records.activity import QUIET_SECONDS, Activity
 from gateway.records.records import ActivityRecord, Login
 from gateway.verbs import Notify
 from gateway.web.http_request import HttpRequest, HttpStream, SendPiece
@@ -182,7 +183,8 @@ class EventRoom(msgspec.Struct, eq=False):
         if rank_of(login.role) < rank_of(self.lowest):
             raise WebRefusal(HTTPStatus.FORBIDDEN, f"events are not for the role {login.role}")
         seen = request.headers.get("last-event-id") or request.fields.get("seen", "")
-        await self.activity.write(ActivityRecord(what="events.tail"), is_look=True)
+        if time.time() - login.at > QUIET_SECONDS:  # else its login says it already
+            await self.activity.write(ActivityRecord(what="events.tail"), is_look=True)
         tell = partial(self._tell, seen, is_admin(login.role))
         return self.streams.open(login, tell, partial(self._is_still, login), self.headers)
 

@@ -18,6 +18,7 @@ import msgspec
 
 from gateway.adapters.page.places import OWNER, PLATFORM
 from gateway.control.server import VerbAnswer
+from gateway.installation import PROGRAM
 from gateway.records.activity import CALLER, Activity, Caller
 from gateway.records.records import ActivityRecord, Login
 from gateway.web.chat import read_json
@@ -72,6 +73,8 @@ class LinkCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Page:
     """The answers to visitors of the page; `rooms` answer their own paths, by the first word."""
 
+    program = PROGRAM  # what people type to call it
+
     def __init__(
         self,
         rules: HostRules,
@@ -108,8 +111,8 @@ class Page:
         match request.path.split("/"):
             case ["", "api", "me"]:
                 may = self._verbs.list_allowed(login.role)
-                about = {"person": login.person, "role": login.role, "is_named": visitor.is_named, "may": may}
-                return answer_verb(msgspec.json.encode(about))
+                about = {"person": login.person, "role": login.role, "is_named": visitor.is_named}
+                return answer_verb(msgspec.json.encode({**about, "may": may, "program": self.program}))
             case ["", "api", verb]:
                 return answer_verb(await self._verbs.look(verb, request))
         raise WebRefusal(HTTPStatus.NOT_FOUND, "there is nothing of that name")

@@ -13,7 +13,7 @@ import msgspec
 
 from gateway.control.params import describe_params
 from gateway.control.server import VerbAnswer, encode_message
-from gateway.errors import GatewayError, RoleRefused
+from gateway.errors import AccessError, GatewayError, RoleRefused
 from gateway.messages.roles import Role, rank_of
 from gateway.records.activity import CALLER
 from gateway.verbs import Page
@@ -23,6 +23,7 @@ from gateway.web.shared_answers import SharedAnswers
 from gateway.worker.json_decoder import JsonDecoder
 
 MAX_BODY = 256 << 10
+MOST_TEXT = 50_000_000  # characters of an archive, which is in memory while it is sent
 
 _decode_body = JsonDecoder[dict[str, Any]](dict[str, Any]).decode
 
@@ -38,7 +39,7 @@ class PageVerbs:
     def list_allowed(self, role: Role) -> list[str]:
         """List the page's verbs that this role may use."""
         rows = [found.verb for found in self._verbs.values()]
-        return sorted(verb.name for verb in rows if verb.page and rank_of(role) >= rank_of(verb.role))
+        return sorted(verb.name for verb in rows if verb.page != "" and rank_of(role) >= rank_of(verb.role))
 
     async def look(self, name: str, request: HttpRequest) -> bytes:
         """Return the answer of a verb that only reads, as JSON. Raises WebRefusal."""
@@ -86,13 +87,19 @@ class PageVerbs:
         except (msgspec.ValidationError, OverflowError, ValueError) as error:
             what = self._redact(f"{name}: {error}; {describe_params(found.verb.params)}")
             raise WebRefusal(HTTPStatus.BAD_REQUEST, what) from None
+        texts = dict[str, str]()
         try:
-            return encode_message(await found.answer(params, _ignore))
+            said = await found.answer(params, partial(_collect, texts))
+            return encode_message({**said, "texts": texts} if texts else said)
         except RoleRefused as error:
             raise WebRefusal(HTTPStatus.FORBIDDEN, str(error)) from None
         except GatewayError as error:
             raise WebRefusal(HTTPStatus.CONFLICT, self._redact(str(error))) from None
 
 
-async def _ignore(_kind: str, _fields: Any) -> None:
-    """Ignore what a verb reports on its way: an answer here comes at once."""
+async def _collect(texts: dict[str, str], kind: str, fields: Any) -> None:
+    """Collect the texts that a verb sends piece by piece: an answer here comes at once. Raises AccessError."""
+    if kind == "piece":
+        texts[fields["name"]] = texts.get(fields["name"], "") + fields["text"]
+        if sum(map(len, texts.values())) > MOST_TEXT:
+            raise AccessError("this is too much for the page: take it at the terminal")

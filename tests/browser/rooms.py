@@ -1,41 +1,51 @@
 """The rooms of the page, a line each: a new one is a new line here, and every test of rooms walks through it too."""
 
+import re
 from typing import NamedTuple
 
 from tests.browser.busy_home import ACTING, PROGRAM
 
 
 class Room(NamedTuple):
-    """`address` is the part behind the `#`; `shows`: a text that appears once the gateway has answered."""
+    """`address` is the part behind the `#`, and `way` what leads to it; `shows` appears once the gateway has answered.
+
+    `title` is its first line, where that is not the way's name.
+    """
 
     address: str
-    title: str
+    way: str
     shows: str
+    title: str = ""
 
     @property
     def name(self) -> str:
         """For a test and its pictures."""
-        return self.address.replace("/", "-").replace("%3Fq%3D", "search-").partition("%")[0]
+        return re.sub("%3A|/", "-", self.address.replace("%3Fq%3D", "search-")).partition("%")[0]
+
+    @property
+    def first_line(self) -> re.Pattern[str]:
+        """Match the whole of it."""
+        return re.compile(f"^{self.title or re.escape(self.way)}$")
 
 
 ROOMS = (
-    Room("overview", "Overview", "replies owed"),
-    Room("inbox", "Inbox", "Nothing waits for an answer"),
-    Room("hooks", "Hooks", "it is waited for, and may change or stop"),
-    Room("hooks/moody", "Hooks", ACTING),
-    Room("hooks/tripping", "Hooks", "failed 5 times in a row"),
-    Room("hooks/lacking", "Hooks", "no-such-package-77"),
+    Room("overview", "Overview", "Time to answer", r"\d+ things need you"),
+    Room("hooks", "Hooks", "watch only"),
+    Room("hooks/moody", "Hooks", ACTING, "moody"),
+    Room("hooks/tripping", "Hooks", "failed 5 times in a row", "tripping"),
+    Room("hooks/lacking", "Hooks", "no-such-package-77", "lacking"),
+    Room("undelivered", "Hooks", "gave up", "3 events were not delivered"),
     Room("conversations", "Conversations", "talk0"),
-    Room("conversations/%3Fq%3Dgateway", "Conversations", "Found: gateway"),
-    Room("letters", "Dead letters", "gave up"),
-    Room("networks", "Networks", "/webhooks/audit"),
-    Room("events", "Events", "as they happen"),
-    Room("chat", "Chat", "New conversation"),
+    Room("conversations/%3Fq%3Dgateway", "Conversations", "Where", "Found: gateway"),
+    Room("chat", "Chat", "send"),
     Room("people", "People", PROGRAM),
-    Room("usage", "Usage", "each_person terminal:owner"),
-    Room("usage/model/7", "Usage", "script"),
+    Room("people/terminal%3Aowner", "People", "Calls of the model", "terminal:owner"),
+    Room("settings", "Settings", "model.script"),
+    Room("networks", "Networks", "/webhooks/audit"),
+    Room("costs", "Costs", "each_person terminal:owner"),
+    Room("costs/model/7", "Costs", "script"),
+    Room("live", "Live", "as they happen"),
     Room("logs", "Logs", "serves"),
     Room("logs/%3Flevel%3Dwarning", "Logs", "warning"),
-    Room("configuration", "Configuration", "model.script"),
-    Room("activity", "Activity", "page.login"),
+    Room("deeds", "Who did what", "page.login"),
 )

@@ -1,5 +1,7 @@
 """Each thing that is done on the page, done with mouse or keyboard in a real browser, and seen in the gateway."""
 
+import json
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -100,6 +102,11 @@ def form_of(screen: Screen, name: str) -> Locator:
     return screen.room.locator("form").filter(has=screen.page.get_by_role("button", name=name))
 
 
+def asked_of(screen: Screen) -> Locator:
+    """Return what waits for a decision, beside all else that needs somebody."""
+    return screen.room.locator("article[aria-labelledby^=asked-]")
+
+
 def press(screen: Screen, found: Locator) -> None:
     """By the keyboard."""
     found.focus()
@@ -114,15 +121,15 @@ def test_an_approval_is_answered_and_another_tab_sees_it(gateway: GatewayProcess
     gateway.say("run it", session="one")
     with open_screen() as screen, open_screen() as other:
         for each in (screen, other):
-            each.enter("inbox", "wants shell")
-            shows(each.page.locator("#count-inbox"), "2")
-        asked = screen.room.get_by_role("article")
-        expect(asked.locator("pre")).to_have_text(COMMAND.replace("\u202e", "\u27e8U+202E\u27e9"))
-        press(screen, button(asked, "Yes"))
+            each.enter("overview", "wants to run shell")
+            shows(each.page.locator("#count-overview"), "2")
+        asked = asked_of(screen)
+        expect(asked.locator(".cmd span")).to_have_text(COMMAND.replace("\u202e", "\u27e8U+202E\u27e9"))
+        press(screen, button(asked, "Allow once"))
         shows(asked, "Allowed, this once.")
         expect(screen.page.locator("[data-key^='act ']:focus, [data-key^='act '] :focus")).to_have_count(1)
-        shows(other.room.get_by_role("article"), "This is no longer asked: it was answered elsewhere.")
-        expect(button(other, "Yes")).to_have_count(0)
+        shows(asked_of(other), "Answered elsewhere.")
+        expect(button(other, "Allow once")).to_have_count(0)
         gateway.until(lambda: "it ran" in said_in(gateway, "one"))
         assert screen.faults == other.faults == []
 
@@ -132,12 +139,12 @@ def test_what_was_settled_a_moment_ago_says_so_where_it_is_pressed(
 ) -> None:
     gateway.say("run it", session="late")
     with open_screen() as screen:
-        screen.enter("inbox", "wants shell")
+        screen.enter("overview", "wants to run shell")
         screen.page.route("**/api/approvals.list*", lambda route: route.abort())  # it hears of nothing any more
         (asked,) = gateway.call("approvals.list")["approvals"]
         gateway.call("approvals.answer", {"id": asked["id"], "allowed": False})
-        press(screen, button(screen, "Yes"))
-        shows(screen.room.get_by_role("article"), "it was answered, or nobody answered in time")
+        press(screen, button(screen, "Allow once"))
+        shows(asked_of(screen), "it was answered, or nobody answered in time")
         gateway.until(lambda: "did not allow shell to run" in said_in(gateway, "late"))
 
 
@@ -145,9 +152,9 @@ def test_what_was_settled_a_moment_ago_says_so_where_it_is_pressed(
 def test_a_yes_may_last(gateway: GatewayProcess, open_screen: OpenScreen, label: str, lasts: str) -> None:
     gateway.say("run it", session=lasts)
     with open_screen() as screen:
-        screen.enter("inbox", "For this session and Always allow every call of this tool")
+        screen.enter("overview", "For this session and Always allow every call of this tool")
         button(screen, label).click()
-        shows(screen.room.get_by_role("article"), "Allowed for")
+        shows(asked_of(screen), "Allowed for")
     gateway.until(lambda: f"({lasts})" in gateway.say("/approvals", session=lasts)["reply"])
     if lasts == "always":
         gateway.say("/approvals revoke 1", session=lasts)
@@ -156,11 +163,14 @@ def test_a_yes_may_last(gateway: GatewayProcess, open_screen: OpenScreen, label:
 def test_no_is_no(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
     gateway.say("run it", session="two")
     with open_screen() as screen:
-        screen.enter("overview", "wants shell")
-        shows(screen.room, "costs today")
-        button(screen, "No").click()
+        screen.enter("overview", "wants to run shell")
+        shows(screen.room, "Cost today")
+        button(screen, "Deny").click()
         gateway.until(lambda: "did not allow shell to run" in said_in(gateway, "two"))
-        expect(screen.room).not_to_contain_text("wants shell", timeout=PATIENCE)
+        shows(asked_of(screen), "Denied.")
+        screen.enter("hooks", "watches")
+        screen.enter("overview", "Cost today")
+        expect(screen.room).not_to_contain_text("wants to run shell", timeout=PATIENCE)
 
 
 def test_a_question_is_answered_in_words_that_stay_while_they_are_written(
@@ -168,7 +178,7 @@ def test_a_question_is_answered_in_words_that_stay_while_they_are_written(
 ) -> None:
     gateway.say("which way?", session="three")
     with open_screen() as screen:
-        screen.enter("inbox", f"Which one? {ACTING}")
+        screen.enter("overview", f"Which one? {ACTING}")
         field = screen.room.get_by_label("Your answer")
         field.fill("the left")
         gateway.say("/status", session="aside")  # something happens, and the room is drawn anew
@@ -177,24 +187,24 @@ def test_a_question_is_answered_in_words_that_stay_while_they_are_written(
         expect(field).to_be_focused()
         expect(field).to_have_value("the left")
         screen.page.keyboard.press("Enter")
-        shows(screen.room.get_by_role("article"), "Answered.")
+        shows(asked_of(screen), "Answered.")
         assert gateway.call("approvals.list")["questions"] == []
-        expect(screen.page).to_have_title("Inbox · hermes-gateway")
+        expect(screen.page).to_have_title(re.compile("need.* · hermes-gateway"))
 
 
 def test_somebody_is_let_in_by_whoever_knows_them(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
     with open_screen() as screen:
-        screen.enter("inbox", STRANGER)
-        row = screen.room.get_by_role("row").filter(has_text=STRANGER)
-        press(screen, button(row, "Let in"))
+        screen.enter("people", STRANGER)
+        row = screen.room.get_by_role("article").filter(has_text=STRANGER)
+        press(screen, button(row, "Let in as user"))
         shows(row, "Everybody chooses their own name")
-        expect(button(row, "No, leave it")).to_be_focused()
+        expect(button(row, "Cancel")).to_be_focused()
         screen.page.keyboard.press("Enter")
         expect(row).not_to_contain_text("Everybody")
-        press(screen, button(row, "Let in"))
-        press(screen, button(row, "Let in"))
-        shows(screen.room, "Nobody asks.")
-        shows(screen.page.locator("#done"), "is let in")
+        press(screen, button(row, "Let in as user"))
+        press(screen, button(row, "Let in as user"))
+        expect(row).to_have_count(0, timeout=PATIENCE)
+        shows(screen.page.locator("#done"), "can write now")
         (guest,) = gateway.call("pairing.list")["people"]
         assert (guest["user_id"], guest["role"]) == (STRANGER, "user")
         screen.room.get_by_label("The code that they were told").fill("WRONGONE")
@@ -204,10 +214,10 @@ def test_somebody_is_let_in_by_whoever_knows_them(gateway: GatewayProcess, open_
 
 def test_a_hook_is_switched_off_and_on_and_reloaded(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
     with open_screen() as screen, open_screen() as other:
-        screen.enter("hooks/watches", "observes")
-        other.enter("hooks", "watches")
+        screen.enter("hooks/watches", "What it can do")
+        other.enter("hooks/%3Ftab%3Doff", "Off")
         press(screen, button(screen, "Switch off"))
-        shows(screen.room, "it is disabled")
+        shows(screen.room, "It is off")
         expect(button(screen, "Switch on")).to_be_visible(timeout=PATIENCE)
         assert state_of(gateway, "watches") == "disabled"
         assert screen.page.evaluate("document.activeElement !== document.body")
@@ -222,13 +232,13 @@ def test_a_hook_is_switched_off_and_on_and_reloaded(gateway: GatewayProcess, ope
 def test_a_sample_is_fired_and_what_failed_says_why_there(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
     calls = gateway.call("hooks.info", {"name": "watches"})["calls"]
     with open_screen() as screen:
-        screen.enter("hooks/watches", "Fire a sample")
+        screen.enter("hooks/watches", "Try it")
         button(screen, "Fire").click()
         shows(form_of(screen, "Fire"), "agent:end: ok in")
         assert gateway.call("hooks.info", {"name": "watches"})["calls"] == calls + 1
         shows(screen.room.locator("section").filter(has_text="what it printed last").locator("pre"), "agent:end")
         button(screen, "Replay").click()
-        shows(form_of(screen, "Replay"), "told again")
+        shows(form_of(screen, "Replay"), "sent again")
         gateway.call("hooks.disable", {"name": "watches"})
         button(screen, "Fire").click()
         shows(form_of(screen, "Fire"), "watches is disabled")
@@ -240,19 +250,19 @@ def test_dead_letters_are_tried_again_and_thrown_away(gateway: GatewayProcess, o
         return list(gateway.call("hooks.dead_letters")["letters"])
 
     with open_screen() as screen:
-        screen.enter("letters", "gave up")
+        screen.enter("undelivered", "gave up")
         assert len(left()) == LETTERS
         row = screen.room.get_by_role("row").nth(1)
-        button(row, "Throw it away").click()
-        button(row, "No, leave it").click()
+        button(row, "Drop").click()
+        button(row, "Cancel").click()
         assert len(left()) == LETTERS
-        button(row, "Try it again").click()
+        button(row, "Retry").click()
         gateway.until(lambda: len(left()) == LETTERS - 1)
         shows(screen.page.locator("#done"), "1 on the way again")
-        button(screen, f"Throw all {LETTERS - 1} away").click()
+        button(screen, f"Drop all {LETTERS - 1}").click()
         shows(screen.room, "for good?")
-        button(screen, f"Throw all {LETTERS - 1} away").click()
-        shows(screen.room, "There is none.")
+        button(screen, f"Drop all {LETTERS - 1}").click()
+        shows(screen.room, "Nothing here.")
         assert left() == []
 
 
@@ -263,8 +273,8 @@ def test_a_network_is_paused_and_goes_on(gateway: GatewayProcess, wire: Telegram
     with open_screen() as screen:
         screen.enter("networks", "telegram")
         row = screen.room.get_by_role("row").filter(has_text="telegram").first
-        button(row, "Probe").click()
-        shows(row, "it answered within")
+        button(row, "Test").click()
+        shows(row, "It answered within")
         press(screen, button(row, "Pause"))
         shows(row, "telegram is paused")
         expect(button(row, "Resume")).to_be_visible(timeout=PATIENCE)
@@ -289,7 +299,7 @@ def test_a_breaker_is_closed(gateway: GatewayProcess, open_screen: OpenScreen) -
     with open_screen() as screen:
         screen.enter("hooks/falls", "failed 5 times in a row")
         press(screen, button(screen, "Close its breaker"))
-        shows(screen.room, "it is loaded")
+        shows(screen.room, "It is loaded")
         gateway.until(lambda: gateway.call("hooks.info", {"name": "falls"})["breaker"] == "closed")
         expect(button(screen, "Close its breaker")).to_have_count(0, timeout=PATIENCE)
 
@@ -303,19 +313,19 @@ def test_a_conversation_is_stopped_saved_and_forgotten(gateway: GatewayProcess, 
         screen.enter("conversations", "a word that stays")
         screen.room.get_by_role("link", name="a word that stays").click()
         press(screen, button(screen, "Stop"))
-        shows(screen.room, "stopped")
+        shows(screen.room, "Stopped.")
         gateway.until(lambda: gateway.call("status")["turns"]["running"] == 0)
         endless.join()
-        for label, ending, begins in (("Markdown", "md", "# "), ("JSON", "json", "{")):
+        for label, ending, begins in (("Export", "md", "# "), ("JSON", "json", "{")):
             with screen.page.expect_download() as saved:
-                button(screen, f"Export as {label}").click()
+                button(screen, label).click()
             text = Path(saved.value.path()).read_text()
             assert (saved.value.suggested_filename.endswith(f".{ending}"), text.startswith(begins)) == (True, True)
             assert "a word that stays" in text
         button(screen, "Delete").click()
-        shows(screen.room, "forgotten for good")
+        shows(screen.room, "deleted for good")
         button(screen, "Delete").click()
-        shows(screen.page.locator("#done"), "forgotten")
+        shows(screen.page.locator("#done"), "is deleted")
         expect(screen.page).to_have_title("Conversations · hermes-gateway", timeout=PATIENCE)
         expect(screen.room).not_to_contain_text("a word that stays", timeout=PATIENCE)
     assert gateway.cli("sessions", "search", "stays").stdout == "nobody said that\n"
@@ -343,32 +353,61 @@ def test_what_was_asked_stays_though_the_room_was_made_before(gateway: GatewayPr
         while not held:
             screen.page.wait_for_timeout(20)  # in which the browser is heard
         button(screen, "Delete").click()
-        shows(screen.room, "forgotten for good")
+        shows(screen.room, "deleted for good")
         is_asked.set()
         for one in held:
             one.continue_()
         shows(screen.room, "another word")
-        shows(screen.room, "forgotten for good")
-        expect(button(screen, "No, leave it")).to_be_focused()
+        shows(screen.room, "deleted for good")
+        expect(button(screen, "Cancel")).to_be_focused()
+
+
+def test_a_changed_setting_is_read_again(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    gateway.home.config.write_text(f"{gateway.home.config.read_text()}budgets: {{all: {{day: {{money: 7}}}}}}\n")
+    with open_screen() as screen:
+        screen.enter("settings", "Changed on disk, not in effect yet")
+        press(screen, button(screen, "Reload"))
+        shows(screen.page.locator("main"), "Reloaded: budgets.all.day.money.")
+        expect(screen.room).not_to_contain_text("not in effect yet", timeout=PATIENCE)
+        assert gateway.call("usage")["budgets"][0]["limit"] == 7
+        button(screen, "Restart").click()
+        shows(screen.room, "Restart?")
+        button(screen, "Cancel").click()
+        assert screen.faults == []
+    gateway.home.config.write_text(gateway.home.config.read_text().replace("budgets: {all: {day: {money: 7}}}\n", ""))
+    gateway.call("reload")
+
+
+def test_what_is_kept_of_a_person_is_saved(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
+    gateway.say("a word of mine", session="kept")
+    with open_screen() as screen:
+        screen.enter("people/terminal%3Aowner", "Calls of the model")
+        with screen.page.expect_download() as saved:
+            button(screen, "Export").click()
+        kept = json.loads(Path(saved.value.path()).read_text())
+        assert saved.value.suggested_filename == "terminal_owner.json"
+        assert json.loads(kept["person.json"])["person"] == "terminal:owner"
+        assert any("a word of mine" in text for name, text in kept.items() if name.startswith("sessions/"))
 
 
 def test_events_are_filtered_and_paused(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
     with open_screen() as screen:
-        screen.enter("events", "as they happen")
+        screen.enter("live", "as they happen")
         screen.room.get_by_label("Names, such as tool:*").fill("*:end")
         screen.room.get_by_label("Of this session").fill("dm:six")
         for session in ("five", "six"):
             gateway.say("/new", session=session)
             gateway.say("hello", session=session)
-        tail = screen.room.get_by_role("list")
-        shows(tail, "agent:end")
+        tail = screen.room.get_by_label("Events, the newest first")
+        shows(tail, "got an answer")
         shows(tail, "dm:six")
-        assert all("agent:end" in row or "session:end" in row for row in tail.get_by_role("listitem").all_inner_texts())
+        names = [row.get_attribute("title") for row in tail.locator("summary").all()]
+        assert set(names) <= {"agent:end", "session:end"}
         button(screen, "Pause").click()
-        expect(button(screen, "Go on")).to_be_focused()
+        expect(button(screen, "Resume")).to_be_focused()
         count = tail.get_by_role("listitem").count()
         gateway.say("again", session="six")
         gateway.until(lambda: "again" in said_in(gateway, "six"))
         assert tail.get_by_role("listitem").count() == count
-        button(screen, "Go on").click()
+        button(screen, "Resume").click()
         expect(tail.get_by_role("listitem")).not_to_have_count(count, timeout=PATIENCE)

@@ -63,7 +63,7 @@ def screen(chromium: Browser, gateway: GatewayProcess) -> Iterator[Screen]:
 
 
 def enter(screen: Screen, thread: str = "") -> None:
-    screen.enter(f"chat/{thread}" if thread else "chat", "New conversation")
+    screen.enter(f"chat/{thread}" if thread else "chat", "commands")
 
 
 def write(screen: Screen, text: str) -> None:

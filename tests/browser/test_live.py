@@ -59,7 +59,7 @@ class Tabs:
     def open(self) -> Page:
         page = self._context.new_page()
         page.on("request", lambda request: self.lines.append(page) if "/live?" in f"{request.url}?" else None)
-        page.goto(f"{self._url}/#events")
+        page.goto(f"{self._url}/#live")
         expect(page.locator("#room")).to_contain_text("as they happen", timeout=PATIENCE)
         page.evaluate(LISTEN)
         return page

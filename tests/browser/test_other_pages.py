@@ -94,7 +94,7 @@ def test_a_page_of_another_program_here_does_nothing_and_reads_nothing(
     gateway: GatewayProcess, open_screen: OpenScreen
 ) -> None:
     with serving(EvilPage) as server, open_screen() as screen:
-        screen.enter("hooks/watches", "observes")
+        screen.enter("hooks/watches", "What it can do")
         port = server.server_address[1]
         screen.page.goto(f"http://127.0.0.1:{port}/")
         found: dict[str, Any] = screen.page.evaluate(WAYS, str(gateway.call("status")["web"]["url"]))
@@ -105,7 +105,7 @@ def test_a_page_of_another_program_here_does_nothing_and_reads_nothing(
         assert EvilPage.heard
         assert not [one for one in EvilPage.heard if login in str(one) or "cookie" in one or "x-token" in one]
         assert state_of(gateway) == "loaded"
-        screen.enter("hooks/watches", "observes")  # and nobody was logged out
+        screen.enter("hooks/watches", "What it can do")  # and nobody was logged out
 
 
 def test_a_login_of_before_is_over_and_the_page_says_how_to_get_one(

@@ -122,13 +122,15 @@ GIVEN: dict[str, dict[str, Any]] = {
     "platform.probe": {"name": "nobody"},
     "chat.send": {"to": "nobody", "text": "x"},
     **{f"sessions.{one}": {"session": "agent:main:terminal:dm:nobody"} for one in ("stop", "delete", "export")},
+    "people.export": {"person": "telegram:404"},
+    "restart": {},
 }
 
 
 @pytest.mark.row("T10")
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_verb_is_done_for_its_role_and_those_above(tmp_path: Path, role: Role) -> None:
-    assert GIVEN.keys() == ACTS.keys()
+    assert GIVEN.keys() == ACTS.keys() - {"reload"}  # a gateway of a test has no file to read again
     async with gateway_in(tmp_path / "home") as live:
         assert live.gateway.web
         link = f"{live.gateway.web.port.local_url}/open?code={await live.gateway.groups.people.logins.open_link(role)}"
@@ -169,7 +171,7 @@ def test_no_verb_of_the_page_names_a_path_a_program_or_the_configuration() -> No
     """What a verb takes beside these is refused, whatever it comes to take."""
     given = {name for names in ACTS.values() for name in names}
     answers = {"code", "role", "id", "allowed", "lasts", "digest", "text"}
-    assert given == answers | {"name", "names", "event", "since", "verb", "to", "wait", "session", "format"}
+    assert given == answers | {"name", "names", "event", "since", "verb", "to", "wait", "session", "format", "person"}
 
 
 def test_a_hook_is_switched_off_and_on(gateway: GatewayProcess, browser: Browser) -> None:

@@ -17,9 +17,9 @@ export function actions(key, wished) {
   const choices = wished.filter(one => may(one.verb))
   const { sure = null, busy = false, failed = false, text = '' } = places.get(key) ?? {}
   const asked = choices.find(one => one.label === sure)
-  const button = (label, onclick, className = '') => el('button', { type: 'button', onclick, className, 'aria-disabled': String(busy), 'data-key': label }, label)
+  const button = (label, onclick, kind = '') => el('button', { type: 'button', onclick, className: `btn ${kind}`.trim(), 'aria-disabled': String(busy), 'data-key': label }, label)
   const buttons = asked
-    ? [button('No, leave it', () => set(key, choices, {})), button(asked.label, () => press(key, choices, asked), 'risky')]
+    ? [button('Cancel', () => set(key, choices, {})), button(asked.label, () => press(key, choices, asked), 'no')]
     : choices.map(one => button(one.label, () => (one.sure ? set(key, choices, { sure: one.label, text: one.sure }) : press(key, choices, one)), one.kind))
   const said = el('span', { role: 'status', className: failed ? 'bad-text' : 'soft', tabIndex: -1, 'data-key': 'said' }, busy ? 'a moment …' : text)
   return noteState(key, el('div', { className: 'act', 'data-key': `act ${key}` }, said, ...buttons), () => actions(key, wished))
@@ -88,7 +88,7 @@ export function actionForm(key, label, verb, fields, makeParams, said) {
   const { failed = false, text = '', busy = false } = places.get(key) ?? {}
   const form = el('form', { className: 'act', 'data-key': `act ${key}` },
     el('span', { role: 'status', className: failed ? 'bad-text' : 'soft', tabIndex: -1, 'data-key': 'said' }, busy ? 'a moment …' : text),
-    ...fields, el('button', { 'data-key': label, 'aria-disabled': String(busy) }, label))
+    ...fields, el('button', { className: 'btn', 'data-key': label, 'aria-disabled': String(busy) }, label))
   form.onsubmit = async event => {
     event.preventDefault()
     const written = event.currentTarget

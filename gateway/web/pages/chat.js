@@ -1,10 +1,11 @@
 // The chat: the messages of one conversation, from the journal; the answer in progress; and the person's own text.
 
 import { get, post, whyNot } from './asking.js'
-import { bytes, el, panel, plain } from './dom.js'
+import { button, bytes, el, moment, phone, plain, signButton } from './dom.js'
 import { offerCommands } from './commands.js'
 import { open, showLater } from './files.js'
 import { drawMarkdown } from './markdown.js'
+import { icon } from './signs.js'
 import { follow } from './streams.js'
 import { listUnsent, makeId, send } from './unsent.js'
 
@@ -16,16 +17,21 @@ const AGAIN = 1500  // milliseconds before a reconnection
 const DRAW_PAUSE = 80  // milliseconds between two drawings of a growing answer
 const LONG = 20_000  // characters: a longer text is plain until it is complete
 const SOUNDS = ['audio/ogg', 'audio/mpeg', 'audio/wav', 'audio/mp4', 'audio/flac', 'audio/webm']
+export const freshAddress = () => `#chat/c${makeId().slice(0, 15)}`
+
 const STATES = { running: 'an answer is being made', waiting: 'waits for your answer', queued: 'waits for its turn', idle: '' }
 
 let room = null  // the drawn one
 
 export async function show(thread) {
-  if (room?.thread === thread && room.node.isConnected) return null  // it updates itself
+  if (room?.thread === thread) return room.node.isConnected ? null : room.node  // it updates itself, and may not be drawn yet
   room?.leave()
   room = new Room(thread)
   return room.node
 }
+
+// On a phone the keyboard would cover the half of what was said.
+export const drawn = () => { if (!phone.matches) room?.composer.text.focus({ preventScroll: true }) }
 
 window.addEventListener('hashchange', () => { if (!location.hash.startsWith('#chat')) room?.leave() })
 document.addEventListener('visibilitychange', () => (document.hidden ? room?.disconnect() : room?.connect()))
@@ -37,17 +43,19 @@ class Room {
     this.first = 0
     this.seen = 0
     this.live = null
-    this.older = el('button', { type: 'button', className: 'older', hidden: true }, 'what was said before')
-    this.older.addEventListener('click', () => this.showOlder())
+    this.older = button('Earlier messages', { className: 'btn older', hidden: true, onclick: () => this.showOlder() })
     this.log = el('div', { className: 'log', role: 'log', tabIndex: 0, 'aria-label': 'What was said' })
     this.state = el('p', { className: 'state', role: 'status' })
     this.composer = new Composer(this)
-    this.list = el('ul', { className: 'chats' })
-    const fresh = el('a', { href: `#chat/c${makeId().slice(0, 15)}`, className: 'button' }, 'New conversation')
-    const others = el('details', { className: 'panel others', open: matchMedia('(min-width: 901px)').matches },
-      el('summary', {}, 'Conversations'), fresh, this.list)
-    const main = el('section', { className: 'panel talk', 'aria-label': 'Chat' }, this.older, this.log, this.state, this.composer.node)
-    this.node = el('div', { className: 'chat' }, others, main)
+    this.list = el('ul', {})
+    this.title = el('h1', { className: 'hall-title', dir: 'auto' }, title)
+    const chats = el('aside', { className: 'chats', 'aria-label': 'Your chats' },
+      el('div', { className: 'head' }, el('h2', {}, 'Chats'), el('div', { className: 'acts' }, el('a', { href: freshAddress(), className: 'btn bare', 'aria-label': 'New chat', title: 'New chat' }, icon('plus')))), this.list)
+    const more = signButton('more', 'More', { className: 'btn bare back', onclick: () => document.dispatchEvent(new Event('seek')) })
+    const back = el('a', { className: 'btn bare back', href: '#', 'aria-label': 'Back' }, icon('back'))
+    const hall = el('section', { className: 'hall', 'aria-label': 'Chat' },
+      el('header', { className: 'hall-head' }, back, el('div', {}, this.title, this.state), this.composer.stop, more), this.older, this.log, this.composer.node)
+    this.node = el('div', { className: 'chat' }, chats, hall)
     for (const said of listUnsent(thread)) this.say(said)
     this.connect()
     this.listChats()
@@ -117,16 +125,16 @@ class Room {
       await send(said)
       node.classList.remove('sending')
     } catch (error) {
-      const again = el('button', { type: 'button' }, 'send again')
+      const again = button('Send again')
       const failed = el('p', { className: 'bad-text' }, `${error.message} `, again)
       again.addEventListener('click', () => { node.remove(); this.shown.delete(id); this.say(said) })
       node.append(failed)
     }
   }
 
-  async press(shown, button, row) {
+  async press(shown, choice, row) {
     for (const one of row.children) one.disabled = true
-    const body = JSON.stringify({ id: makeId(), thread: this.thread, reply: shown.id, value: button.value })
+    const body = JSON.stringify({ id: makeId(), thread: this.thread, reply: shown.id, value: choice.value })
     const answer = await post('/chat/press', body, 'application/json').catch(() => null)
     if (answer?.ok) return
     for (const one of row.children) one.disabled = false
@@ -158,7 +166,7 @@ class Room {
     const { node, text } = this.live
     this.live.due = null
     const isAtEnd = this.isAtEnd()
-    node.replaceChildren(text.length < LONG ? drawMarkdown(text) : el('p', { textContent: text }))
+    node.replaceChildren(text.length < LONG ? drawMarkdown(text) : el('p', { className: 'body', textContent: text }))
     if (isAtEnd) this.toEnd()
   }
 
@@ -187,8 +195,8 @@ class Room {
     if (!answer?.ok) return
     const { chats } = await answer.json()
     this.list.replaceChildren(...chats.map(one => {
-      const link = el('a', { href: one.thread ? `#chat/${one.thread}` : '#chat' }, one.title || 'without a title')
-      if (one.thread === this.thread) link.setAttribute('aria-current', 'true')
+      const link = el('a', { href: one.thread ? `#chat/${one.thread}` : '#chat' }, one.title || 'Without a title')
+      if (one.thread === this.thread) { link.setAttribute('aria-current', 'true'); this.title.textContent = plain(one.title || title) }
       return el('li', {}, link)
     }))
   }
@@ -196,23 +204,21 @@ class Room {
 
 function drawShown(place, one, isChanged) {
   const said = el('article', { className: `said ${one.by === 'person' ? 'user' : 'agent'}` })
-  const at = one.at ? new Date(one.at * 1000) : new Date()
-  const time = el('time', { dateTime: at.toISOString(), title: at.toLocaleString() }, at.toTimeString().slice(0, 5))
-  said.append(el('h3', {}, one.by === 'person' ? 'you' : 'answer', ' ', time, isChanged ? ' changed' : ''))
+  said.append(el('h3', {}, el('span', { className: 'unseen' }, one.by === 'person' ? 'you' : 'answer'), moment(one.at || Date.now() / 1000), isChanged ? ' changed' : ''))
   if (one.literals?.length) said.append(...one.literals.flatMap(drawLiteral))
-  else if (one.text) said.append(one.by === 'person' ? el('p', { textContent: one.text }) : drawMarkdown(one.text))
+  else if (one.text) said.append(one.by === 'person' ? el('p', { className: 'body', dir: 'auto', textContent: one.text }) : drawMarkdown(one.text))
   if (one.files?.length) said.append(el('ul', { className: 'files' }, ...one.files.map((file, number) => el('li', {}, drawFile(place, one, file, number)))))
   if (one.buttons?.length) {
     const row = el('div', { className: 'answers', role: 'group', 'aria-label': 'Answers' })
-    for (const button of one.buttons) {
-      const node = el('button', { type: 'button', textContent: button.label })
-      node.addEventListener('click', () => place.press(one, button, row))
+    for (const choice of one.buttons) {
+      const node = button(choice.label)
+      node.addEventListener('click', () => place.press(one, choice, row))
       row.append(node)
     }
     said.append(row)
   }
   if (one.by === 'person' && !one.isLocal && one.text && !one.text.startsWith('/')) {
-    const change = el('button', { type: 'button', className: 'change' }, 'change')
+    const change = button('Change', { className: 'btn bare change' })
     change.addEventListener('click', () => place.composer.change(one))
     said.append(change)
   }
@@ -221,7 +227,7 @@ function drawShown(place, one, isChanged) {
 
 // Our words, and below them another person's text unchanged: nothing in it is interpreted.
 const drawLiteral = literal => [
-  ...(literal.words ? [el('p', { textContent: literal.words })] : []),
+  ...(literal.words ? [el('p', { className: 'body', textContent: literal.words })] : []),
   ...(literal.text ? [el('pre', { className: 'literal', tabIndex: 0, textContent: literal.text })] : []),
 ]
 
@@ -253,17 +259,18 @@ class Composer {
     this.files = []
     this.edits = ''
     this.isWaiting = false  // for uploads, to be sent with them
-    this.text = el('textarea', { rows: 2, placeholder: 'Write something, or / for commands', 'aria-label': 'Your message' })
+    this.text = el('textarea', { rows: 1, placeholder: 'Message, or / for commands', 'aria-label': 'Your message' })
     this.kept = el('ul', { className: 'files' })
     this.note = el('p', { className: 'soft', hidden: true })
-    this.stop = el('button', { type: 'button', hidden: true }, 'Stop')
-    this.stop.addEventListener('click', () => place.say({ id: makeId(), thread: place.thread, text: '/stop', files: [] }))
+    this.stop = button('Stop', { sign: 'stop', hidden: true, onclick: () => place.say({ id: makeId(), thread: place.thread, text: '/stop', files: [] }) })
     const chosen = el('input', { type: 'file', multiple: true, className: 'chosen', 'aria-label': 'Files to send' })
     chosen.addEventListener('change', () => { this.keep([...chosen.files]); chosen.value = '' })
-    const send = el('button', { type: 'submit', className: 'send' }, 'Send')
+    const send = el('button', { type: 'submit', className: 'btn go', 'aria-label': 'Send', title: 'Send' }, icon('send'))
     this.menu = offerCommands(this.text)
-    this.node = el('form', { className: 'composer' }, this.menu.node, this.note, this.kept, this.text,
-      el('div', { className: 'row' }, el('label', { className: 'button' }, 'Files', chosen), this.stop, send))
+    const key = text => el('kbd', {}, text)
+    this.node = el('form', { className: 'composer' }, this.menu.node, this.note, this.kept,
+      el('div', { className: 'row' }, el('label', { className: 'btn bare', title: 'Add files' }, icon('clip'), chosen), this.text, send),
+      el('p', { className: 'hint' }, el('span', {}, key('Enter'), ' send'), el('span', {}, key('/'), ' commands'), el('span', {}, key('Ctrl K'), ' search')))
     this.node.addEventListener('submit', event => { event.preventDefault(); this.say() })
     this.text.addEventListener('keydown', event => this.press(event))
     this.text.addEventListener('paste', event => this.keep([...event.clipboardData.files], event))
@@ -307,7 +314,7 @@ class Composer {
 
   showKept(entry) {
     const { failed } = entry.file
-    const drop = el('button', { type: 'button', 'aria-label': `leave out ${plain(entry.name)}` }, '×')
+    const drop = signButton('cross', `Leave out ${plain(entry.name)}`)
     drop.addEventListener('click', () => { entry.note.remove(); this.files = this.files.filter(one => one !== entry) })
     entry.note.replaceChildren(plain(failed ? `${entry.name}: ${failed}` : entry.name), ' ', drop)
     if (failed) entry.note.className = 'bad-text'

@@ -3,7 +3,8 @@
 
 import { actions } from './acting.js'
 import { ask, may } from './asking.js'
-import { ago, bytes, column, counted, el, facts, moment, number, pager, panel, searchFor, table } from './dom.js'
+import { ago, bytes, column, counted, el, facts, head, moment, named, number, pad, pager, panel, saveAs, searchFor, stateOf, table } from './dom.js'
+import { avatar, mark } from './signs.js'
 
 export const title = 'Conversations'
 
@@ -20,43 +21,54 @@ const placeOf = one => {
   const [kind, ...place] = one.session_key.split(':').slice(3)
   return [kind, ...(kind === 'call' ? place.slice(0, 1) : place)].join(' · ')
 }
-const called = one => one.title || one.first_words || placeOf(one) || one.session_id
+export const called = one => one.title || one.first_words || placeOf(one) || one.session_id
+const personOf = (one, names) => names?.[`${one.platform}:${one.user_id}`]?.name || one.user_id
+const chatOf = (one, names) => names?.[one.chat]?.name || placeOf(one)
+const words = (one, names) => [personOf(one, names), one.platform, chatOf(one, names)].filter(Boolean).join(' · ')
 
-function nameOf(one) {
-  const name = [called(one).slice(0, 120), ...(called(one) === placeOf(one) ? [] : [' ', el('small', { className: 'soft' }, placeOf(one).slice(0, 120))])]
-  return may('sessions.show') ? el('a', { href: linkTo(one.session_id) }, ...name) : el('span', {}, ...name)
+// A row of a short list; `open` are the questions that wait for somebody.
+export function drawTalk(one, names, open) {
+  const waits = open?.asked.some(asked => asked.session_key === one.session_key)
+  const inner = [avatar(personOf(one, names) || '?'), el('span', { className: 't' }, el('b', { dir: 'auto' }, called(one).slice(0, 120)), el('span', { dir: 'auto' }, words(one, names))),
+    waits ? stateOf('wait', 'needs you') : ago(one.last_active)]
+  return may('sessions.show') ? el('a', { href: linkTo(one.session_id) }, ...inner) : el('div', {}, ...inner)
 }
 
-export async function show(rest) {
+const nameOf = (one, names) => named(avatar(personOf(one, names) || '?'), called(one).slice(0, 120), words(one, names), may('sessions.show') ? linkTo(one.session_id) : '')
+
+export async function show(rest, _asked, found) {
   const [id, query] = [rest.split('?', 1)[0], rest.slice(rest.indexOf('?') + 1)]
   const params = new URLSearchParams(rest.includes('?') ? query : '')
   if (id) return showOne(id, Number(params.get('before') ?? -1))
-  return params.get('q') ? find(params.get('q'), params.get('after') ?? '') : list(params.get('after') ?? '')
+  return params.get('q') ? find(params.get('q'), params.get('after') ?? '') : list(params.get('after') ?? '', await found)
 }
 
 const searchWords = query => (may('sessions.search')
-  ? [searchFor('Words in conversations', query, words => (words ? linkTo('', { q: words }) : '#conversations'))] : [])
+  ? [el('div', { className: 'tabs' }, searchFor('Words in conversations', query, words => (words ? linkTo('', { q: words }) : '#conversations')))] : [])
 
-async function list(after) {
-  const { sessions, next } = await ask('sessions.list', { limit: ROWS, after })
-  const heads = [column('conversation'), column('network'), column('person'), number('turns'), number('last used')]
-  const rows = sessions.map(one => [nameOf(one), one.platform, one.user_id, one.turns, ago(one.last_active)])
-  return el('div', {}, ...searchWords(''),
-    panel('Conversations', table(heads, rows, after ? 'There are no more.' : 'Nobody has said anything yet.')),
+async function list(after, open) {
+  const { sessions, next, names } = await ask('sessions.list', { limit: ROWS, after })
+  const waiting = new Set(open.asked.map(one => one.session_key))
+  const heads = [column('Conversation'), column('State'), number('Turns', 'off-phone'), number('Last used')]
+  const rows = sessions.map(one => [nameOf(one, names), waiting.has(one.session_key) ? stateOf('wait', 'needs you') : '', one.turns, ago(one.last_active)])
+  const recent = sessions.filter(one => Date.now() / 1000 - one.last_active < 7 * 86400).length
+  return el('div', {},
+    head(title, { facts: [`${recent}${next ? ' or more' : ''} this week`, open.asked.length ? `${counted(open.asked.length, 'needs', 'need')} you` : ''] }), ...searchWords(''),
+    panel('', table(heads, rows, after ? 'There are no more.' : 'Nobody has said anything yet.')),
     pager([after && ['newest', '#conversations'], next && ['older', linkTo('', { after: next })]]))
 }
 
 async function find(query, after) {
-  const { hits, next } = await ask('sessions.search', { query, limit: ROWS, after })
-  const rows = hits.map(hit => [nameOf(hit), hit.role, ago(hit.at), hit.snippet])
-  return el('div', {}, ...searchWords(query),
-    panel(['Found: ', query], table([column('conversation'), column('who'), number('when'), column('where')], rows, 'Nothing was found.')),
-    pager([['all conversations', '#conversations'], after && ['newest', linkTo('', { q: query })], next && ['older', linkTo('', { q: query, after: next })]]))
+  const { hits, next, names } = await ask('sessions.search', { query, limit: ROWS, after })
+  const rows = hits.map(hit => [nameOf(hit, names), hit.role, { node: hit.snippet, className: 'full' }, ago(hit.at)])
+  return el('div', {}, head(`Found: ${query}`, { back: ['Conversations', '#conversations'] }), ...searchWords(query),
+    panel('', table([column('Conversation'), column('Who'), column('Where', 'full'), number('When')], rows, 'No matches.')),
+    pager([after && ['newest', linkTo('', { q: query })], next && ['older', linkTo('', { q: query, after: next })]]))
 }
 
 async function showOne(id, before) {
   const session = await ask('sessions.show', { session: id, before, limit: ENTRIES, longest: LONGEST })
-  const { usage, first, count } = session
+  const { usage, first, count, names } = session
   const last = first + session.entries.length
   const decisionsAt = at => session.decisions.filter(one => one.entry === at).map(drawDecision)
   const pages = () => pager([
@@ -64,60 +76,59 @@ async function showOne(id, before) {
     last < count && ['later', linkTo(id, last + ENTRIES < count ? { before: last + ENTRIES } : {})],
     last < count && ['the end', linkTo(id)],
   ])
+  const person = personOf(session, names)
+  const profile = person && may('people.list') ? el('a', { href: `#people/${encodeURIComponent(`${session.platform}:${session.user_id}`)}` }, person) : person
   return el('div', {},
-    panel(called(session).slice(0, 300), facts([
-      ['network', session.platform], ['person', session.user_id], ['began', moment(session.began)], ['last used', moment(session.last_active)],
-      ['model', session.settings.model], ['entries', count],
-      ['tokens', usage.calls ? `${usage.input_tokens} in, ${usage.output_tokens} out, ${counted(usage.calls, 'call')} of ${usage.model}` : ''],
-    ]), drawChoices(session), el('p', {}, el('a', { href: '#conversations' }, 'all conversations'))),
-    pages(),
-    panel(['What was said', el('small', {}, count ? `${first + 1} to ${last} of ${count}` : 'nothing yet')],
-      ...session.entries.flatMap((entry, index) => [...decisionsAt(first + index), drawEntry(id, entry, first + index)]), ...decisionsAt(count)),
-    pages())
+    head(called(session).slice(0, 120), {
+      facts: [person, session.platform, el('span', {}, 'began ', moment(session.began)), el('span', {}, 'last used ', moment(session.last_active))], acts: [drawActs(session)], back: ['Conversations', '#conversations'],
+    }),
+    el('div', { className: 'cols c53' },
+      el('div', {}, pages(),
+        panel(['What was said', el('small', {}, count ? `${first + 1} to ${last} of ${count}` : 'nothing yet')],
+          el('div', { className: 'talk' }, ...session.entries.flatMap((entry, index) => [...decisionsAt(first + index), drawEntry(id, entry, first + index)]), ...decisionsAt(count))),
+        pages()),
+      panel('About it', pad(el('div', { className: 'named' }, avatar(person || '?', 'large'), el('div', {}, el('b', { dir: 'auto' }, profile), el('p', { className: 'soft small' }, chatOf(session, names)))),
+        facts([
+          ['Network', session.platform], ['Model', session.settings.model], ['Entries', count],
+          ['Tokens', usage.calls ? `${usage.input_tokens} in, ${usage.output_tokens} out, ${counted(usage.calls, 'call')} of ${usage.model}` : ''], ['Session', el('span', { className: 'mono' }, session.session_id)],
+        ]), drawDelete(session)))))
 }
 
-function drawChoices(session) {
+const STOPPED = { running: 'Stopped.', waiting: 'Its question is withdrawn.', nothing: 'Nothing runs there.' }
+
+function drawActs(session) {
   const params = { session: session.session_id }
-  const stopped = { running: 'stopped', waiting: 'its question is withdrawn', nothing: 'nothing runs there' }
   const save = (format, ending) => ({
-    label: `Export as ${ending === 'md' ? 'Markdown' : 'JSON'}`, verb: 'sessions.export', params: { ...params, format }, said: found => saveAs(`${session.session_id}.${ending}`, found.text),
+    label: ending === 'md' ? 'Export' : 'JSON', verb: 'sessions.export', params: { ...params, format }, said: found => saveAs(`${session.session_id}.${ending}`, found.text),
   })
+  return actions(`session ${session.session_id}`, [save('markdown', 'md'), save('json', 'json'), { label: 'Stop', verb: 'sessions.stop', params, said: found => STOPPED[found.stopped] }])
+}
+
+function drawDelete(session) {
   const forgotten = async () => {
     location.hash = '#conversations'
     await new Promise(resolve => window.addEventListener('hashchange', resolve, { once: true }))  // a room forgets outcomes of the one before
-    return 'forgotten'
+    return 'The conversation is deleted.'
   }
-  return actions(`session ${session.session_id}`, [
-    { label: 'Stop', verb: 'sessions.stop', params, said: found => stopped[found.stopped] },
-    save('markdown', 'md'), save('json', 'json'),
-    { label: 'Delete', verb: 'sessions.delete', params, sure: 'It is forgotten for good, also by the search.', said: forgotten },
-  ])
+  return actions(`delete ${session.session_id}`, [{ label: 'Delete', verb: 'sessions.delete', params: { session: session.session_id }, sure: 'It is deleted for good, also from the search.', said: forgotten }])
 }
 
-// The name is the id, whose characters are all the gateway's.
-function saveAs(name, text) {
-  const address = URL.createObjectURL(new Blob([text], { type: 'text/plain' }))
-  el('a', { href: address, download: name.replace(/[^\w.-]/g, '_') }).click()
-  setTimeout(() => URL.revokeObjectURL(address), 60_000)
-  return `saved as ${name}`
-}
+const DECIDED = { deny: 'blocked', end: 'ended the turn', retry: 'had it done again', change: 'changed', ask: 'asked' }
 
-const DECIDED = { deny: 'refused', end: 'ended the turn', retry: 'had it done again', change: 'changed', ask: 'asked' }
-
-const drawDecision = one => el('p', { className: `decided ${one.decision}` },
-  'hook ', el('a', { href: `#hooks/${encodeURIComponent(one.hook)}` }, one.hook), ` ${DECIDED[one.decision] ?? one.decision} at ${one.event}${one.reason && `: ${one.reason}`}`)
+const drawDecision = one => el('p', { className: 'decided' }, mark(one.decision === 'deny' ? 'bad' : 'wait', ''),
+  el('span', {}, 'hook ', el('a', { href: `#hooks/${encodeURIComponent(one.hook)}` }, one.hook), ` ${DECIDED[one.decision] ?? one.decision} at ${one.event}${one.reason && `: ${one.reason}`}`))
 
 function drawEntry(id, entry, at) {
   const name = entry.role === 'tool' ? `tool ${entry.name}${entry.error ? ', failed' : ''}` : entry.role
   const calls = entry.tool_calls.map(call => el('pre', { tabIndex: 0, textContent: `${call.name} ${written(call.args)}` }))
-  const text = el('p', { textContent: entry.content })
+  const text = el('p', { className: 'body', dir: 'auto', textContent: entry.content })
   const showWhole = async event => {
     const button = event.currentTarget
     const whole = await ask('sessions.show', { session: id, before: at + 1, limit: 1, longest: MOST })
     button.previousElementSibling.replaceWith(el('pre', { tabIndex: 0, className: 'whole', textContent: whole.entries[0].content }))
     button.remove()
   }
-  const more = entry.cut ? [el('button', { type: 'button', onclick: showWhole }, entry.cut > MOST ? `more of it; all ${bytes(entry.cut)} by an export` : `all of it, ${bytes(entry.cut)}`)] : []
+  const more = entry.cut ? [el('button', { type: 'button', className: 'btn', onclick: showWhole }, entry.cut > MOST ? `more of it; all ${bytes(entry.cut)} by an export` : `all of it, ${bytes(entry.cut)}`)] : []
   return el('article', { className: `said ${entry.error ? 'failed' : entry.role}` },
     el('h3', { textContent: name }), ...(entry.content ? [text] : []), ...more, ...calls)
 }

@@ -1,5 +1,7 @@
-// The elements of the rooms. Text from outside is set as text, never as markup; characters that would affect the reader
+// The elements that rooms are made of. Text from outside is set as text, never as markup; characters that would affect the reader
 // (control characters, changes of the writing direction) are shown as their numbers.
+
+import { icon, mark } from './signs.js'
 
 const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
 
@@ -15,8 +17,9 @@ export function el(tag, properties = {}, ...children) {
   return made
 }
 
+
 export const seconds = value =>
-  value == null ? '' : value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : value < 10 ? `${value.toFixed(2)} s` : `${Math.round(value)} s`
+  value == null ? '' : value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : value < 10 ? `${value.toFixed(1)} s` : lasting(value)
 
 export function lasting(value) {
   if (value < 60) return `${Math.max(0, Math.floor(value))} s`
@@ -24,14 +27,25 @@ export function lasting(value) {
   return value < 86400 ? `${Math.floor(value / 3600)} h` : `${Math.floor(value / 86400)} d`
 }
 
-export const ago = at => (at ? `${lasting(Date.now() / 1000 - at)} ago` : '')
+const isSame = (one, other, ...parts) => parts.every(part => one[part]() === other[part]())
 
-// A time in the local format; `when` is in seconds, or as the gateway wrote it.
-export function moment(when) {
-  if (when == null || when === '') return ''
-  const at = new Date(typeof when === 'number' ? when * 1000 : when)
-  return el('time', { dateTime: at.toISOString(), title: at.toISOString() }, at.toLocaleString())
+// The one form of times: the hour today, else the day too; the whole of it, and the zone, stand in the title.
+export function timeOf(at) {
+  const now = new Date()
+  const hour = at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })
+  if (isSame(at, now, 'getDate', 'getMonth', 'getFullYear')) return hour
+  const year = isSame(at, now, 'getFullYear') ? undefined : 'numeric'
+  return `${at.toLocaleDateString([], { day: 'numeric', month: 'short', year })}, ${hour}`
 }
+
+// `when` is in seconds, or as the gateway wrote it; `shown` returns the text.
+export function moment(when, shown = timeOf) {
+  if (!when) return ''
+  const at = new Date(typeof when === 'number' ? when * 1000 : when)
+  return el('time', { dateTime: at.toISOString(), title: at.toLocaleString([], { dateStyle: 'full', timeStyle: 'long' }) }, shown(at))
+}
+
+export const ago = when => moment(when, at => `${lasting((Date.now() - at) / 1000)} ago`)
 
 export const bytes = value =>
   value > 1e9 ? `${(value / 1e9).toFixed(1)} GB` : value > 1e6 ? `${(value / 1e6).toFixed(1)} MB` : `${Math.round(value / 1e3)} kB`
@@ -39,44 +53,63 @@ export const bytes = value =>
 // `1 call`, `2,000 calls`.
 export const counted = (number, noun, nouns = `${noun}s`) => `${number.toLocaleString()} ${number === 1 ? noun : nouns}`
 
-export const dot = kind => el('i', { className: `dot ${kind}`, 'aria-hidden': 'true' })
+// The beginning of a room: its first line, which is an answer, facts below, and its buttons; `back` is [name, address].
+export function head(title, { facts: some = [], acts = [], back } = {}) {
+  const crumb = back ? [el('a', { className: 'crumb', href: back[1], 'aria-label': `Back to ${back[0]}` }, el('span', {}, `${back[0]} /`))] : []
+  const line = some.filter(Boolean)
+  return el('div', {},
+    el('header', { className: 'head' }, ...crumb, el('h1', { dir: 'auto' }, title), el('div', { className: 'acts' }, ...acts.filter(Boolean))),
+    ...(line.length ? [el('p', { className: 'line' }, ...line.map(one => el('span', {}, one)))] : []))
+}
 
-export const panel = (title, ...children) => el('section', { className: 'panel' }, el('h2', {}, ...[title].flat()), ...children)
+export const panel = (title, ...children) =>
+  el('section', { className: 'panel' }, ...(title ? [el('h2', {}, ...[title].flat())] : []), ...children)
 
-export const fact = (name, value, more = '') =>
-  el('div', { className: 'panel' }, el('p', { textContent: name }), el('strong', { textContent: value }), el('small', { textContent: more }))
+export const pad = (...children) => el('div', { className: 'pad' }, ...children)
+export const columns = (kind, ...children) => el('div', { className: `cols ${kind}` }, ...children)
+export const stack = (...children) => el('div', { className: 'stack' }, ...children)
+export const quiet = text => el('p', { className: 'pad soft' }, text)
+export const fold = (title, ...children) => el('details', { className: 'fold' }, el('summary', {}, icon('next'), title), ...children)
+export const stateOf = (kind, words) => el('span', { className: 's' }, mark(kind, ''), el('span', {}, words))
 
-// Each row is a list of cells: texts, nodes, or {node, className}. On a phone a row becomes a card with these labels.
+// Each row is a list of cells: texts, nodes, or {node, className}. On a phone a row becomes a card, and the labels of
+// `data-label` stand before cells with the class `named`.
 export function table(heads, rows, empty) {
-  if (!rows.length) return el('p', { className: 'soft', textContent: empty })
+  if (!rows.length) return quiet(empty)
   const cell = (value, index) => {
     const { node = value, className = heads[index].className ?? '' } = value instanceof Node || typeof value !== 'object' || value === null ? {} : value
     return el('td', { className, 'data-label': heads[index].name }, node ?? '')
   }
-  const head = el('tr', {}, ...heads.map(one => el('th', { scope: 'col', className: one.className ?? '', textContent: one.name })))
+  const head = el('tr', {}, ...heads.map(one => el('th', { scope: 'col', className: one.className ?? '' }, one.name || el('span', { className: 'unseen' }, 'Actions'))))
   return el('table', {}, el('thead', {}, head), el('tbody', {}, ...rows.map(row => el('tr', {}, ...row.map(cell)))))
 }
 
 export const column = (name, className = '') => ({ name, className })
-export const number = name => column(name, 'n')
+export const number = (name, more = '') => column(name, `num ${more}`.trim())
+
+// A name in a list with a small line below it, and a mark or initials before it.
+export const named = (sign, name, small, href) => {
+  const words = [el('b', { dir: 'auto' }, name), ...(small ? [el('span', { className: 'sub', dir: 'auto' }, small)] : [])]
+  return el('span', { className: 'named' }, sign, href ? el('a', { href }, ...words) : el('span', {}, ...words))
+}
 
 // Links to other pages of a list: [name, address] of each page that exists.
 export const pager = links =>
   el('p', { className: 'pager' }, ...links.filter(Boolean).map(([name, href]) => el('a', { href }, name)))
 
-// The address of a place in a paged list, perhaps one that is searched for a text; and the reading of such an address.
-export function placeIn(room, { first, text }) {
-  const place = new URLSearchParams({ ...(first && { first }), ...(text && { text }) }).toString()
+// The address of a place in a list: the page, the words that it is searched for, and the chosen tab.
+export function placeIn(room, wanted) {
+  const place = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value)).toString()
   return `#${room}${place && `/${encodeURIComponent(`?${place}`)}`}`
 }
 
-export const pagesFrom = (room, { first, text }, rows, count) => pager([
-  first > 0 && ['the first', placeIn(room, { text })], first > rows && ['before', placeIn(room, { first: first - rows, text })],
-  first + rows < count && ['further', placeIn(room, { first: first + rows, text })]])
+export const pagesFrom = (room, { first, ...others }, rows, count) => pager([
+  first > 0 && ['first', placeIn(room, others)], first > rows && ['previous', placeIn(room, { first: first - rows, ...others })],
+  first + rows < count && ['next', placeIn(room, { first: first + rows, ...others })]])
 
 export function placeFrom(rest) {
-  const place = new URLSearchParams(rest.slice(1))
-  return { first: Number(place.get('first')) || 0, text: place.get('text') ?? '' }
+  const { first, text = '', tab = '' } = Object.fromEntries(new URLSearchParams(rest.slice(1)))
+  return { first: Number(first) || 0, text, tab }
 }
 
 // `addressOf` returns the address of the results for these words.
@@ -86,40 +119,58 @@ export function searchFor(label, text, addressOf) {
     event.preventDefault()
     location.hash = addressOf(event.currentTarget.querySelector('input').value.trim())
   }
-  return el('form', { className: 'search', role: 'search', onsubmit: search }, field, el('button', {}, 'Search'))
+  return el('form', { className: 'find', role: 'search', onsubmit: search }, icon('search'), field)
 }
 
+// `tabs` are [name, address, is open, count]. Beside them is the field to search in the room.
+export const tabs = (rows, ...beside) => el('div', { className: 'tabs' },
+  el('nav', { className: 'set', 'aria-label': 'Which' }, ...rows.map(([name, href, isOpen, count]) =>
+    el('a', { href, ...(isOpen && { 'aria-current': 'true' }) }, name, ...(count == null ? [] : [el('small', {}, count.toLocaleString())])))), ...beside)
+
 // On a phone rows are cards, so a page has fewer of them.
-const phone = matchMedia('(max-width: 900px)')
+export const phone = matchMedia('(max-width: 800px)')
 export const rowsOf = (wide, narrow) => (phone.matches ? narrow : wide)
 
 export function facts(pairs) {
   const shown = pairs.filter(([, value]) => value !== '' && value != null)
-  return el('dl', {}, ...shown.flatMap(([name, value]) => [el('dt', { textContent: name }), el('dd', {}, value)]))
+  return el('dl', { className: 'facts' }, ...shown.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]))
 }
 
-const SVG = 'http://www.w3.org/2000/svg'
+export function button(label, { sign, ...properties } = {}) {
+  return el('button', { type: 'button', className: 'btn', ...properties }, ...(sign ? [icon(sign)] : []), label)
+}
 
-export function spark(traces) {
-  const drawn = document.createElementNS(SVG, 'svg')
-  const failed = traces.filter(one => one.error).length
-  drawn.setAttribute('class', 'spark')
-  drawn.setAttribute('viewBox', '0 0 92 20')
-  drawn.setAttribute('role', 'img')
-  drawn.setAttribute('aria-label', `${traces.length === 1 ? 'the last call' : `the last ${traces.length} calls`}, ${failed} failed`)
-  traces.slice(-23).forEach((trace, index) => {
-    const bar = document.createElementNS(SVG, 'rect')
-    const height = Math.max(2, Math.min(20, 4 * Math.log10(1 + trace.seconds * 1000) + 2))
-    for (const [name, value] of Object.entries({ x: index * 4, y: 20 - height, width: 3, height, rx: 1 })) bar.setAttribute(name, value)
-    if (trace.error) bar.setAttribute('class', 'failed')
-    drawn.append(bar)
-  })
-  return drawn
+// A button of which only the sign is seen.
+export const signButton = (sign, label, properties = {}) =>
+  el('button', { type: 'button', className: 'btn bare', 'aria-label': label, title: label, ...properties }, icon(sign))
+
+// A line to type, in the words with which the program was called, and a button that copies it.
+let program = 'hermes-gateway'
+export const setProgram = name => { program = name }
+
+export const command = text => literal(plain(text).replace(/^hermes-gateway(?= )/gm, program))
+
+// A text that is typed or run, exactly as it is.
+export function literal(text) {
+  const line = plain(text)
+  const copy = event => {
+    const pressed = event.currentTarget
+    navigator.clipboard?.writeText(line).then(() => { pressed.replaceChildren(icon('check')); pressed.title = 'Copied' }, () => {})
+  }
+  return el('div', { className: 'cmd', 'data-key': `cmd ${line}`, 'data-own': '' }, el('span', {}, line), signButton('copy', 'Copy', { onclick: copy }))
+}
+
+// Saves a text as a file of the reader.
+export function saveAs(name, text, type = 'text/plain') {
+  const address = URL.createObjectURL(new Blob([text], { type }))
+  el('a', { href: address, download: name.replace(/[^\w.-]/g, '_') }).click()
+  setTimeout(() => URL.revokeObjectURL(address), 60_000)
+  return `Saved as ${name}.`
 }
 
 // Updates the shown nodes to the new ones, and keeps each node that stays: with its focus, its scrolling, its unfolded
 // state and its input. `data-key` identifies a node; one with `data-own` updates itself.
-const HANDLERS = ['onclick', 'onsubmit', 'oninput', 'onchange', 'ontoggle']
+const HANDLERS = ['onclick', 'onsubmit', 'oninput', 'onchange', 'ontoggle', 'onpointermove', 'onpointerleave', 'onkeydown', 'onblur']
 const keyOf = node => node.dataset?.key
 
 export function renew(old, made) {

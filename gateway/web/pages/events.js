@@ -1,9 +1,11 @@
-// Events as they happen: the newest first, with their fields; a pause, and filters by name, hook or session.
+// Events as they happen: the newest first, in words where a sentence is known, with their fields; a pause, and filters by
+// name, hook or session.
 
-import { el, panel, plain } from './dom.js'
+import { el, head, panel, plain, seconds } from './dom.js'
 import { listen } from './live.js'
+import { mark } from './signs.js'
 
-export const title = 'Events'
+export const title = 'Live'
 
 const MOST = 500
 const heard = []
@@ -31,22 +33,52 @@ function isWanted({ kind, event, fields }, { name, hook, session }) {
 const escape = text => text.replace(/[.+?^${}()|[\]\\]/g, '\\$&')
 const ALL = { name: '', hook: '', session: '' }
 
+// What happened in words, by the event's name: [the mark, who, what]. Others keep their name.
+const who = one => one.user_name || one.user_id || 'Somebody'
+const WORDS = {
+  'message:received': one => ['run', who(one), `wrote on ${one.platform}`],
+  'message:sent': one => ['ok', 'An answer', `was sent on ${one.platform}`],
+  'agent:start': one => ['run', 'A turn', `began${one.user_name ? ` for ${one.user_name}` : ''}`],
+  'agent:end': one => ['ok', who(one), `got an answer${one.duration ? ` in ${seconds(one.duration)}` : ''}`],
+  'tool:before': one => ['run', one.tool, 'is called'],
+  'tool:after': one => [one.error ? 'bad' : 'ok', one.tool, one.error ? 'failed' : 'ended'],
+  'llm:before': () => ['run', 'The model', 'is asked'],
+  'llm:after': () => ['ok', 'The model', 'answered'],
+  'hook:failed': one => ['bad', one.hook, 'failed'],
+  'hook:tripped': one => ['bad', one.hook, 'failed so often that it is left alone for a while'],
+  'hook:loaded': one => ['ok', one.hook, 'was loaded'],
+  'message:failed': one => ['bad', 'An answer', `could not be sent on ${one.platform}`],
+  'platform:up': one => ['ok', one.platform, 'is up'],
+  'platform:down': one => ['warn', one.platform, 'is down'],
+  'access:denied': one => ['warn', who(one), `was turned away on ${one.platform}`],
+  'access:paired': one => ['ok', who(one), `can write on ${one.platform}`],
+  'interrupt:before': one => ['wait', who(one), 'is waiting for an approval'],
+  'gateway:startup': () => ['ok', 'The gateway', 'started'],
+  'gateway:shutdown': () => ['off', 'The gateway', 'stops'],
+  'session:start': () => ['run', 'A conversation', 'began'],
+  'session:end': () => ['off', 'A conversation', 'ended'],
+  'budget:warning': one => ['warn', one.budget, 'is nearly used up'],
+}
+
 function drawEvent(message) {
   if (message.kind === 'gap') return el('li', { className: 'gap' }, 'some events before this were missed')
-  const { fields } = message
-  const about = [fields.tool, fields.command, fields.hook, fields.text, fields.message, fields.session_key].find(one => typeof one === 'string')
-  const time = new Date(fields.time * 1000).toTimeString().slice(0, 8)
-  const summary = el('summary', {}, el('time', {}, time), el('span', {}, message.event, ' ', el('i', {}, plain(about).slice(0, 120))))
+  const { fields, event } = message
+  const [kind, subject, words] = WORDS[event]?.(fields) ?? ['off', event, '']
+  const about = [fields.tool, fields.command, fields.hook, fields.text, fields.message, fields.session_key].find(one => typeof one === 'string' && one !== subject)
+  const time = new Date(fields.time * 1000)
+  const summary = el('summary', { title: event },
+    mark(kind, ''), el('span', {}, el('b', { dir: 'auto' }, subject), ' ', el('i', {}, words, ' ', plain(about).slice(0, 120))),
+    el('time', { dateTime: time.toISOString() }, time.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' })))
   const details = el('details', {}, summary)
   details.addEventListener('toggle', () => {
-    if (details.open && details.childElementCount === 1) details.append(el('pre', { textContent: JSON.stringify(fields, null, 1) }))
+    if (details.open && details.childElementCount === 1) details.append(el('pre', { tabIndex: 0, textContent: `${event}\n${JSON.stringify(fields, null, 1)}` }))
   })
   return el('li', {}, details)
 }
 
 // The list updates itself: if it is shown already, the returned node only holds its place.
 export function drawTail(most, only = ALL) {
-  const list = el('ol', { className: 'tail', tabIndex: 0, 'aria-label': 'Events, the newest first', 'data-key': 'tail', 'data-own': '' })
+  const list = el('ol', { className: 'events', tabIndex: 0, 'aria-label': 'Events, the newest first', 'data-key': 'tail', 'data-own': '' })
   if (drawn?.list.isConnected && drawn.most === most) return list
   list.append(...heard.filter(one => isWanted(one, only)).slice(0, most).map(drawEvent))
   drawn = { list, most, wanted: only }
@@ -55,12 +87,12 @@ export function drawTail(most, only = ALL) {
 
 export async function show() {
   if (drawn?.list.isConnected && drawn.most === MOST) return null  // it updates itself
-  const place = el('div', {}, drawTail(MOST, wanted))
+  const place = panel('', drawTail(MOST, wanted))
   const draw = () => { drawn = null; place.replaceChildren(drawTail(MOST, wanted)) }
-  const filter = (name, label) => el('input', { type: 'search', value: wanted[name], placeholder: label, 'aria-label': label, oninput: event => { wanted[name] = event.target.value.trim(); draw() } })
-  const pause = el('button', { type: 'button', 'aria-pressed': String(isPaused) }, 'Pause')
-  pause.onclick = () => { isPaused = !isPaused; pause.setAttribute('aria-pressed', String(isPaused)); pause.textContent = isPaused ? 'Go on' : 'Pause'; draw() }
+  const filter = (name, label) => el('input', { type: 'search', className: 'field', value: wanted[name], placeholder: label, 'aria-label': label, oninput: event => { wanted[name] = event.target.value.trim(); draw() } })
+  const pause = el('button', { type: 'button', className: 'btn', 'aria-pressed': String(isPaused) }, isPaused ? 'Resume' : 'Pause')
+  pause.onclick = () => { isPaused = !isPaused; pause.setAttribute('aria-pressed', String(isPaused)); pause.textContent = isPaused ? 'Resume' : 'Pause'; draw() }
   return el('div', {},
-    el('div', { className: 'search' }, filter('name', 'Names, such as tool:*'), filter('hook', 'Of this hook'), filter('session', 'Of this session'), pause),
-    panel(['Events', el('small', {}, 'as they happen, while the page is open; a hook is told again of its own in its room')], place))
+    head(title, { facts: ['Events as they happen, while the page is open'], acts: [pause] }),
+    el('div', { className: 'filters' }, filter('name', 'Names, such as tool:*'), filter('hook', 'Of this hook'), filter('session', 'Of this session')), place)
 }

@@ -1,96 +1,175 @@
-// All hooks, failing ones first; and one hook: its state and reason, its last calls, its last error, its log, and its
-// actions. The page adds no hook: for a new one it shows the command line to type.
+// All hooks, failing ones first; and one hook in its room: what is wrong, its calls over time, what it can do, its last
+// calls, its output, and its actions. The page adds no hook: a line to type does.
 
 import { actionForm, actions } from './acting.js'
 import { ask, may } from './asking.js'
-import { ago, bytes, column, counted, dot, el, facts, number, pagesFrom, panel, placeFrom, placeIn, plain, rowsOf, searchFor, seconds, spark, table } from './dom.js'
-import { drawLetters } from './letters.js'
+import { plot, spark, sumOf } from './curves.js'
+import { ago, bytes, column, columns, command, counted, el, facts, fold, head, lasting, moment, named, number, pad, pagesFrom, panel, placeFrom, placeIn, plain, rowsOf, searchFor, seconds, stack, stateOf, table, tabs } from './dom.js'
+import { readDay } from './figures.js'
+import { propose, mayPropose } from './proposals.js'
+import { icon, mark } from './signs.js'
+import { drawLetters } from './undelivered.js'
 
 export const title = 'Hooks'
 
 const PAUSE = 1500  // milliseconds between two reads of a hook's output
-const LONGEST = 60  // characters of a reason, beside other content
+const LONGEST = 80  // characters of a reason, beside other content
 
-function lightOf(hook) {
+export function lightOf(hook) {
   if (['broken', 'tripped', 'refused'].includes(hook.state)) return 'bad'
   if (hook.state === 'disabled') return 'off'
-  return hook.state !== 'loaded' && hook.state !== 'registered' || hook.failures || hook.behind >= 60 || hook.breaker !== 'closed' ? 'warn' : 'ok'
+  return (hook.state !== 'loaded' && hook.state !== 'registered') || hook.failures || hook.behind >= 60 || hook.breaker !== 'closed' ? 'warn' : 'ok'
 }
 
-const linkTo = hook => el('span', {}, dot(lightOf(hook)), el('a', { href: `#hooks/${encodeURIComponent(hook.name)}` }, hook.label))
-
-// `isBrief`: beside other content, without the events of each hook.
-export function drawHooks(hooks, { isBrief = false, empty = 'There is no hook yet.' } = {}) {
-  const heads = [column('hook'), column('state'), ...(isBrief ? [] : [column('listens to', 'events')]), number('calls'), column('last calls', 'brief'), number('p50'), number('p95'), number('failed')]
-  return table(heads, hooks.map(hook => [
-    linkTo(hook),
-    hook.reason ? `${hook.state}: ${isBrief && hook.reason.length > LONGEST ? `${hook.reason.slice(0, LONGEST)}…` : hook.reason}` : { node: hook.state, className: 'brief' },
-    ...(isBrief ? [] : [[...hook.intercepts.map(name => `◆ ${name}`), ...hook.events].join('  ')]),
-    hook.calls, hook.traces.length ? spark(hook.traces) : '', seconds(hook.p50), seconds(hook.p95), hook.failures || '',
-  ]), empty)
+// The rights of a hook in words: [what it can do, where that is said].
+const GUARDS = {
+  'tool:before': 'Check every tool call, change and block it', 'message:received': 'Read every message, change and block it', 'message:sending': 'Read every answer, change and hold it back',
+  'llm:before': 'Change what the model reads', 'llm:after': 'Change what the model says', 'agent:start': 'Change and stop a turn before it begins',
 }
+const listAll = hook => [
+  ...hook.intercepts.map(name => [GUARDS[name] ?? `Change or stop ${name}`, name]),
+  ...(hook.events.length ? [['Watch events', hook.events.join(', ')]] : []),
+  ...(hook.schedule ? [['Run on a schedule', hook.schedule]] : []),
+  ...(hook.webhook ? [['Receive webhooks', hook.webhook.url ?? '']] : []),
+]
+const listReach = hook => (hook.restricted ? [
+  ...(hook.net && hook.net !== 'none' ? [['Reach the network', hook.net]] : []),
+  ...(hook.reads?.length ? [['Read these files', hook.reads.join(', ')]] : []), ...(hook.writes?.length ? [['Write these files', hook.writes.join(', ')]] : []),
+] : [['Reach everything that the gateway’s user can', 'not restricted']])
+const listCannot = hook => (hook.restricted ? [...(hook.net && hook.net !== 'none' ? [] : ['Reach the network']), ...(hook.writes?.length ? [] : ['Write files of yours']), 'Read other files of yours'] : [])
+
+const pillsOf = hook => [
+  ...hook.intercepts.map(name => ({ 'tool:before': 'block tools', 'message:sending': 'change answers', 'message:received': 'block messages', 'llm:before': 'change what the model reads' })[name] ?? `change ${name}`),
+  ...(hook.schedule ? ['run on a schedule'] : []), ...(hook.webhook ? ['receive webhooks'] : []),
+]
+
+const TABS = { '': () => true, failing: hook => hook.failures || ['bad', 'warn'].includes(lightOf(hook)), guards: hook => hook.intercepts.length, off: hook => hook.state === 'disabled' }
+const NAMES = { '': 'All', failing: 'Failing', guards: 'Guards', off: 'Off' }
 
 export async function show(name) {
   if (!name || name.startsWith('?')) return showAll(placeFrom(name))
-  const hook = await ask('hooks.info', { name })
-  const { lines } = may('hooks.logs') ? await ask('hooks.logs', { name: hook.name }) : { lines: [] }
-  const { letters } = hook.dead ? await ask('hooks.dead_letters', { name: hook.name }) : { letters: [] }
+  const [hook, day] = await Promise.all([ask('hooks.info', { name }), readDay()])
+  const [{ lines }, { letters }] = await Promise.all([
+    may('hooks.logs') ? ask('hooks.logs', { name: hook.name }) : { lines: [] }, hook.dead ? ask('hooks.dead_letters', { name: hook.name }) : { letters: [] }])
   return el('div', {},
-    panel(hook.label, el('p', { className: 'soft' }, hook.description ?? ''), drawSwitches(hook), drawFacts(hook)),
-    ...drawError(hook.last_error),
-    panel('Last calls', drawCalls(hook.traces, hook.given ?? [])),
-    ...(may('hooks.logs') ? [drawLog(hook.name, lines)] : []),
-    ...(letters.length ? [drawLetters(letters)] : []),
-    ...(may('hooks.fire') ? [drawTrial(hook)] : []),
-    panel('At the terminal', el('pre', { tabIndex: 0 }, `hermes-gateway hooks logs ${hook.name} -f\nhermes-gateway hooks test ${hook.name}\nhermes-gateway hooks trust ${hook.name}`)))
+    head(hook.label, { facts: [hook.description, hook.version && `version ${hook.version}`, hook.origin, hook.loaded_at ? el('span', {}, 'loaded ', moment(hook.loaded_at)) : ''], acts: [drawReload(hook)], back: ['Hooks', '#hooks'] }),
+    drawMode(hook), ...drawTrouble(hook),
+    columns('c53',
+      stack(
+        drawCurve(hook, day), ...drawError(hook.last_error),
+        panel('Last calls', drawCalls(hook.traces, hook.given ?? [])),
+        ...(may('hooks.logs') ? [drawLog(hook.name, lines)] : []),
+        ...(letters.length ? [drawLetters(letters)] : [])),
+      stack(
+        panel('What it can do', pad(drawMay(hook))),
+        ...(may('hooks.fire') ? [drawTrial(hook)] : []),
+        panel('About it', pad(drawFacts(hook))),
+        ...(may('hooks.logs') ? [panel('At the terminal', pad(...['logs', 'test', 'trust'].map(verb => command(`hermes-gateway hooks ${verb} ${hook.name}${verb === 'logs' ? ' -f' : ''}`))))] : []))))
 }
 
-async function showAll({ first, text }) {
+async function showAll({ first, text, tab }) {
   const rows = rowsOf(100, 30)
-  const { hooks, count } = await ask('hooks.list', { by: 'worst', first, limit: rows, text })
+  const [{ hooks, count }, day] = await Promise.all([ask('hooks.list', { by: 'worst', first: tab ? 0 : first, limit: tab ? -1 : rows, text }), readDay()])
+  const kept = hooks.filter(TABS[tab] ?? TABS[''])
   const isOff = hook => hook.origin === 'built-in' && hook.state === 'disabled'
-  const off = hooks.filter(isOff)
-  return el('div', {}, ...(count > rows || text ? [searchFor('Name, description or event', text, words => placeIn('hooks', { text: words }))] : []),
-    panel([text ? `Hooks with ${text}` : 'Hooks', el('small', {}, '◆ intercepts: it is waited for, and may change or stop')], drawHooks(hooks.filter(hook => !isOff(hook)), text ? { empty: 'There is none.' } : {}),
-      ...(off.length ? [el('details', {}, el('summary', {}, counted(off.length, 'that comes with the gateway is off', 'that come with the gateway are off')), drawHooks(off))] : [])), pagesFrom('hooks', { first, text }, rows, count),
-    panel(['A new one', el('small', {}, 'at the terminal: nothing is installed from here')],
-      el('pre', { tabIndex: 0 }, 'hermes-gateway hooks new NAME\nhermes-gateway hooks check NAME\nhermes-gateway hooks test NAME')))
+  const [on, off] = tab === 'off' ? [kept, []] : [kept.filter(hook => !isOff(hook)), kept.filter(isOff)]
+  const shown = tab ? on.slice(first, first + rows) : on
+  const dead = sumOf(hooks.map(hook => hook.dead ?? 0))
+  const failing = hooks.filter(TABS.failing).length
+  const empty = text ? 'No matches.' : tab ? 'No hooks here.' : 'There is no hook yet.'
+  return el('div', {},
+    head(text ? `Hooks with ${text}` : title, { facts: [counted(count, 'hook'), failing ? `${failing} failing` : 'none failing', ...(dead ? [el('a', { className: 'link', href: '#undelivered' }, `${counted(dead, 'event')} not delivered`)] : [])] }),
+    tabs(Object.entries(NAMES).map(([one, label]) => [label, placeIn('hooks', { tab: one, text }), one === tab]),
+      searchFor('Name, description or event', text, words => placeIn('hooks', { text: words, tab }))),
+    panel('', drawHooks(shown, day, empty), ...(off.length ? [fold(counted(off.length, 'built-in hook is off', 'built-in hooks are off'), drawHooks(off, day, ''))] : [])),
+    pagesFrom('hooks', { first, text, tab }, rows, tab ? on.length : count),
+    ...(may('hooks.logs') ? [panel(['A new one', el('small', {}, 'nothing is installed from here')], pad(...(mayPropose ? [drawAdd()] : []), command('hermes-gateway hooks search WORDS'), command('hermes-gateway hooks new NAME')))] : []))
 }
 
-function drawSwitches(hook) {
+function drawAdd() {
+  const field = el('input', { name: 'name', required: true, className: 'field', placeholder: 'Its name in an index', 'aria-label': 'Its name in an index', autocomplete: 'off' })
+  const add = event => {
+    event.preventDefault()
+    const name = new FormData(event.currentTarget).get('name').trim()
+    propose({ title: `Install the hook ${name}`, kind: 'hook', name, why: 'You see what it can do before an owner agrees.' })
+  }
+  return el('form', { className: 'act', onsubmit: add }, field, el('button', { className: 'btn' }, 'Add'))
+}
+
+function drawHooks(hooks, day, empty) {
+  const heads = [column('Hook'), column('Can', 'off-phone'), number('Last 24 h'), number('Calls', 'off-phone'), number('Failed', 'off-phone'), number('p95', 'off-phone'), column('From', 'off-phone broad')]
+  return table(heads, hooks.map(hook => {
+    const why = hook.state === 'loaded' || hook.state === 'registered' ? '' : hook.reason ? `${hook.state}: ${hook.reason}` : hook.state
+    const [calls, fails] = day?.of(hook.name) ?? [[], []]
+    return [
+      named(mark(lightOf(hook)), hook.label, why.length > LONGEST ? `${why.slice(0, LONGEST)}…` : why || hook.description || '', `#hooks/${encodeURIComponent(hook.name)}`),
+      el('span', { className: 'row' }, ...(pillsOf(hook).length ? pillsOf(hook) : ['watch only']).map(words => el('span', { className: 'pill' }, words))),
+      calls.length ? spark(calls, fails, `${sumOf(calls)} calls in 24 hours, ${sumOf(fails)} failed`) : '',
+      hook.calls ? hook.calls.toLocaleString() : '', { node: hook.failures ? el('span', { className: 'bad-text' }, hook.failures.toLocaleString()) : '', className: 'num off-phone' }, seconds(hook.p95),
+      { node: [hook.origin, hook.version].filter(Boolean).join(' · '), className: 'soft off-phone broad' },
+    ]
+  }), empty)
+}
+
+function drawReload(hook) {
   const params = { name: hook.name }
-  const said = found => `it is ${found.state}${found.reason ? `: ${found.reason}` : ''}`
+  return actions(`reload ${hook.name}`, [{ label: 'Reload', verb: 'hooks.reload', params, said: saidState }])
+}
+
+const saidState = found => `It is ${found.state === 'disabled' ? 'off' : found.state}${found.reason ? `: ${found.reason}` : ''}.`
+
+function drawMode(hook) {
   const isOff = hook.state === 'disabled'
-  const reset = hook.breaker === 'closed' ? [] : [{ label: 'Close its breaker', verb: 'hooks.reset', params, said }]
-  return actions(`hook ${hook.name}`, [
-    isOff ? { label: 'Switch on', verb: 'hooks.enable', params, said } : { label: 'Switch off', verb: 'hooks.disable', params, said },
-    { label: 'Reload', verb: 'hooks.reload', params, said }, ...reset,
-  ])
+  const params = { name: hook.name }
+  const fails = { deny: 'If it fails, what it guards is blocked.', skip: hook.intercepts.length ? 'If it fails, what it guards goes through.' : '' }[hook.on_error] ?? ''
+  const enforced = isOff ? 'Not called at all.' : hook.intercepts.length ? `Its decisions are enforced. ${fails}` : 'It watches, and decides nothing.'
+  const reset = hook.breaker === 'closed' ? [] : [{ label: 'Close its breaker', verb: 'hooks.reset', params, said: saidState }]
+  return el('div', { className: 'mode' }, stateOf(isOff ? 'off' : 'ok', isOff ? 'Off' : 'On'), el('span', {}, enforced),
+    actions(`hook ${hook.name}`, [{ label: isOff ? 'Switch on' : 'Switch off', verb: isOff ? 'hooks.enable' : 'hooks.disable', params, said: saidState }, ...reset]))
+}
+
+function drawTrouble(hook) {
+  const kind = lightOf(hook)
+  if (!['bad', 'warn'].includes(kind) || !(hook.reason || hook.failures)) return []
+  const since = hook.failures ? `${hook.failures} of ${counted(hook.calls, 'call')} failed.` : ''
+  return [el('section', { className: `banner ${kind === 'warn' ? 'warn' : ''}`.trim() }, mark(kind),
+    el('div', {}, el('p', {}, el('b', {}, hook.reason ? `${hook.label} is ${hook.state}: ${hook.reason}` : since)), ...(hook.reason && since ? [el('p', {}, since)] : [])))]
+}
+
+function drawCurve(hook, day) {
+  const times = hook.calls ? `${counted(hook.calls, 'call')} since it was loaded, ${hook.failures} failed; median ${seconds(hook.p50)}, p95 ${seconds(hook.p95)}` : 'It was not called yet.'
+  const [calls, fails] = day?.of(hook.name) ?? [null, null]
+  return panel(['Calls', el('small', {}, times)], calls
+    ? pad(plot({ height: 96, end: day.end, bars: calls, fails, label: `${sumOf(calls)} calls over 24 hours, ${sumOf(fails)} failed` }))
+    : el('p', { className: 'pad soft' }, hook.calls ? 'It is not among the ten hooks that were called most in 24 hours.' : 'Nothing here.'))
+}
+
+function drawMay(hook) {
+  const row = (sign, kind, words, small) => el('li', {}, el('span', { className: kind }, icon(sign)), el('span', {}, words, ...(small ? [' ', el('span', { className: 'soft small' }, small)] : [])))
+  return el('ul', { className: 'may' },
+    ...[...listAll(hook), ...listReach(hook)].map(([words, small]) => row('check', 'yes', words, small)),
+    ...listCannot(hook).map(words => row('cross', 'not', el('span', { className: 'soft' }, el('span', { className: 'unseen' }, 'It can’t: '), words))),
+    ...(hook.unheld ?? []).map(words => row('shield', 'bad-text', `This machine does not hold it: ${words}`)))
 }
 
 const drawFacts = hook => facts([
-  ['state', el('span', {}, dot(lightOf(hook)), hook.state)], ['why', hook.reason],
-  ['observes', hook.events.join(', ')], ['intercepts', hook.intercepts.join(', ')],
-  ['calls', `${hook.calls}, ${hook.failures} failed, ${hook.skipped} skipped`],
-  ['answers', hook.calls ? `half within ${seconds(hook.p50)}, 95 % within ${seconds(hook.p95)}` : ''],
-  ['last called', ago(hook.last_fired)], ['waiting', hook.queued || ''], ['owed', hook.owed ? `${hook.owed}, ${seconds(hook.behind)} behind` : ''], ['lost', hook.dropped || ''],
-  ['breaker', hook.breaker === 'closed' ? '' : hook.breaker_opens_in ? `${hook.breaker}, tried again in ${seconds(hook.breaker_opens_in)}` : hook.breaker],
-  ['dead letters', hook.dead || ''],
-  ['where it cannot decide', hook.on_error], ['delivery', hook.delivery], ['schedule', hook.schedule], ['webhook', hook.webhook],
-  ['written for', hook.written_for], ['from', hook.origin], ['folder', hook.path], ['version', hook.version],
-  ['memory', hook.memory ? bytes(hook.memory) : ''], ['restarts', hook.restarts || ''], ['restricted', hook.restricted],
-  ['found', (hook.findings ?? []).join('\n')],
+  ['State', hook.state], ['Skipped', hook.skipped || ''], ['Last called', ago(hook.last_fired)],
+  ['Waiting', hook.queued || ''], ['Owed', hook.owed ? `${hook.owed}, ${lasting(hook.behind)} behind` : ''], ['Lost', hook.dropped || ''],
+  ['Breaker', hook.breaker === 'closed' ? '' : hook.breaker_opens_in ? `${hook.breaker}, tried again in ${seconds(hook.breaker_opens_in)}` : hook.breaker],
+  ['Not delivered', hook.dead || ''], ['If it fails', hook.on_error], ['Delivery', hook.delivery],
+  ['Written for', hook.written_for], ['Folder', hook.path], ['Memory', hook.memory ? bytes(hook.memory) : ''], ['Restarts', hook.restarts || ''],
+  ['Restricted', hook.restricted], ['Found', (hook.findings ?? []).join('\n')],
 ])
 
 const drawError = error => (error?.message
-  ? [panel(['Last error', el('small', {}, `${error.event}, ${ago(error.at)}`)], el('p', { className: 'bad-text' }, error.message), ...(error.traceback ? [el('pre', { tabIndex: 0 }, error.traceback)] : []))]
+  ? [panel(['Last error', el('small', {}, error.event, ', ', ago(error.at))], pad(el('p', { className: 'bad-text' }, error.message), ...(error.traceback ? [fold('Traceback', el('pre', { tabIndex: 0 }, error.traceback))] : [])))]
   : [])
 
 // The log updates itself, even if the hook prints without any event.
 function drawLog(name, lines) {
   const printed = el('pre', { tabIndex: 0, 'data-own': '' }, linesOf(lines))
   setTimeout(followLog, PAUSE, name, printed)
-  const drawn = panel(['Log', el('small', {}, 'what it printed last, as it prints it')], printed)
+  const drawn = panel(['Log', el('small', {}, 'what it printed last, as it prints it')], pad(printed))
   drawn.dataset.key = `log ${name}`
   return drawn
 }
@@ -111,12 +190,17 @@ function showLines(printed, lines) {
 
 const linesOf = lines => lines.join('\n') || 'It has printed nothing yet.'
 
+const OUTCOMES = { ok: ['ok', 'nothing to add'], changed: ['ok', 'changed'], deny: ['wait', 'blocked'], end: ['wait', 'ended the turn'], ask: ['wait', 'asked'], retry: ['wait', 'had it done again'] }
+
 // The latest calls also have their fields.
 function drawCalls(traces, given) {
-  const heads = [column('when'), column('event'), number('took'), column('outcome'), column('error', 'bad-text'), column(may('hooks.logs') ? 'given' : '')]
+  const heads = [column('When'), column('Event'), number('Took'), column('Outcome', 'full'), column(may('hooks.logs') ? 'Given' : '', 'full')]
   const fieldsOf = trace => given.find(one => one.at === trace.at)?.fields
-  const unfold = fields => (fields ? el('details', {}, el('summary', {}, 'show'), el('pre', { tabIndex: 0 }, JSON.stringify(fields, null, 1))) : '')
-  return table(heads, [...traces].reverse().map(one => [ago(one.at), one.event, seconds(one.seconds), one.outcome ?? 'ok', one.error ?? '', unfold(fieldsOf(one))]), 'It was not called yet.')
+  const unfold = fields => (fields ? fold('Show', el('pre', { tabIndex: 0 }, JSON.stringify(fields, null, 1))) : '')
+  const outcome = one => (one.error ? stateOf('bad', 'failed') : stateOf(...(OUTCOMES[one.outcome ?? 'ok'] ?? ['warn', one.outcome])))
+  return table(heads, [...traces].reverse().map(one => [
+    moment(one.at), el('code', {}, one.event), seconds(one.seconds), el('div', {}, outcome(one), ...(one.error ? [el('p', { className: 'bad-text small' }, one.error)] : [])), unfold(fieldsOf(one)),
+  ]), 'It was not called yet.')
 }
 
 // Sends one event to the hook on purpose, with sample fields: the hook is really called.
@@ -127,10 +211,10 @@ function drawTrial(hook) {
     `${trial.event}: ${trial.ok ? 'ok' : 'failed'} in ${seconds(trial.seconds)}`, trial.error, trial.result == null ? '' : `it answered ${JSON.stringify(trial.result)}`,
     ...Object.entries(trial.changed).map(([name, value]) => `it changed ${name} to ${JSON.stringify(value)}`), ...trial.remarks, trial.output,
   ].filter(Boolean).join('\n')
-  return panel(['Fire a sample', el('small', {}, 'it is told of an event that did not happen, with sample fields')],
+  return panel(['Try it', el('small', {}, 'it is really called, with sample fields')], pad(
     actionForm(`fire ${hook.name}`, 'Fire', 'hooks.fire', [field], form => ({ name: hook.name, event: form.get('event').trim() }), said),
-    actionForm(`replay ${hook.name}`, 'Replay', 'events.replay', [el('span', {}, 'Tell it again of what the journal keeps, of the last'), drawSpan()],
-      form => ({ name: hook.name, since: Date.now() / 1000 - Number(form.get('since')) }), done => `${done.count} told again, ${done.failed} failed`))
+    actionForm(`replay ${hook.name}`, 'Replay', 'events.replay', [el('span', {}, 'Events of the last'), drawSpan()],
+      form => ({ name: hook.name, since: Date.now() / 1000 - Number(form.get('since')) }), done => `${done.count} sent again, ${done.failed} failed`)))
 }
 
 const drawSpan = () => el('select', { name: 'since', 'aria-label': 'Since', 'data-key': 'since' },

@@ -1,25 +1,33 @@
-// The frame: the open room, the parts beside it, and the times of drawing.
+// The frame: the open room, the way to the others, and the times of drawing.
 
-import { ask, endLogin, may, mayLook, me } from './asking.js'
-import { catchUp, forgetActions, keepFocus, saidElsewhere } from './acting.js'
-import { el, lasting, plain, renew } from './dom.js'
+import { endLogin, ask, may, mayLook, me } from './asking.js'
+import { catchUp, forgetActions, keepFocus, perform, saidElsewhere } from './acting.js'
+import { el, head, phone, plain, quiet, renew, setProgram, signButton } from './dom.js'
 import { listen } from './live.js'
-import * as activity from './activity.js'
+import { openPalette } from './palette.js'
+import { avatar, icon, mark } from './signs.js'
 import * as chat from './chat.js'
-import * as configuration from './configuration.js'
 import * as conversations from './conversations.js'
+import * as costs from './costs.js'
+import * as deeds from './deeds.js'
 import * as events from './events.js'
 import * as hooks from './hooks.js'
-import * as inbox from './inbox.js'
-import { findOpen } from './inbox.js'
-import * as letters from './letters.js'
 import * as logs from './logs.js'
+import { findOpen } from './needs.js'
 import * as networks from './networks.js'
 import * as overview from './overview.js'
 import * as people from './people.js'
-import * as usage from './usage.js'
+import * as settings from './settings.js'
+import * as undelivered from './undelivered.js'
 
-const ROOMS = mayLook ? { overview, inbox, hooks, conversations, letters, networks, events, chat, people, usage, logs, configuration, activity } : { chat }
+const MAIN = { overview, chat, conversations, hooks, people, settings }
+const MORE = { networks, costs, live: events, logs, deeds }
+const BAR = ['overview', 'chat', 'conversations', 'hooks']  // at the thumb, on a phone
+const ALL = { ...MAIN, ...MORE, undelivered }
+const WITHIN = { undelivered: 'hooks' }  // rooms without a way of their own
+const EARLIER = { inbox: 'overview', letters: 'undelivered', events: 'live', usage: 'costs', configuration: 'settings', activity: 'deeds' }
+const isMine = ([name, room]) => (mayLook || name === 'chat') && (!room.needs || may(room.needs))
+const ROOMS = Object.fromEntries(Object.entries(ALL).filter(isMine))
 const FIRST = Object.keys(ROOMS)[0]
 const PAUSE = 2000  // milliseconds between two refreshes, at least
 const BEAT = 15000  // milliseconds between two refreshes without an event
@@ -30,26 +38,22 @@ let isUp = true
 let due = null
 let isDrawn = false  // true once the open room is drawn, and not only loading
 
-for (const [name, room] of Object.entries(ROOMS)) {
-  if (room.needs && !may(room.needs)) continue
-  byId('rooms').append(el('li', {}, el('a', { href: `#${name}`, id: `to-${name}` }, room.title, el('b', { id: `count-${name}` }))))
-}
+setProgram(me.program)
 
 async function look() {
   const looked = open
   const isDue = performance.now() >= looked.due
   const asked = mayLook ? ask('status') : null
+  const found = mayLook ? findOpen() : null
   try {
     // All at once, so that none waits for another one's request.
-    const [, , shown] = await Promise.all([
-      asked?.then(showFrame), asked && findOpen().then(({ count }) => showCount('inbox', count)),
-      isDue ? looked.room.show(looked.rest, asked) : null,
-    ])
+    const [status, needs, shown] = await Promise.all([asked, found, isDue ? looked.room.show(looked.rest, asked, found) : null])
+    if (status) showFrame(status, needs)
     if (isDue) looked.due = performance.now() + (looked.room.calm ?? 0)
     if (looked === open && shown) draw(shown)
   } catch (error) {
     if (error instanceof TypeError) showLost()
-    else if (looked === open) draw(el('p', { className: 'bad-text' }, error.message))
+    else if (looked === open) draw(el('div', {}, head(looked.room.title), el('p', { className: 'bad-text', role: 'alert' }, error.message)))
   }
 }
 
@@ -60,8 +64,10 @@ function draw(shown) {
   catchUp(shown)
   if (drawn?.isConnected && isDrawn) keepFocus(() => renew(drawn, shown))
   else byId('room').replaceChildren(shown)
+  if (!isDrawn) open.room.drawn?.()
   isDrawn = true
   byId('done').textContent = plain(saidElsewhere())
+  document.title = `${byId('room').querySelector('h1')?.textContent || open.room.title} · hermes-gateway`
 }
 
 // At most one refresh at a time, and one more if an event came meanwhile.
@@ -77,23 +83,70 @@ function soon() {
   due ??= setTimeout(() => { due = null; refresh() }, PAUSE * (0.75 + Math.random() / 2))  // not all pages at one moment
 }
 
-function showFrame(status) {
+function showFrame(status, needs) {
   const isWell = status.journal.ok && status.intake === 'open'
-  byId('light').className = `dot ${!isWell ? 'bad' : status.attention.length ? 'warn' : 'ok'}`
-  byId('line').textContent = plain(`${status.state}, up ${lasting(Date.now() / 1000 - status.since)}, model ${status.model}`)
-  if (!isUp) showLost()
-  byId('foot').textContent = plain(`version ${status.version}\n${status.home}`)
-  showCount('overview', status.attention.length)
-}
-
-function showCount(name, count) {
-  const shown = byId(`count-${name}`)
-  if (shown) shown.textContent = count || ''
+  const kind = !isWell ? 'bad' : status.attention.length ? 'warn' : 'ok'
+  byId('light').replaceChildren(mark(kind, { bad: 'takes no messages', warn: 'something needs you', ok: 'all is well' }[kind]))
+  byId('role').textContent = `${me.role} · ${plain(status.version)}`
+  byId('role').title = plain(status.home)
+  const count = status.attention.length + needs.count
+  byId('count-overview').textContent = count || ''
+  byId('count-overview').title = count ? `${count} need you` : ''
+  if (!isUp) return showLost()
+  byId('line').hidden = true
+  byId('line').textContent = plain(status.state)
 }
 
 function showLost() {
-  byId('light').className = 'dot bad'
-  byId('line').textContent = 'the line to the gateway is lost: what is shown may be old; trying again'
+  byId('light')?.replaceChildren(mark('bad', 'the line is lost'))
+  byId('line').hidden = false
+  byId('line').textContent = 'Reconnecting: the line to the gateway is lost. What you see may be old.'
+}
+
+// The ways to the rooms: a column, which on a phone is a bar at the thumb.
+function drawNav() {
+  const way = ([name, room]) => el('li', { className: BAR.includes(name) ? '' : 'desk' },
+    el('a', { href: `#${name}`, id: `to-${name}` }, icon(name), el('span', {}, room.title), ...(name === 'overview' ? [el('b', { id: 'count-overview' })] : [])))
+  const those = rooms => Object.entries(rooms).filter(([name]) => name in ROOMS).map(way)
+  const more = those(MORE)
+  const folded = el('li', { className: 'desk' }, el('details', { id: 'more' }, el('summary', {}, icon('more'), 'More'), el('ul', { className: 'rooms' }, ...more)))
+  const thumb = el('li', { className: 'thumb' }, el('button', { type: 'button', onclick: seek }, icon('more'), el('span', {}, 'More')))
+  const out = me.is_named ? [] : [signButton('door', 'Log out', { onclick: leave })]
+  byId('nav').replaceChildren(
+    el('a', { className: 'house', href: `#${FIRST}` }, el('img', { src: '/static/icon.svg', alt: '', width: 22, height: 22 }), 'hermes-gateway', el('span', { id: 'light' })),
+    el('button', { type: 'button', className: 'seek', onclick: seek }, icon('search'), 'Search', el('kbd', {}, 'Ctrl K')),
+    el('ul', { className: 'rooms', id: 'rooms' }, ...those(MAIN), ...(more.length ? [folded] : []), thumb),
+    el('div', { className: 'me' }, avatar(me.person), el('span', {}, me.person, el('small', { id: 'role' }, me.role)), ...out))
+}
+
+async function leave() {
+  await endLogin()
+  location.reload()
+}
+
+const act = (verb, params, said) => perform(`palette ${verb}`, verb, params, said, ({ text }) => { byId('done').textContent = plain(text) })
+
+function seek() {
+  const rooms = Object.entries(ROOMS).filter(([name]) => !(name in WITHIN)).map(([name, room]) => ({ group: 'Rooms', name: room.title, sign: name, act: () => { location.hash = name } }))
+  const barred = rooms.filter((_, at) => !(phone.matches && BAR.includes(Object.keys(ROOMS)[at])))
+  const deeds = [
+    { name: 'New chat', sign: 'plus', act: () => { location.hash = chat.freshAddress() } },
+    ...(may('reload') ? [{ name: 'Reload settings', sign: 'reload', act: () => act('reload', {}, settings.saidReloaded) }] : []),
+    ...(me.is_named ? [] : [{ name: 'Log out', sign: 'door', act: leave }]),
+  ]
+  openPalette([...barred, ...deeds.map(one => ({ group: 'Actions', ...one }))], mayLook ? findNames : null)
+}
+
+async function findNames() {
+  const to = address => () => { location.hash = address }
+  const [{ people = [] }, { hooks: found }, { sessions }] = await Promise.all([
+    may('people.list') ? ask('people.list', { limit: 500 }) : {}, ask('hooks.list', { limit: 500 }), ask('sessions.list', { limit: 200 }),
+  ])
+  return [
+    ...people.map(one => ({ group: 'People', name: one.name || one.person, sign: 'people', more: one.role, act: to(`people/${encodeURIComponent(one.person)}`) })),
+    ...found.map(one => ({ group: 'Hooks', name: one.label, sign: 'hooks', more: one.description, act: to(`hooks/${encodeURIComponent(one.name)}`) })),
+    ...(may('sessions.show') ? sessions.map(one => ({ group: 'Conversations', name: conversations.called(one), sign: 'conversations', more: one.platform, act: to(`conversations/${encodeURIComponent(one.session_id)}`) })) : []),
+  ]
 }
 
 function decode(text) {
@@ -105,20 +158,31 @@ function enter() {
   forgetActions()
   byId('done').textContent = ''
   isDrawn = false
-  const [name, ...rest] = location.hash.slice(1).split('/')
-  const isThere = ROOMS[name] && byId(`to-${name}`)
+  const [asked, ...rest] = location.hash.slice(1).split('/')
+  const name = EARLIER[asked] ?? asked
+  const isThere = Boolean(ROOMS[name])
   const room = ROOMS[isThere ? name : FIRST]
   open = { room, name: isThere ? name : FIRST, rest: decode(rest.join('/')), due: 0 }
+  const way = WITHIN[open.name] ?? open.name
   for (const link of byId('rooms').querySelectorAll('a')) link.removeAttribute('aria-current')
-  byId(`to-${open.name}`).setAttribute('aria-current', 'page')
-  byId('rooms').scrollLeft = byId(`to-${open.name}`).offsetLeft - 30  // on a phone this is a strip
-  byId('heading').textContent = room.title
+  byId(`to-${way}`)?.setAttribute('aria-current', 'page')
+  if (way in MORE) byId('more').open = true
+  document.body.classList.toggle('chatting', open.name === 'chat')
+  byId('rooms').querySelector('.thumb button').classList.toggle('here', !BAR.includes(way))
   document.title = `${room.title} · hermes-gateway`
-  byId('room').replaceChildren(el('p', { className: 'soft', textContent: 'Loading …' }))
+  byId('room').replaceChildren(el('div', {}, head(room.title), quiet('Loading …')))
+  scrollTo(0, 0)
   if (looking) again = false
   look()
 }
 
+document.addEventListener('seek', seek)
+addEventListener('keydown', event => {
+  if ((event.ctrlKey || event.metaKey) && event.key === 'k') { event.preventDefault(); seek() }
+  if (event.key !== '/' || event.ctrlKey || event.metaKey || /INPUT|TEXTAREA|SELECT/.test(event.target.tagName)) return
+  const field = byId('room').querySelector('input[type=search]')
+  if (field) { event.preventDefault(); field.focus() }
+})
 listen(message => {
   const was = isUp
   if (message.kind === 'up' || message.kind === 'down') isUp = message.kind === 'up'
@@ -126,9 +190,8 @@ listen(message => {
   if (message.kind === 'done') refresh()
   else if (message.kind !== 'down') soon()
 })
-window.addEventListener('hashchange', () => { enter(); byId('content').focus() })
+window.addEventListener('hashchange', () => { enter(); if (open.name !== 'chat') byId('content').focus({ preventScroll: true }) })
 document.querySelector('.skip').addEventListener('click', event => { event.preventDefault(); byId('content').focus() })
-byId('end').hidden = me.is_named
-byId('end').addEventListener('click', async () => { await endLogin(); location.reload() })
+drawNav()
 setInterval(refresh, BEAT)
 enter()

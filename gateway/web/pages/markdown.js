@@ -59,7 +59,7 @@ function drawCode(lines, at, fence) {
 
 function drawCopied(text, language) {
   const code = el('code', { textContent: text })
-  const copy = el('button', { type: 'button', className: 'copy' }, 'copy')
+  const copy = el('button', { type: 'button', className: 'btn bare' }, 'copy')
   copy.addEventListener('click', async () => {
     try {
       await navigator.clipboard.writeText(text)

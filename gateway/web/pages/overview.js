@@ -1,49 +1,127 @@
-// The overview: open needs, figures, hooks, and present events.
+// The overview: what needs somebody first; the last 24 hours; networks, conversations, hooks, and events as they happen.
+// On the first day the next steps stand in the place of needs.
 
 import { ask, may } from './asking.js'
-import { bytes, counted, el, fact, panel, rowsOf } from './dom.js'
+import { figure, spark, sumOf, SPANS } from './curves.js'
+import { columns, command, counted, el, head, lasting, panel, seconds } from './dom.js'
 import { drawTail } from './events.js'
-import { drawHooks } from './hooks.js'
-import { drawAsking, drawQuestions, findOpen } from './inbox.js'
+import { readDay } from './figures.js'
+import { called, drawTalk } from './conversations.js'
+import { freshAddress } from './chat.js'
+import { lightOf } from './hooks.js'
+import { drawWaiting, listProposals, proposal } from './proposals.js'
+import { drawNeeds, leave as leaveNeeds, need } from './needs.js'
+import { markOf, steer } from './networks.js'
+import { icon, mark } from './signs.js'
+import { actions } from './acting.js'
 
 export const title = 'Overview'
+export const leave = leaveNeeds
 
-const MOST = 10  // lines of open needs, before they are unfolded
+const LATEST = 6
 
-export async function show(_rest, asked) {
-  const [status, { hooks, calls, failures, count }, open, usage] = await Promise.all([
-    asked, ask('hooks.list', { by: 'worst', limit: rowsOf(30, 8) }), findOpen(), ask('usage', { by: 'day', days: 1 }),
+export async function show(_rest, asked, found) {
+  const [status, open, { hooks, count }, { sessions, names = {} }, { platforms }, usage, day, proposals] = await Promise.all([
+    asked, found, ask('hooks.list', { by: 'worst', limit: LATEST }), ask('sessions.list', { limit: LATEST }), ask('platform.list'), ask('usage', { by: 'day', days: 1 }), readDay(), listProposals(),
   ])
-  const owed = Object.values(status.backlog.replies).reduce((sum, count) => sum + count, 0)
-  const cards = el('div', { className: 'cards' },
-    fact('turns now', status.turns.running, status.turns.waiting ? counted(status.turns.waiting, 'waits', 'wait') : 'none waits'),
-    fact('messages', status.intake === 'open' ? 'taken' : 'not taken', status.backlog.sessions ? `${status.backlog.sessions} to answer` : 'all answered'),
-    fact('replies owed', owed),
-    fact('hook calls', calls, failures ? `${failures} failed` : 'none failed'),
-    fact('journal', bytes(status.journal.size), counted(status.journal.records, 'record') + (status.journal.file_size ? `; files ${bytes(status.journal.file_size)}` : '')),
-    fact('memory', bytes(status.memory_kb * 1024)),
-    drawCosts(usage.total))
-  const running = hooks.filter(hook => hook.state !== 'disabled')
-  return el('div', {}, ...drawNeeds(status, open), ...(status.notices?.length ? [panel('Good to know', listTexts(status.notices))] : []), cards,
-    el('div', { className: 'two' }, panel(['Hooks', el('small', {}, el('a', { href: '#hooks' }, `all ${count}`))], drawHooks(running, { isBrief: true })), panel('Events', drawTail(40))))
+  const paused = platforms.filter(one => one.state === 'paused').map(one => drawPaused(one, status.backlog.replies[one.name] ?? 0))
+  const needs = drawNeeds(status, open, [...drawWaiting(proposals), ...paused])
+  const steps = needs || !isFirstDay(status, sessions) ? [] : drawSteps(status, sessions, platforms)
+  const sum = status.attention.length + open.count + paused.length
+  return el('div', {},
+    head(sum ? `${counted(sum, 'thing needs', 'things need')} you` : 'Nothing needs you', {
+      facts: [`Up for ${lasting(Date.now() / 1000 - status.since)}`, status.model, networksOf(platforms), owed(status)],
+      acts: [el('a', { className: 'btn', href: freshAddress() }, icon('chat'), 'New chat')],
+    }),
+    ...[needs ?? steps].flat(), ...drawNotices(status.notices),
+    ...(day ? [drawDay(day, usage)] : []),
+    el('ul', { className: 'chips', 'aria-label': 'Networks' }, ...drawChips(platforms, day)),
+    columns('c543',
+      panel(['Recent conversations', el('a', { className: 'far', href: '#conversations' }, 'All')], el('div', { className: 'list' }, ...sessions.map(one => drawTalk(one, names, open)))),
+      panel(['Hooks today', el('a', { className: 'far', href: '#hooks' }, `All ${count}`)], el('div', { className: 'list' }, ...hooks.map(hook => drawHook(hook, day)))),
+      panel(['Live', el('small', {}, 'as it happens'), el('a', { className: 'far', href: '#live' }, 'Open')], drawTail(40))))
 }
 
-// The costs of today; calls without a known price count with their tokens only.
-function drawCosts({ cost, tokens, calls, unpriced }) {
-  const more = [`${counted(tokens ?? 0, 'token')} in ${counted(calls ?? 0, 'call')}`, ...(unpriced && cost != null ? [`${unpriced} of unknown price`] : [])]
-  return fact('costs today', cost == null ? 'unknown' : cost.toFixed(cost && cost < 1 ? 4 : 2), more.join(', '))
+const networksOf = platforms => {
+  const up = platforms.filter(one => one.state === 'up').length
+  return platforms.length ? `${up} of ${counted(platforms.length, 'network')} up` : ''
 }
 
-// Faults that need a person, and open decisions, which can be settled here.
-function drawNeeds({ attention }, { asked, asking }) {
-  const needs = panel('Needs you', ...(attention.length ? [listTexts(attention)] : []), ...(asked.length ? drawQuestions(asked, false) : []))
-  needs.classList.add('attention')
-  return [...(attention.length || asked.length ? [needs] : []), ...(asking.length && may('pairing.approve') ? [drawAsking(asking)] : [])]
+function owed({ backlog, turns }) {
+  const waiting = sumOf(Object.values(backlog.replies))
+  return [turns.running ? `${counted(turns.running, 'turn')} running` : '', waiting ? `${counted(waiting, 'answer')} waiting to be sent` : ''].filter(Boolean).join(' · ')
 }
 
-// Even with a hundred broken hooks, the parts below stay in view.
-function listTexts(texts) {
-  const list = some => el('ul', {}, ...some.map(text => el('li', {}, text)))
-  const more = texts.slice(MOST)
-  return el('div', {}, list(texts.slice(0, MOST)), ...(more.length ? [el('details', {}, el('summary', {}, `${more.length} more`), list(more))] : []))
+const drawPaused = (one, waiting) => need(mark('paused'), `${one.name} is paused`, '',
+  [el('p', {}, waiting ? `${counted(waiting, 'answer')} waiting to be sent.` : 'Nothing is read there.')],
+  [actions(`paused ${one.name}`, [steer('Resume', 'resume', one.name)])], { 'data-key': `paused ${one.name}` })
+
+const drawNotices = notices => (notices?.length
+  ? [panel('Good to know', el('ul', { className: 'pad' }, ...notices.map(text => el('li', {}, text))))] : [])
+
+const DAY = 86400
+const isFirstDay = (status, sessions) => sessions.length < LATEST && sessions.every(one => Date.now() / 1000 - one.began < DAY) && Date.now() / 1000 - status.since < DAY
+
+const MODEL = [
+  { name: 'provider', label: 'Provider, such as openai or anthropic' }, { name: 'name', label: 'Model' }, { name: 'base_url', label: 'Address, if it is another' }, { name: 'api_key', label: 'API key', isSecret: true },
+]
+
+function drawSteps(status, sessions, platforms) {
+  const last = sessions[0]
+  const isDemo = /demo/.test(status.model)
+  const next = [last, !isDemo, platforms.length].findIndex(isDone => !isDone)
+  const step = (at, isDone, name, text, line, acts = []) => need(mark(isDone ? 'ok' : at === next ? 'next' : 'off'), name, '', [el('p', {}, text), ...(isDone ? [] : [command(line)])], isDone ? [] : acts)
+  return el('section', { className: 'panel needs', 'aria-label': 'Next' },
+    step(0, last, 'A first conversation', last ? `“${called(last).slice(0, 60)}”, ${last.platform}.` : 'Write to the agent in the chat here, or in your terminal.', 'hermes-gateway chat'),
+    step(1, !isDemo, 'Use your own model', isDemo ? 'The demo model answers now. Any OpenAI- or Anthropic-compatible address works; it is tested before it is used.' : `${status.model} answers.`, 'hermes-gateway setup model',
+      proposal('Choose a model', { title: 'Choose a model', kind: 'model', fields: MODEL })),
+    step(2, platforms.length, 'Connect a network', platforms.length ? platforms.map(one => one.name).join(', ') : 'Telegram takes two minutes; you need a bot token.', 'hermes-gateway setup telegram',
+      proposal('Connect', { title: 'Connect Telegram', kind: 'network', name: 'telegram', fields: [{ name: 'token', label: 'Bot token', isSecret: true }] })))
+}
+
+const money = value => (value && value < 1 ? value.toFixed(4) : value.toFixed(2))
+
+function drawDay(day, usage) {
+  const [turns, failed, calls, failures] = ['turns', 'failed', 'calls', 'failures'].map(name => sumOf(day[name]))
+  const [half, most] = [day.within(.5), day.within(.95)]
+  const yesterday = day.before.map(one => one?.work.turns ?? 0)
+  const cost = day.sinceMidnight('cost')
+  const budget = usage.budgets.find(one => one.budget === 'all' && one.period === 'day' && one.unit === 'money')
+  const [worst, worstFailures] = day.worst()
+  const end = day.end
+  const tokens = `${(usage.total.tokens ?? 0).toLocaleString()} tokens`
+  const spent = usage.total.cost == null ? 'unknown' : money(usage.total.cost)
+  const halves = day.spans.map((_, at) => day.within(.5, at) ?? 0)
+  const ends = day.spans.map((_, at) => day.within(.95, at) ?? 0)
+  return columns('c4',
+    figure('turns', 'Turns', { end, bars: day.turns, fails: day.failed, ghost: yesterday, label: `Turns by half hour over 24 hours: ${turns}, ${failed} failed` },
+      at => (at == null ? [turns.toLocaleString(), failed ? `${failed} failed` : 'none failed', compare(turns, sumOf(yesterday))] : [`${day.turns[at]}`, `in 30 min; ${yesterday[at]} the day before`])),
+    figure('times', 'Time to answer', { end, line: halves, band: ends, label: `Time to answer over 24 hours: median ${seconds(half) || 'none'}, 95 percent within ${seconds(most) || 'none'}` },
+      at => { const [one, other] = at == null ? [half, most] : [day.within(.5, at), day.within(.95, at)]; return [seconds(one) || '–', other == null ? '' : `p95 ${seconds(other)}`, 'median and p95'] }),
+    figure('cost', 'Cost today', { end, line: cost, limit: budget && [budget.limit, 'daily budget'], label: `Cost since midnight: ${spent}${budget ? ` of ${budget.limit}` : ''}` },
+      at => (at == null ? [spent, budget ? `of ${money(budget.limit)}` : usage.total.unpriced ? `${counted(usage.total.unpriced, 'call')} of unknown price` : '', tokens] : [money(cost[at]), 'that day so far'])),
+    figure('failures', 'Hook failures', { end, bars: Array(SPANS).fill(0), fails: day.failures, label: `Hook failures by half hour over 24 hours: ${failures} of ${calls} calls` },
+      at => (at == null ? [failures.toLocaleString(), worstFailures ? `${worstFailures} in ${worst}` : 'none', `of ${counted(calls, 'call')}`] : [`${day.failures[at]}`, `of ${counted(day.calls[at], 'call')}`])))
+}
+
+function compare(now, before) {
+  if (!before) return 'in 24 hours'
+  const part = Math.round(100 * (now - before) / before)
+  return part ? `${Math.abs(part)}% ${part > 0 ? 'more' : 'less'} than yesterday` : 'as many as yesterday'
+}
+
+function drawChips(platforms, day) {
+  const own = ['terminal', 'web'].filter(name => day?.messages(name)).map(name => ({ name, state: 'up' }))
+  return [...platforms, ...own].map(one => {
+    const count = day?.messages(one.name) ?? 0
+    return el('li', {}, el('a', { className: 'chip', href: '#networks' }, mark(markOf(one.state)), one.name === 'web' ? 'page' : one.name,
+      el('small', {}, one.state === 'up' ? counted(count, 'message') : one.state)))
+  })
+}
+
+function drawHook(hook, day) {
+  const [calls, fails] = day?.of(hook.name) ?? [null, null]
+  const said = hook.state === 'disabled' ? 'off' : hook.failures ? `${hook.failures} of ${counted(hook.calls, 'call')} failed` : counted(hook.calls, 'call')
+  return el('a', { href: `#hooks/${encodeURIComponent(hook.name)}` }, mark(lightOf(hook)), el('span', { className: 't' }, el('b', {}, hook.label), el('span', {}, said)),
+    ...(calls ? [spark(calls, fails, `${sumOf(calls)} calls in 24 hours, ${sumOf(fails)} failed`)] : []))
 }

@@ -1,24 +1,89 @@
-// The people who may write or have written, and the programs with a key. Access is changed at the terminal or by a
-// code.
+// The people who may write or have written, and the programs with a key; and one person in a room: who, seen when,
+// allowed by what, at what cost. Access is changed at the terminal or by a code.
 
-import { ask } from './asking.js'
-import { ago, column, el, number, pagesFrom, panel, placeFrom, rowsOf, table } from './dom.js'
+import { actionForm, actions } from './acting.js'
+import { ask, may } from './asking.js'
+import { plot, sumOf } from './curves.js'
+import { ago, bytes, column, columns, command, counted, el, facts, head, named, number, pad, pagesFrom, panel, placeFrom, quiet, rowsOf, saveAs, stack, table } from './dom.js'
+import { drawTalk } from './conversations.js'
+import { drawAsking, findOpen } from './needs.js'
+import { proposal } from './proposals.js'
+import { avatar } from './signs.js'
 
 export const title = 'People'
 export const needs = 'people.list'
 export const calm = 10000
 
+const ROLES = ['user', 'operator', 'admin']
+const DAYS = 30
+const price = one => (one.cost == null ? 'unknown' : one.cost.toFixed(one.cost < 1 ? 4 : 2))
+const roleOf = role => el('span', { className: `pill ${role === 'owner' ? 'mine' : ''}`.trim() }, role || 'none')
 
 export async function show(place) {
+  if (place && !place.startsWith('?')) return showOne(place)
   const { first } = placeFrom(place)
   const rows = rowsOf(100, 30)  // the person who wrote last is first
-  const [{ people, count }, { keys }] = await Promise.all([ask('people.list', { by: 'latest', first, limit: rows }), ask('keys.list')])
-  const heads = [column('person'), column('name'), column('role'), number('conversations'), number('last spoke')]
-  const shown = people.map(one => [one.person, one.name, one.role || 'none', one.sessions || '', ago(one.last_active)])
+  const [{ people, count }, { keys }, { asking }, used] = await Promise.all([
+    ask('people.list', { by: 'latest', first, limit: rows }), ask('keys.list'), findOpen(), ask('usage', { by: 'person', days: DAYS }),
+  ])
+  const costs = new Map(used.rows.map(one => [one.name, one]))
+  const heads = [column('Person'), column('Role'), number('Conversations', 'off-phone'), number(`Calls, ${DAYS} days`, 'off-phone'), number('Cost', 'off-phone'), number('Last seen')]
+  const shown = people.map(one => [
+    named(avatar(one.name || one.person), one.name || one.person, one.name ? one.person : '', `#people/${encodeURIComponent(one.person)}`), roleOf(one.role), one.sessions || '',
+    costs.get(one.person)?.calls.toLocaleString() ?? '', costs.has(one.person) ? price(costs.get(one.person)) : '', ago(one.last_active),
+  ])
   const programs = keys.map(one => [one.name, one.role, one.agent, ago(one.at)])
   return el('div', {},
-    panel('People', table(heads, shown, 'Nobody may speak, and nobody has spoken.')),
+    head(title, { facts: [counted(count, 'person', 'people'), asking.length ? `${asking.length} waiting for access` : '', counted(keys.length, 'API key')] }),
+    ...(asking.length && may('pairing.approve') ? [el('section', { className: 'panel needs', 'aria-label': 'Wait for access' }, ...asking.map(drawAsking))] : []),
+    panel('', table(heads, shown, 'Nobody may write, and nobody has written.')),
     pagesFrom('people', { first }, rows, count),
-    panel(['Programs', el('small', {}, 'let in at the port by a key')], table([column('key'), column('role'), column('agent'), number('made')], programs, 'No program has a key: hermes-gateway keys new NAME')),
-    panel('At the terminal', el('pre', { tabIndex: 0 }, 'hermes-gateway people show|export|forget ID\nhermes-gateway keys new|revoke NAME\nhermes-gateway pairing list|approve|revoke')))
+    columns('c53',
+      panel(['Programs', el('small', {}, 'allowed at the port by a key')], table([column('Key'), column('Role'), column('Agent', 'off-phone'), number('Made')], programs, 'No program has a key.'), pad(command('hermes-gateway keys new NAME'))),
+      panel('Give access', pad(drawCode()), pad(command('hermes-gateway pairing invite')))))
+}
+
+function drawCode() {
+  const code = el('input', { name: 'code', required: true, autocomplete: 'off', 'aria-label': 'The code that they were told', placeholder: 'The code that they were told', 'data-key': 'code' })
+  const role = el('select', { name: 'role', 'aria-label': 'As what', 'data-key': 'role' }, ...ROLES.map(one => el('option', {}, one)))
+  return actionForm('code', 'Let in', 'pairing.approve', [code, role], form => ({ code: form.get('code').trim(), role: form.get('role') }), guest => `${guest.user_name || guest.user_id} can write now, as ${guest.role}.`) || quiet('')
+}
+
+async function showOne(id) {
+  const [platform, ...user] = id.split(':')
+  const [{ people }, shown, days, { sessions, names }, open] = await Promise.all([
+    ask('people.list'), may('people.show') ? ask('people.show', { person: id }) : null, ask('usage', { by: 'day', days: DAYS, person: id }),
+    ask('sessions.list', { platform, limit: 500 }), findOpen(),
+  ])
+  const one = people.find(found => found.person === id) ?? { person: id, name: '', role: '', sessions: 0, last_active: 0 }
+  const theirs = sessions.filter(each => each.user_id === user.join(':'))
+  const calls = spread(days)
+  const budgets = days.budgets.filter(each => each.limit)
+  return el('div', {},
+    head(one.name || one.person, { facts: [one.role || 'no access', one.last_active ? el('span', {}, 'last seen ', ago(one.last_active)) : 'has not written'], acts: [drawExport(id), ...proposal('Forget …', { title: `Forget ${one.name || id}`, kind: 'person', name: id, why: 'Their conversations, files and notes are deleted for good; backups keep theirs.' }, { className: 'btn no' })], back: ['People', '#people'] }),
+    columns('c53',
+      stack(
+        panel(['Calls of the model', el('small', {}, `${days.total.calls.toLocaleString()} in ${DAYS} days`)], pad(plot({ height: 72, bars: calls, label: `${sumOf(calls)} calls in ${DAYS} days` }))),
+        panel(['Conversations', el('small', {}, counted(theirs.length, 'conversation'))], theirs.length ? el('div', { className: 'list' }, ...theirs.slice(0, 8).map(each => drawTalk(each, names, open))) : quiet('Nothing here.'))),
+      stack(
+        panel('', pad(el('div', { className: 'named' }, avatar(one.name || one.person, 'large'), el('div', {}, el('b', { dir: 'auto' }, one.name || one.person), el('p', { className: 'soft small' }, one.name ? one.person : ''))),
+          facts([
+            ['Role', roleOf(one.role)], ['Cost', `${price(days.total)} in ${DAYS} days`], ['Tokens', days.total.tokens.toLocaleString()],
+            ...budgets.map(each => [`Budget, ${each.period}`, `${amount(each.used, each.unit)} of ${amount(each.limit, each.unit)}`]),
+            ['Remembered', shown ? counted(shown.notes, 'note') : ''], ['Files', shown?.files ? `${shown.files}, ${bytes(shown.bytes)}` : ''],
+          ]))),
+        panel('At the terminal', pad(command(`hermes-gateway people show ${id}`), command(`hermes-gateway people export ${id}`), command(`hermes-gateway people forget ${id}`))))))
+}
+
+const amount = (value, unit) => (unit === 'money' ? value.toFixed(2) : `${Math.round(value).toLocaleString()} ${unit}`)
+
+function spread({ rows, since }) {
+  const calls = Array(DAYS).fill(0)
+  for (const one of rows) calls[Math.round((new Date(one.name) - new Date(since)) / 86_400_000)] = one.calls
+  return calls
+}
+
+function drawExport(person) {
+  const said = found => saveAs(`${person}.json`, JSON.stringify(found.texts, null, 1), 'application/json')
+  return actions(`export ${person}`, [{ label: 'Export', verb: 'people.export', params: { person }, said }])
 }

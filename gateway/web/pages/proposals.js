@@ -1,0 +1,67 @@
+// Changes of the house: asked for here, and agreed to by an owner elsewhere. Nothing on this page can say the yes.
+
+import { actions } from './acting.js'
+import { act, ask, may } from './asking.js'
+import { button, command, el, lasting, literal, moment, panel, stateOf, table, column } from './dom.js'
+import { tellAll } from './live.js'
+import { need } from './needs.js'
+import { mark } from './signs.js'
+
+const KINDS = { settings: 'Change settings', model: 'Change the model', network: 'Connect', hook: 'Install the hook', person: 'Forget' }
+const STATES = {
+  open: ['wait', 'waits'], allowed: ['run', 'is being done'], done: ['ok', 'done'], refused: ['off', 'refused'],
+  withdrawn: ['off', 'withdrawn'], late: ['off', 'nobody answered'], failed: ['bad', 'failed'],
+}
+const dialog = document.getElementById('asked')
+
+export const mayPropose = may('proposals.make')
+export const listProposals = async () => (may('proposals.list') ? (await ask('proposals.list')).proposals : [])
+
+const placesOf = one => (one.places?.length ? one.places.join(', ') : 'the terminal')
+
+// `fields` are {name, label, value, isSecret}; `valuesOf` makes the values from what was written in them.
+export function propose({ title, kind, name = '', fields = [], why = '', valuesOf = form => Object.fromEntries([...form].filter(([, value]) => value !== '')) }) {
+  const said = el('p', { className: 'told', role: 'status' })
+  const send = el('button', { className: 'btn go' }, 'Propose')
+  const close = () => dialog.close()
+  const labels = fields.map(one => el('label', {}, el('span', { className: 'soft small' }, one.label),
+    el('input', { name: one.name, className: 'field', autocomplete: 'off', type: one.isSecret ? 'password' : 'text', defaultValue: one.value ?? '' })))
+  const form = el('form', { className: 'pad stack' }, el('h2', { id: 'asked-title', dir: 'auto' }, title), ...labels,
+    el('p', { className: 'soft small' }, `${why} Nothing changes until an owner confirms, in their direct chat or at the terminal; this page cannot.`.trim()),
+    said, el('div', { className: 'acts' }, button('Cancel', { onclick: close }), send))
+  form.onsubmit = async event => {
+    event.preventDefault()
+    send.disabled = true
+    said.textContent = 'It is being checked …'
+    try {
+      const one = await act('proposals.make', { kind, name, values: valuesOf(new FormData(form)) })
+      form.replaceChildren(el('h2', {}, 'Proposed. Nothing has changed yet.'),
+        el('p', { role: 'status' }, `Confirm it in ${placesOf(one)}, within ${lasting(one.until - Date.now() / 1000)}, or run:`), command('hermes-gateway approvals'),
+        el('div', { className: 'acts' }, button('Close', { className: 'btn go', onclick: close })))
+      tellAll({ kind: 'done' })
+    } catch (error) {
+      said.textContent = error instanceof TypeError ? 'The gateway cannot be reached: nothing was proposed.' : error.message
+      send.disabled = false
+    }
+  }
+  dialog.replaceChildren(form)
+  dialog.showModal()
+}
+
+export const proposal = (label, spec, properties = {}) => (mayPropose ? [button(label, { ...properties, onclick: () => propose(spec) })] : [])
+
+const titleOf = one => [KINDS[one.kind] ?? one.kind, one.name].filter(Boolean).join(' ')
+const shownOf = one => one.shown.flatMap(({ words, text }) => [...(words ? [el('p', {}, words)] : []), ...(text ? [literal(text)] : [])])
+const withdraw = one => actions(`proposal ${one.id}`, [{ label: 'Withdraw', verb: 'proposals.withdraw', params: { id: one.id }, said: () => 'Withdrawn.' }])
+
+// Those that wait for an owner, among what needs somebody.
+export const drawWaiting = proposals => proposals.filter(one => one.state === 'open').map(one =>
+  need(mark('wait'), titleOf(one), `waits for an owner in ${placesOf(one)} · ${lasting(Math.max(0, one.until - Date.now() / 1000))} left`, shownOf(one), [withdraw(one)], { 'data-key': `proposal ${one.id}` }))
+
+export function drawProposals(proposals) {
+  if (!proposals.length) return []
+  const rows = proposals.map(one => [titleOf(one), stateOf(...(STATES[one.state] ?? ['off', one.state])), moment(one.at), one.by, { node: one.result ?? '', className: 'full' }])
+  return [panel(['Proposed', el('small', {}, 'in the last day')], table([column('What'), column('State'), column('When'), column('By', 'off-phone'), column('Result', 'full')], rows, ''))]
+}
+
+dialog.addEventListener('click', event => { if (event.target === dialog) dialog.close() })
