@@ -13,7 +13,8 @@ from functools import cache
 from typing import Any
 
 from gateway.config.home import get_process_environment
-from gateway.installation import PROGRAM, find_program_name
+from gateway.installation import PROGRAM as PROGRAM
+from gateway.installation import find_program_name
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("gateway.cli.run", "serve, in the foreground"),

@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -44,7 +45,7 @@ def keeper_of(engine, sums, clock, node="one") -> HalfHours:  # noqa: F811
     return HalfHours(engine, node, lambda: sums.now, clock)
 
 
-async def spans_of(keeper, by="half_hour") -> list:
+async def spans_of(keeper, by="half_hour") -> list[Any]:
     return list((await figures(keeper, FiguresParams(by)))["spans"])
 
 

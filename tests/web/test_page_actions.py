@@ -15,6 +15,7 @@ from gateway.daemon.answers.questions import find_persons
 from gateway.daemon.verb_table import VERBS
 from gateway.engine.interface import NewRecord
 from gateway.engine.sqlite.engine import open_sqlite
+from gateway.errors import ExitCode
 from gateway.hooks.durable.dead_letters import dead_letter_subject_of
 from gateway.messages.roles import ROLES, Role, rank_of
 from gateway.records import records
@@ -123,14 +124,13 @@ GIVEN: dict[str, dict[str, Any]] = {
     "chat.send": {"to": "nobody", "text": "x"},
     **{f"sessions.{one}": {"session": "agent:main:terminal:dm:nobody"} for one in ("stop", "delete", "export")},
     "people.export": {"person": "telegram:404"},
-    "restart": {},
 }
 
 
 @pytest.mark.row("T10")
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_verb_is_done_for_its_role_and_those_above(tmp_path: Path, role: Role) -> None:
-    assert GIVEN.keys() == ACTS.keys() - {"reload"}  # a gateway of a test has no file to read again
+    assert GIVEN.keys() == ACTS.keys() - {"reload", "restart"}  # they are of a process of its own
     async with gateway_in(tmp_path / "home") as live:
         assert live.gateway.web
         link = f"{live.gateway.web.port.local_url}/open?code={await live.gateway.groups.people.logins.open_link(role)}"
@@ -140,6 +140,18 @@ async def test_a_verb_is_done_for_its_role_and_those_above(tmp_path: Path, role:
             answer = await to_thread.run_sync(partial(browser.do, verb, **given))
             assert (answer.status == 403) == is_refused, verb
             assert is_refused or answer.status in (200, 409), verb
+
+
+def test_it_restarts_by_the_page_s_word(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.start()
+        browser = log_in(gateway)
+        assert done(browser.do("reload")) == {"changed": [], "restart": []}
+        assert done(browser.do("restart")) == {}
+        assert gateway.process
+        assert gateway.process.wait() == ExitCode.RESTART
+        gateway.start()
+        assert [where for where, _ in acted(gateway, "restart")] == ["page 127.0.0.1"]
 
 
 @pytest.mark.row("T15")

@@ -38,7 +38,7 @@ export async function show(_rest, asked, found) {
     el('ul', { className: 'chips', 'aria-label': 'Networks' }, ...drawChips(platforms, day)),
     columns('c543',
       panel(['Recent conversations', el('a', { className: 'far', href: '#conversations' }, 'All')], el('div', { className: 'list' }, ...sessions.map(one => drawTalk(one, names, open)))),
-      panel(['Hooks today', el('a', { className: 'far', href: '#hooks' }, `All ${count}`)], el('div', { className: 'list' }, ...hooks.map(hook => drawHook(hook, day)))),
+      panel(['Hooks today', el('a', { className: 'far', href: '#hooks' }, `All ${count}`)], el('div', { className: 'list' }, ...hooks.filter(one => one.state !== 'disabled').map(hook => drawHook(hook, day)))),
       panel(['Live', el('small', {}, 'as it happens'), el('a', { className: 'far', href: '#live' }, 'Open')], drawTail(40))))
 }
 
