@@ -25,10 +25,10 @@ from gateway.hermes.patches import (
     IDLE,
     PATCHES,
     PatchReport,
-    describe_idleness,
     describe_patches,
     find_patches,
-    note_patches,
+    make_patch_notes,
+    why_idle,
 )
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS
 from gateway.hermes.plugin_manifest import (
@@ -36,6 +36,7 @@ from gateway.hermes.plugin_manifest import (
     HIDDEN,
     PLUGIN_ENTRY_FILE,
     PLUGIN_MANIFEST_FILES,
+    add_open_registrations,
     apply_registrations,
     find_environment_names,
     has_plugins,
@@ -43,7 +44,6 @@ from gateway.hermes.plugin_manifest import (
     join_python_files,
     read_plugin_facts,
     read_plugin_manifest,
-    widen_plugin_manifest,
 )
 from gateway.hermes.shim.event_shapes import show_fields
 from gateway.hermes.tool_guards import check_tool_guards
@@ -91,8 +91,8 @@ class HermesDialect(Dialect):
     def wants(self, manifest: Manifest, event: Event) -> bool:  # noqa: ARG002 - all of them are Hermes's
         return is_for_plugins(event)
 
-    def describe_idleness(self, manifest: Manifest, patches: Sequence[str] = (), remarks: Iterable[str] = ()) -> str:
-        return describe_idleness(manifest, patches, remarks)
+    def why_idle(self, manifest: Manifest, patches: Sequence[str] = (), remarks: Iterable[str] = ()) -> str:
+        return why_idle(manifest, patches, remarks)
 
     def explain_failure(self, said: str, called: str, folder: Path, packages: Sequence[str]) -> str:
         """Name the package that is missing, and the command that installs it; hooks of other dialects get this, too."""
@@ -237,7 +237,7 @@ class PluginDialect(HermesDialect):
                 yield f"the command /{one.name} is not this plugin's: the gateway has one of that name"
 
     def widen(self, manifest: Manifest, known: Manifest | None = None, last: Manifest | None = None) -> Manifest:
-        return widen_plugin_manifest(manifest, known, last)
+        return add_open_registrations(manifest, known, last)
 
     def describe_doubt(self, manifest: Manifest) -> str:
         place, *_ = manifest.noted.get(HIDDEN, ("",))
@@ -308,7 +308,7 @@ def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes], *, is_
         found=tuple(name for name in (*env, *uses) if name not in (*manifest.env, *manifest.uses)),
         events=tuple(name for name in manifest.events if name not in commands),
         intercepts=(*manifest.intercepts, *(name for name in commands if name not in manifest.intercepts)),
-        noted=note_patches([patch.name for patch in patched.patches], acts=bool(patched.acts or commands)),
+        noted=make_patch_notes([patch.name for patch in patched.patches], acts=bool(patched.acts or commands)),
     )
 
 
@@ -369,7 +369,7 @@ def _check_answers(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[F
 
 def _check_imports(manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterator[Finding]:
     """Yield the unsupported imports, unless the whole hook is without effect."""
-    if not describe_idleness(manifest):
+    if not why_idle(manifest):
         reached = find_unsupported_imports(folder, manifest.entry, files, manifest.noted.get(PATCHES, ()))
         yield from (reach.finding for reach in reached)
 

@@ -23,7 +23,7 @@ from gateway.hermes.imports import MissingImport, find_missing_imports, select_i
 from gateway.hermes.load_trial import LoadResult
 from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.package_files import describe_package_need
-from gateway.hermes.patches import PATCHES, describe_idleness
+from gateway.hermes.patches import PATCHES, why_idle
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, NO_NETWORK, REGISTERS_NOTHING, describe_unsupported
 from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.plugin_manifest import join_python_files
@@ -197,7 +197,7 @@ def _check_folder(
     fails = any(one.is_fatal for one in absent) or any(
         reach.verdict == "missing" and not reach.is_caught for reach in reached
     )
-    if describe_idleness(manifest):
+    if why_idle(manifest):
         return CompatibilityRow(what, folder.bare_name, WITHOUT_EFFECT, tuple(map(_format_finding, studied.findings)))
     offer = _list_registrations(folder, manifest.entry) if folder.source.prefix else PluginEffect()
     told = [*map(_format_finding, (*folder.source.review(studied), *studied.findings))]

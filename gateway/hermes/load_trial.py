@@ -118,7 +118,7 @@ async def _try_load(version: HookVersion, services: HookServices) -> LoadResult:
         await wire.stop(STOP_TIMEOUT)
         remarks, patches = (loaded.offers.remarks, loaded.patches) if loaded else ((), ())
         manifest = version.manifest and loaded and version.dialect.complete(version.manifest, loaded)
-        idle = manifest and version.dialect.describe_idleness(manifest, patches, remarks)
+        idle = manifest and version.dialect.why_idle(manifest, patches, remarks)
         patched = (f"without effect: {describe_patches((patch,))}" for patch in patches)
         told = tuple(map(services.redact, (*remarks, *patched)))
         return LoadResult("", told, bool(idle), _had_network(log))

@@ -115,12 +115,12 @@ def describe_patches(names: Sequence[str]) -> str:
     return f"it patches {names[0]}{more}"
 
 
-def note_patches(names: Collection[str], *, acts: bool) -> dict[str, tuple[str, ...]]:
+def make_patch_notes(names: Collection[str], *, acts: bool) -> dict[str, tuple[str, ...]]:
     """Return the patches as a manifest notes them."""
     return {**({PATCHES: (*names,)} if names else {}), **({} if acts else {IDLE: ()})}
 
 
-def describe_idleness(manifest: Manifest, patches: Sequence[str] = (), remarks: Iterable[str] = ()) -> str:
+def why_idle(manifest: Manifest, patches: Sequence[str] = (), remarks: Iterable[str] = ()) -> str:
     """Say why the hook has no effect here; "" if it acts. `patches` and `remarks` are those of the running hook."""
     if IDLE not in manifest.noted:
         return ""

@@ -14,7 +14,7 @@ import msgspec
 from gateway.hermes.callback_source import can_guard
 from gateway.hermes.config import get_items, get_text
 from gateway.hermes.imports import find_former_packages, select_imports
-from gateway.hermes.patches import IDLE, find_patches, note_patches
+from gateway.hermes.patches import IDLE, find_patches, make_patch_notes
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.plugin.open_calls import MIDDLEWARE
 from gateway.hermes.registration_source import read_registrations
@@ -167,7 +167,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
             OVERRIDES: find_overrides(join_python_files(code)),
             COMMANDS: tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
             **hidden,
-            **note_patches([patch.name for patch in patched.patches], acts=patched.acts),
+            **make_patch_notes([patch.name for patch in patched.patches], acts=patched.acts),
         },
         former=find_former_packages(manifest.folder, manifest.entry, sources),
     )
@@ -188,7 +188,7 @@ def _subscribe(manifest: Manifest, rows: Iterable[HermesHook], guards: Sequence[
     )
 
 
-def widen_plugin_manifest(manifest: Manifest, known: Manifest | None, last: Manifest | None) -> Manifest:
+def add_open_registrations(manifest: Manifest, known: Manifest | None, last: Manifest | None) -> Manifest:
     """Add what the plugin last subscribed to, and what its source hides: if that is not `known`, it may be anything."""
     _, *hidden = manifest.noted.get(HIDDEN, ("",))
     every = _subscribe(manifest, HERMES_HOOKS.values(), [HERMES_HOOKS[name] for name in hidden]) if hidden else None
@@ -237,7 +237,7 @@ def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
         intercepts=tuple(sorted(decides)),
         guards=guards,
         rewords=any(name in HERMES_HOOKS and HERMES_HOOKS[name].rewords for name in offers.decides),
-        noted={**noted, **note_patches((), acts=bool(acts))},
+        noted={**noted, **make_patch_notes((), acts=bool(acts))},
     )
 
 

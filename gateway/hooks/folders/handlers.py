@@ -75,7 +75,7 @@ class HandlerTargets:
         return sorted(found, key=lambda target: target.order)
 
 
-def complete_version(version: HookVersion, wire: Wire) -> HookVersion:
+def add_registrations(version: HookVersion, wire: Wire) -> HookVersion:
     """Return the version with what only a running hook can say."""
     if version.manifest is None or not isinstance(wire, WorkerHandle):
         return version

@@ -20,7 +20,7 @@ from gateway.errors import HookError
 from gateway.events import Deny, Event
 from gateway.hooks.folders.calls import MAX_REFUSAL, HookCalls, describe_help
 from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
-from gateway.hooks.folders.handlers import complete_version, describe_unused_mark
+from gateway.hooks.folders.handlers import add_registrations, describe_unused_mark
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.kept_hooks import KeptHooks
 from gateway.hooks.folders.own_changes import OwnChanges
@@ -268,7 +268,7 @@ class FolderHook:
         if version is None or version.manifest is None:
             return ""
         seen = (targets.patches, targets.offers.remarks) if targets else ()
-        return version.dialect.describe_idleness(version.manifest, *seen)
+        return version.dialect.why_idle(version.manifest, *seen)
 
     def explain(self, said: str, version: HookVersion) -> str:
         """Return the hook's own words about a failure, with the remedy."""
@@ -283,7 +283,7 @@ class FolderHook:
         # a plugin has registered all that it has
         unnamed = () if self.current.dialect.starts_early else targets.find_unused(manifest)
         place = f"{self.called}/{manifest.entry}: warning:"
-        is_seen = self.current.dialect.describe_idleness(manifest)  # its source shows it
+        is_seen = self.current.dialect.why_idle(manifest)  # its source shows it
         late = "" if is_seen else self.idle_reason
         return [
             *(f"{self.called}: {remark}" for remark in targets.offers.remarks),
@@ -422,7 +422,7 @@ class FolderHook:
             return
         if wire is None:
             return
-        started = complete_version(version, wire)
+        started = add_registrations(version, wire)
         self._use_started(started, wire)
         if version.dialect.describe_doubt(version.manifest):
             self._kept.keep_known(started)

@@ -18,8 +18,8 @@ from gateway.events.catalogue import get_event_spec, list_matching_events, make_
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.folders.handlers import (
     HandlerTargets,
+    add_registrations,
     ask_version,
-    complete_version,
     describe_unused_mark,
     notify_handlers,
 )
@@ -96,7 +96,7 @@ async def run_trials(
     with tempfile.TemporaryDirectory() as directory:
         log = Path(directory) / "trial.log"
         wire = await version.source.open_wire(version, services, serve, log)
-        version = complete_version(version, wire)
+        version = add_registrations(version, wire)
         try:
             names = [name] if name else list_matching_events((version.manifest or manifest).subscriptions)
             fitting = {**fit_fields(manifest), **(fields or {})}

@@ -157,7 +157,7 @@ class Dialect(FolderReader):
         """Replace what the files show by what only a running hook can say."""
         return manifest
 
-    def describe_idleness(self, manifest: Manifest, patches: Sequence[str] = (), remarks: Iterable[str] = ()) -> str:  # noqa: ARG002 - for subclasses
+    def why_idle(self, manifest: Manifest, patches: Sequence[str] = (), remarks: Iterable[str] = ()) -> str:  # noqa: ARG002 - for subclasses
         """Say why the hook has no effect here; "" if it acts. `patches` and `remarks` are those of the running hook."""
         return ""
 
