@@ -111,7 +111,7 @@ class Pairings:
         return CodeKind(CODE_WORDS, lambda word: mark_of(word.upper()), self._list_marks)
 
     def _list_marks(self) -> Collection[str]:
-        kept = self._journal.kept
+        kept = self._journal.last.value
         if not (kept.asking or kept.invitations):  # nearly always, and every event asks
             return ()
         return {one.mark for one in self.asking} | {one.mark for one in self.invitations.open}

@@ -231,7 +231,7 @@ class HandlerCall:
 
     def _answer(self, result: Any) -> dict[str, Any]:
         context, meta = self.context, self.meta
-        added = context.keys() - self._fields.keys()
+        added = context.keys() - self._fields.keys() if meta.decides or context.name == BEGIN else set()
         if added and context.name == BEGIN:
             self._memory.keep(meta.turn, {name: context[name] for name in added})
         answer: dict[str, Any] = {"result": None}

@@ -26,7 +26,7 @@ Everything here runs on the writer's thread.
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import islice, takewhile
 
@@ -162,7 +162,7 @@ class Backlog:
             tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ?", (seen, position.name))
         return [(record, 1) for record in records], not records and not is_at_end
 
-    def _read(self, tx: Transaction, seqs: Iterable[int]) -> list[Record]:
+    def _read(self, tx: Transaction, seqs: Collection[int]) -> list[Record]:
         def note(damage: RecordDamage) -> None:
             tx.committed.append(partial(self._note_damage, damage))
 
@@ -276,14 +276,13 @@ def list_owed(db: sqlite3.Connection, name: str, until: float, after: int, limit
 
 
 def read_records(
-    db: sqlite3.Connection, seqs: Iterable[int], wall: float, note_damage: Callable[[RecordDamage], None]
+    db: sqlite3.Connection, seqs: Collection[int], wall: float, note_damage: Callable[[RecordDamage], None]
 ) -> list[Record]:
     """Read the records that exist. A damaged one is noted and skipped, so that it does not block the ones behind it."""
-    found = []
-    for seq in seqs:
+    found, rows = [], log_table.read_rows(db, seqs, wall)
+    for row in (rows[seq] for seq in seqs if seq in rows):
         try:
-            record = log_table.read_record(db, seq, wall)
-            found += [record] if record else []
+            found.append(log_table.to_record(row))
         except RecordDamage as damage:
             note_damage(damage)
     return found

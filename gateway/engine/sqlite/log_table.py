@@ -7,9 +7,10 @@ so many at once; therefore every query filters them out as well.
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import merge
 from itertools import chain, islice, takewhile
+from typing import TypeAlias
 from zlib import crc32
 
 import msgspec
@@ -46,6 +47,8 @@ class Transaction(msgspec.Struct):
     committed: list[Callable[[], object]] = msgspec.field(default_factory=list)
     measured: list[Callable[[], None]] = msgspec.field(default_factory=list)
 
+
+Row: TypeAlias = tuple[int, str, bytes, float, int | None]
 
 # Below this many index entries under a pattern's prefix, sorting them is cheaper than walking the log in order; and on
 # at most so many subjects, following each one is.
@@ -142,7 +145,7 @@ def checksum_of(subject: str, data: bytes) -> int:
     return crc32(data, crc32(subject.encode()))
 
 
-def to_record(row: tuple[int, str, bytes, float, int | None]) -> Record:
+def to_record(row: Row) -> Record:
     """Make a record of a row and verify its checksum; a record of an older version has none.
 
     Raises:
@@ -198,11 +201,19 @@ def list_seqs(db: sqlite3.Connection, patterns: Sequence[str], after: int, upto:
 
 
 def read_record(db: sqlite3.Connection, seq: int, wall: float) -> Record | None:
-    found = db.execute(
-        "SELECT seq, subject, data, ts, checksum FROM log WHERE seq = ? AND (expires IS NULL OR expires > ?)",
-        (seq, wall),
-    ).fetchone()
-    return to_record(found) if found else None
+    row = read_rows(db, (seq,), wall).get(seq)
+    return to_record(row) if row else None
+
+
+def read_rows(db: sqlite3.Connection, seqs: Collection[int], wall: float) -> dict[int, Row]:
+    """Read the rows that have not expired, by their sequence: at once if most between the first and the last match."""
+    if not seqs:
+        return {}
+    first, last = min(seqs), max(seqs)
+    spans = [(first, last)] if last - first < 2 * len(seqs) else [(seq, seq) for seq in seqs]
+    query = "SELECT seq, subject, data, ts, checksum FROM log WHERE seq BETWEEN ? AND ?"
+    query += " AND (expires IS NULL OR expires > ?)"
+    return {row[0]: row for span in spans for row in db.execute(query, (*span, wall)).fetchall()}
 
 
 def _find_seqs(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int] | None:

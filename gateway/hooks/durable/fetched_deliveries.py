@@ -120,9 +120,11 @@ class FetchedDeliveries:
         if done:
             with anyio.CancelScope(shield=True):
                 await self._consumer.ack(done)
+            size = 0
             for delivery in done:
-                self.release(delivery)
-            self._note_told(sum(len(delivery.record.data) for delivery in done))
+                self._open.pop(delivery.record.seq, None)
+                size += len(delivery.record.data)
+            self._note_told(size)
 
     async def _report_progress(self) -> None:
         while True:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import anyio
 
 from gateway.hooks.filters import compile_filter
-from gateway.hooks.patterns import EventSelector
+from gateway.hooks.patterns import MOST_KNOWN, EventSelector
 from gateway.hooks.places.sources import Source
 from gateway.records.follower import RecordCopy
 from gateway.records.records import HookFolder, HookGuard, NodeHooks, OwedHook
@@ -22,14 +22,17 @@ class OwedFilter:
         self.owed = owed
         self.left_out = left_out
         self._observes = EventSelector(owed.events)
-        self._intercepts = EventSelector(owed.intercepts) if owed.intercepts else ()
+        self._intercepts = EventSelector(owed.intercepts)
         self._matches = compile_filter(owed.when)
+        self._wanted: dict[str, bool] = {}  # earlier results by name, of one look-up for each event
 
     def takes(self, name: str, fields: Mapping[str, Any]) -> bool:
         """Return True if the hook wants the event; not one about itself, or one that it intercepts."""
-        if name.startswith("hook:") and fields.get("hook") == self.owed.hook:
-            return False
-        if name not in self._observes or name in self._intercepts:
+        if (is_wanted := self._wanted.get(name)) is None:
+            if len(self._wanted) >= MOST_KNOWN:
+                self._wanted.clear()
+            self._wanted[name] = is_wanted = name in self._observes and name not in self._intercepts
+        if not is_wanted or (name[:5] == "hook:" and fields.get("hook") == self.owed.hook):
             return False
         return self._matches is None or self._matches(fields)
 
