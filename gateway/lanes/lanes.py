@@ -72,7 +72,7 @@ class Lanes:
         self.too_new = TooNewRecords()
         self._workers = self._make_workers()
         self._most_waiting = math.inf
-        self._may_number = engine.append_numbered is not None
+        self._may_number = engine.append_numbered is not None and settings.attempts > 0  # a claim is a try
         self._tasks: anyio.abc.TaskGroup | None = None
         self._ended = anyio.Event()
 
