@@ -217,7 +217,7 @@ def test_each_step_can_be_left_and_the_next_one_goes_on(gateway: GatewayProcess,
         shown = person.screen.text
         assert shown.rindex("the bot's token") < shown.rindex("does not look like one"), shown
         person.type("\x03")
-        person.sees("left as it was; to take it up again: hermes-gateway setup NETWORK")
+        person.sees("left as it was; to take it up again: hermes-gateway setup telegram")
         person.sees("3 of 5  A service")
         if not find_problem():
             person.answers("[y/N]:", "\r")
@@ -366,7 +366,7 @@ async def test_the_first_words_wait_until_their_owner_has_written(wire: Telegram
 
 
 def test_ids_of_approvers_are_ids(gateway: GatewayProcess) -> None:
-    done = gateway.cli("setup", "telegram", "--token", TOKEN, "--admins", "ben", "--no-check")
+    done = gateway.cli("setup", "Telegram", "--token", TOKEN, "--admins", "ben", "--no-check")
     assert (done.returncode, "who approves on telegram" in done.stderr) == (78, True), done.stderr
     assert kept(gateway) == []
 

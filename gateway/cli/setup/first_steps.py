@@ -107,7 +107,11 @@ def connect_networks(home: Home) -> None:
         choices=[*places],
     ).lower():
         parser = network.NetworkParser(network=name, place=places[name])
-        network.connect(parser.parse_args([], argparse.Namespace(network=name)), home)
+        try:
+            network.connect(parser.parse_args([], argparse.Namespace(network=name)), home)
+        except (KeyboardInterrupt, EOFError):
+            print_text(f"left as it was; to take it up again: hermes-gateway setup {name}")
+            return
 
 
 def install_service(home: Home) -> None:
