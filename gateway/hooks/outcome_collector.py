@@ -145,14 +145,15 @@ def change_fields(event: Event, fields: Mapping[str, Any], remark: Remark) -> li
                 changed.append(field)
             event[field] = value
         elif (known := event.get(field, _ABSENT)) is not value and known != value:
-            near = get_close_matches(str(field), writable, 1)
-            remark(describe_refused_field(event.name, field) + (f"; did you mean {near[0]!r}?" if near else ""))
+            remark(describe_refused_field(event.name, field, writable=writable))
     return changed
 
 
-def describe_refused_field(name: str, *fields: str) -> str:
-    """Describe an attempt to change read-only fields."""
-    return f"cannot change {', '.join(map(repr, fields))} at {name}; that is left as it was"
+def describe_refused_field(name: str, *fields: str, writable: Iterable[str] = ()) -> str:
+    """Describe an attempt to change read-only or misspelled fields."""
+    near = [meant for field in fields for meant in get_close_matches(str(field), [*writable], 1)]
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    return f"cannot change {', '.join(map(repr, fields))} at {name}; that is left as it was{meant}"
 
 
 def _outcome_of_failure(hook: Hook, event: Event, error: BaseException, said: str = "") -> Deny | None:

@@ -65,7 +65,7 @@ async def intercept(wire: Wire, event: Event, terms: CallTerms) -> Any:
         raise HookFailed(wrong, kind="garbled")
     event.update(changed)
     if answer.refused:
-        terms.remark(describe_refused_field(event.name, *sorted(answer.refused)))
+        terms.remark(describe_refused_field(event.name, *sorted(answer.refused), writable=event.writable or ()))
     return answer.result
 
 

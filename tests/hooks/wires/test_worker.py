@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.hooks.outcome_collector import describe_refused_field
 from gateway.hooks.wires.process_handle import read_memory
 from gateway.hooks.wires.wire import HookFailed
 from gateway.testing.live_gateway import until
@@ -217,6 +218,15 @@ async def test_a_misspelled_key_is_named_with_the_one_that_was_meant(make: Make,
     worker = await make(f"def handle(e, c): {body}", options={"limit": 3})
     with pytest.raises(HookFailed, match=re.escape(said)):
         await worker.call("x", {"message": "hello"}, DECIDES, 60)
+
+
+async def test_a_misspelled_change_is_refused_by_its_name(make: Make) -> None:
+    worker = await make("def handle(e, c): c['respons'] = 'x'; c['my_own'] = 1")
+    decides = CallMeta(decides=True, answers={}, writable=("response",))
+    answer = await worker.call("agent:end", {"response": "y"}, decides, 60)
+    assert (answer.refused, answer.changed) == (("respons",), {})
+    told = describe_refused_field("agent:end", *answer.refused, writable=("response",))
+    assert told.endswith("left as it was; did you mean 'response'?")
 
 
 async def test_a_traceback_shows_the_lines_of_the_author_alone(make: Make) -> None:
