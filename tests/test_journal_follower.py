@@ -44,7 +44,8 @@ from gateway.messages.transcript import Usage
 from gateway.people.person import Person, find_pseudonym
 from gateway.records import records, subjects
 from gateway.records.follower import JournalFollower, LastRecord, RecordCopy
-from gateway.records.records import ProgramKeyState
+from gateway.records.names import KnownNames
+from gateway.records.records import KnownName, ProgramKeyState
 from gateway.usage.call_usage import BudgetPort, CallUsage
 from gateway.usage.totals import RunningTotals
 from gateway.usage.turn_usage import TurnUsage, UsageOrigin
@@ -358,8 +359,9 @@ async def test_what_was_said_in_quiet_chats_is_known_to_all_until_it_is_taken_ba
 async def test_somebody_who_is_forgotten_is_in_nobody_s_memory(journals: Journals, tmp_path: Path) -> None:
     usage = {at: UsageJournal(engine, RunningTotals(time.time)) for at, engine in list_both(journals)}
     heard = {at: HeardMessages(engine, lambda _place: True) for at, engine in list_both(journals)}
+    names = {at: KnownNames(engine) for at, engine in list_both(journals)}
     people = {
-        at: ForgottenPeople(engine, usage[at].totals, heard[at], ChatJournal(engine), tmp_path / at)
+        at: ForgottenPeople(engine, usage[at].totals, heard[at], ChatJournal(engine), names[at], tmp_path / at)
         for at, engine in list_both(journals)
     }
     person = Person("net", "7")
@@ -375,6 +377,7 @@ async def test_somebody_who_is_forgotten_is_in_nobody_s_memory(journals: Journal
         os.utime(anew, (time.time() + 60,) * 2)
         put_call(turn, usage["other"].totals, 1)
         heard["other"].add(Message("1", Address("net", "-1", "group"), "7", "not written yet", sent_at=1.0))
+        names["other"].learn(KnownName(of="net:7", name="not written yet"))
         pseudonym = await find_pseudonym(journals.one, person)
         await usage["one"].rename(person.payers, pseudonym)
         await people["one"].tell(pseudonym)
@@ -383,8 +386,10 @@ async def test_somebody_who_is_forgotten_is_in_nobody_s_memory(journals: Journal
         assert (anew.exists(), chat.exists()) == (True, True)
         assert turn.origin.person == pseudonym
         assert not heard["other"].list_senders()
+        assert not names["other"].people.known
         await usage["other"].write(turn)
         await heard["other"].flush()
+        await names["other"].flush()
         held = [record.data for record in await journals.one.read("gw.>", limit=1000)]
         assert not any(b"net:7" in data or b"not written" in data for data in held)
 

@@ -26,6 +26,9 @@ WRITTEN = {
     b'"user_id":"ann","text":"hi","user_name":"Ann","sent_at":2.0},"place":"net:-1","session_key":"","before":""}': (
         records.HeardMessage
     ),
+    b'{"kind":"name","v":1,"at":2.0,"of":"net:-1","name":"Ops","is_chat":true,"within":"Work","is_trusted":true}': (
+        records.KnownName
+    ),
     b'{"kind":"chat","v":1,"at":0.0,"chat":"net:-1:7","values":{"answer":"always"}}': records.ChatRuleRecord,
     b'{"kind":"bell","v":1,"at":0.0,"session_key":"k"}': records.LaneWakeup,
     b'{"kind":"claim","v":1,"at":0.0,"turn_id":"t","by":"n","on":3,"attempt":1}': records.Claim,

@@ -9,8 +9,9 @@ import secrets
 from collections.abc import Callable
 from typing import TypeAlias
 
-from gateway.access.pairing_journal import ALPHABET, LONGEST_NAME, PairingJournal, mark_of
+from gateway.access.pairing_journal import ALPHABET, PairingJournal, mark_of
 from gateway.errors import AccessError
+from gateway.logs.signs import as_shown_name
 from gateway.messages.message import Message
 from gateway.messages.roles import Role
 from gateway.records.records import PairingInvitation, PairingUser
@@ -71,7 +72,7 @@ class Invitations:
             if may(found.role):
                 raise AccessError("this invitation gives you nothing that you do not have; it is still open")
             at = message.address
-            who, name, now = message.user_id, message.user_name[:LONGEST_NAME], self._journal.clock()
+            who, name, now = message.user_id, as_shown_name(message.user_name), self._journal.clock()
             asked = [one for one in self._journal.asking if (one.served_as, one.user_id) == (at.served_as, who)]
             guest = PairingUser(at.platform, who, name, at.chat_id, now, role=found.role, account=at.account)
             left = {who: tries for who, tries in wrong.items() if who != by}

@@ -16,10 +16,11 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from gateway.access.invitations import CODE_LENGTH, Invitations
-from gateway.access.pairing_journal import ALPHABET, LONGEST_NAME, PairingJournal, mark_of
+from gateway.access.pairing_journal import ALPHABET, PairingJournal, mark_of
 from gateway.engine.interface import Engine
 from gateway.errors import AccessError, EngineError
 from gateway.hooks.withheld_codes import SIGN, CodeKind, compile_words
+from gateway.logs.signs import as_shown_name
 from gateway.messages.message import Message
 from gateway.messages.roles import Role
 from gateway.records.records import PairingUser
@@ -70,7 +71,7 @@ class Pairings:
             ):
                 return ""
             code = "".join(secrets.choice(ALPHABET) for _ in range(PAIRING_LENGTH))
-            name = message.user_name[:LONGEST_NAME]
+            name = as_shown_name(message.user_name)
             number = (before and before.number) or kept.numbered + 1
             numbered, mark = max(number, kept.numbered), mark_of(code)
             guest = PairingUser(

@@ -17,7 +17,6 @@ from gateway.records.records import PairingInvitation, PairingUser
 CODE_LIFETIME = 3600.0
 MOST_WRONG = 5  # codes in an hour, of one person
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # no characters that look alike
-LONGEST_NAME = 60
 MOST_TRYING = 200  # people whose wrong codes are counted; the latest ones stay
 
 

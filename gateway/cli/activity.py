@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.cli.logs import parse_moment
-from gateway.cli.output import add_json_option, print_note, show_json, show_table
+from gateway.cli.output import add_json_option, format_name, print_note, show_json, show_table
 from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
 from gateway.control.client import call_gateway
@@ -29,34 +29,40 @@ def run(args: argparse.Namespace, home: Home) -> None:
     wanted = {"since": args.since, "who": args.who, "what": args.what}
     if args.verb == "list" and args.last:
         page = call_gateway(home.socket, "activity.list", last=args.last, before=args.before, **wanted)
-        found = iter(page["activity"])
+        pages: Iterator[dict[str, Any]] = iter((page,))
         if page["before"]:
             print_note(f"there are some before these: the same with --before {page['before']}")
     else:
-        found = read_activity(home, wanted)
+        pages = read_pages(home, wanted)
     if args.verb == "export":
-        for one in found:
-            show_json(one)
+        for page in pages:
+            for one in page["activity"]:
+                show_json(one)
     elif args.json:
-        show_json({"activity": list(found)})
+        show_json({"activity": [one for page in pages for one in page["activity"]]})
     else:
         is_part = wanted != {"since": 0.0, "who": "*", "what": "*"}
-        rows = (
-            (format_moment(one["at"]), one["who"], one["place"], one["what"], one["on"], one["outcome"])
-            for one in found
-        )
         show_table(
             ("when", "who", "from", "what", "on", ""),
-            rows,
+            [row for page in pages for row in format_rows(page)],
             "nobody has done anything of that kind" if is_part else "nobody has done anything yet",
         )
 
 
-def read_activity(home: Home, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def format_rows(page: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a page with the names of people."""
+    names = page["names"]
+    for one in page["activity"]:
+        on = " ".join(format_name(names, word) for word in one["on"].split(" "))
+        moment, who = format_moment(one["at"]), format_name(names, one["who"])
+        yield moment, who, one["place"], one["what"], on, one["outcome"]
+
+
+def read_pages(home: Home, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield all entries, page by page."""
     after = 0
     while True:
         page = call_gateway(home.socket, "activity.list", after=after, **wanted)
-        yield from page["activity"]
+        yield page
         if not (after := page["next"]):
             return

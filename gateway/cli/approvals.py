@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from gateway.cli.output import apply_style, fold_for, format_duration, print_text, show_answer, show_result
+from gateway.cli.output import apply_style, fold_for, format_duration, format_name, print_text, show_answer, show_result
 from gateway.config.home import Home
 from gateway.control.client import PATIENCE, call_gateway
 from gateway.logs.signs import show_signs
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
 def show_approvals(found: dict[str, Any]) -> None:
     """Print each call with its whole arguments, which are exactly what runs; then all other questions."""
     for one in found["approvals"]:
-        show_question(one)
+        show_question(one, found["names"])
         for call in one["calls"]:
             print(f"  {to_one_line(call['tool'])}")
             for line in show_signs(json.dumps(call["args"], ensure_ascii=False, indent=2)).split("\n"):
@@ -57,15 +57,15 @@ def show_approvals(found: dict[str, Any]) -> None:
     print_text(REMEDY if found["approvals"] else apply_style(NOTHING, "dim"))
     for one in found["questions"]:
         print()
-        show_question(one)
+        show_question(one, found["names"])
     if found["questions"]:
         print_text(SAY_REMEDY)
 
 
-def show_question(one: dict[str, Any]) -> None:
+def show_question(one: dict[str, Any], names: dict[str, Any]) -> None:
     """Describe a question: its person, its chat, how long it is open, and the hook or tool that asks."""
     name = f"{one['user_name']} " if one["user_name"] else ""
-    place = f"{one['platform']} {one['chat_id']}"
+    place = format_name(names, f"{one['platform']}:{one['chat_id']}", f"{one['platform']} {one['chat_id']}")
     left = format_duration(max(one["until"] - time.time(), 0))
     who = to_one_line(f"{name}({one['platform']} {one['user_id']}) in {place}, for {left} yet")
     print(fold_for(sys.stdout, f"{apply_style(one['id'], 'bold')}  {who}", "  "))

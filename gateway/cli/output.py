@@ -87,6 +87,14 @@ def show_fields(fields: Iterable[tuple[str, object]], *, is_whole: bool = False)
             print(" " * widest + GAP + line)
 
 
+def format_name(names: Mapping[str, Any], identity: str, otherwise: str = "") -> str:
+    """Return the name of a person or a chat, with the id if the name alone does not say who it is."""
+    known = names.get(identity)
+    if not known:
+        return otherwise or identity
+    return f"{known['name']} ({identity})" if known["is_shared"] else str(known["name"])
+
+
 def print_text(text: str) -> None:
     """Print lines of our own."""
     print(fold_for(sys.stdout, apply_program_name(text)))

@@ -24,12 +24,20 @@ from gateway.control.client import ControlClient, call_gateway
 from gateway.errors import ExitCode, GatewayError
 from gateway.files.folders import open_plain_file
 from gateway.logs.text import to_one_line
+from gateway.messages.roles import ROLES
 from gateway.yaml_source.units import format_count
+
+ORDERS = ("name", "id", "latest", "sessions", "role")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="who may speak or has spoken, and as what")
+    listed.add_argument("--search", default="", metavar="TEXT", help="only with this in their name or id")
+    listed.add_argument("--sort", choices=ORDERS, default="name", help="in which order (name)")
+    listed.add_argument("--platform", default="", metavar="NAME", help="only of this network")
+    listed.add_argument("--role", choices=(*ROLES, "none"), default="", help="only with this role")
+    listed.add_argument("-n", "--limit", type=int, default=-1, metavar="N", help="at most N (all)")
     show = verbs.add_parser("show", help="what is held of somebody")
     export = verbs.add_parser("export", help="all that is held of somebody, as an archive")
     export.add_argument("-o", "--output", metavar="FILE", help="where to; by default a new file ID.zip here")
@@ -43,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int:
     match args.verb:
         case "list":
-            show_answer(call_gateway(home.socket, "people.list"), show_list, as_json=args.json)
+            wanted = {name: getattr(args, name) for name in ("search", "sort", "platform", "role", "limit")}
+            show_answer(call_gateway(home.socket, "people.list", **wanted), show_list, as_json=args.json)
         case "show":
             show_people(
                 [call_gateway(home.socket, "people.show", person=one) for one in args.people], as_json=args.json
@@ -57,10 +66,12 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 def show_list(found: dict[str, Any]) -> None:
     rows = [
-        (one["person"], one["role"] or "none", one["sessions"] or "", format_moment(one["last_active"]), one["name"])
+        (one["name"], one["person"], one["role"] or "none", one["sessions"] or "", format_moment(one["last_active"]))
         for one in found["people"]
     ]
-    show_table(("person", "role", "sessions", "last spoke", "name"), rows, "nobody may speak, and nobody has spoken")
+    show_table(("name", "person", "role", "sessions", "last spoke"), rows, "no such person may speak or has spoken")
+    if (left := found["count"] - len(rows)) > 0:
+        print_note(f"{left} more: the same with --limit {found['count']}")
 
 
 def show_people(found: list[dict[str, Any]], *, as_json: bool) -> None:
@@ -71,6 +82,7 @@ def show_people(found: list[dict[str, Any]], *, as_json: bool) -> None:
         show_fields(
             [
                 (one["person"], one["role"] or "may not speak"),
+                *([("name", one["name"])] if one["name"] else []),
                 ("conversations", len(one["conversations"])),
                 ("of several", f"{len(one['shared'])} in which they spoke"),
                 ("in the journal", f"{format_count(sum(one['records'].values()), 'record')} besides"),

@@ -12,6 +12,7 @@ from gateway.cli.output import (
     add_json_option,
     apply_style,
     escape_text,
+    format_name,
     print_note,
     show_json,
     show_progress,
@@ -25,11 +26,16 @@ from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 
+ORDERS = ("latest", "began", "turns", "name")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="the sessions, those last used first")
     listed.add_argument("--platform", default="", help="only of this platform")
+    listed.add_argument("--person", default="", metavar="ID", help="only of this person: NETWORK:ID")
+    listed.add_argument("--search", default="", metavar="TEXT", help="only with this in the title, a name or the key")
+    listed.add_argument("--sort", choices=ORDERS, default="latest", help="in which order (latest)")
     listed.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="at most N (50)")
     show = verbs.add_parser("show", help="what was said in one")
     show.add_argument("-n", "--limit", type=int, default=-1, metavar="N", help="only the last N entries (all)")
@@ -66,7 +72,8 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 
 def show_list(args: argparse.Namespace, home: Home) -> None:
-    found = call_gateway(home.socket, "sessions.list", platform=args.platform, limit=args.limit, after=args.after)
+    wanted = {name: getattr(args, name) for name in ("platform", "person", "search", "sort", "limit", "after")}
+    found = call_gateway(home.socket, "sessions.list", **wanted)
     if args.json:
         show_json(found)
         return
@@ -74,10 +81,10 @@ def show_list(args: argparse.Namespace, home: Home) -> None:
         (
             f"{'*' if one['is_current'] else ' '} {one['session_id']}",
             one["platform"],
-            one["user_id"],
+            format_name(found["names"], f"{one['platform']}:{one['user_id']}", one["user_id"]),
             one["turns"],
             format_moment(one["last_active"]),
-            one["title"] or one["session_key"],
+            one["title"] or format_name(found["names"], one["chat"], one["session_key"]),
         )
         for one in found["sessions"]
     ]
@@ -97,7 +104,8 @@ def show_one(args: argparse.Namespace, home: Home) -> None:
     if args.json:
         show_json(session)
         return
-    print(apply_style(to_one_line(f"{session['session_id']}  {session['title'] or session['session_key']}"), "bold"))
+    called = session["title"] or format_name(session["names"], session["chat"], session["session_key"])
+    print(apply_style(to_one_line(f"{session['session_id']}  {called}"), "bold"))
     if session["first"]:
         before = session["first"]
         print_note(f"{format_count(before, 'entry', 'entries')} before these: the same with --before {before}")

@@ -3,12 +3,14 @@
 import argparse
 from typing import Any
 
-from gateway.cli.output import add_json_option, print_note, show_json, show_table
+from gateway.cli.output import add_json_option, format_name, print_note, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import call_gateway
 from gateway.yaml_source.units import format_count
 
 MOST_DAYS = 36_600
+ORDERS = ("cost", "tokens", "calls", "name")
+BUDGET_FIELDS = ("window", "used", "limit", "unit")
 KEYS = ("person", "model", "day", "hook", "session")
 UNPRICED = (
     "{calls} of models without a known price, which cost more than is shown: set `input_price` and "
@@ -21,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", choices=KEYS, default="person", help="what it is summed by (person)")
     parser.add_argument("--days", type=read_days, default=30, metavar="N", help="of the last N days, with today (30)")
     parser.add_argument("--person", default="", metavar="ID", help="of one person alone, by the id that the table has")
+    parser.add_argument("--search", default="", metavar="TEXT", help="only with this in the name")
+    parser.add_argument("--sort", choices=ORDERS, default="", help="in which order (cost; days in their own)")
+    parser.add_argument("-n", "--limit", type=int, default=-1, metavar="N", help="at most N rows (all)")
     add_json_option(parser)
 
 
@@ -32,18 +37,19 @@ def read_days(written: str) -> int:
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    found = call_gateway(home.socket, "usage", by=args.by, days=args.days, person=args.person)
+    wanted = {name: getattr(args, name) for name in ("by", "days", "person", "search", "sort", "limit")}
+    found = call_gateway(home.socket, "usage", **wanted)
     if args.json:
         show_json(found)
         return
-    rows = [(one["name"] or "-", *format_usage(one)) for one in found["rows"]]
-    if len(rows) > 1:
+    rows = [(format_name(found["names"], one["name"]) or "-", *format_usage(one)) for one in found["rows"]]
+    if found["count"] > 1:
         rows.append(("all", *format_usage(found["total"])))
     show_table((args.by, "calls", "in", "cached", "out", "cost"), rows, "no model was called in these days")
     if found["budgets"]:
         print()
         rows = [
-            (one["budget"], one["window"], *map(str, (one["used"], one["limit"])), one["unit"])
+            (format_name(found["names"], one["budget"]), *(str(one[field]) for field in BUDGET_FIELDS))
             for one in found["budgets"]
         ]
         show_table(("budget", "in", "used", "of", "unit"), rows)

@@ -19,6 +19,7 @@ from gateway.files.agent_folders import BASES, find_known_place, make_chat_folde
 from gateway.files.folders import key_of
 from gateway.people.person import find_salt, make_pseudonym, parse_person
 from gateway.records import records, subjects
+from gateway.records.names import KnownNames
 from gateway.sessions.removal import digest_of
 from gateway.threads import run_in_thread
 from gateway.usage.totals import RunningTotals
@@ -35,6 +36,7 @@ class ForgottenPeople(msgspec.Struct, eq=False):
     totals: RunningTotals
     heard: HeardMessages
     chats: ChatJournal
+    names: KnownNames
     files: Path
 
     async def load(self) -> None:
@@ -60,7 +62,7 @@ class ForgottenPeople(msgspec.Struct, eq=False):
 
     async def _forget(self, pseudonym: str) -> None:
         salt = await find_salt(self.engine)
-        for name in self.totals.list_names() | self.heard.list_senders():
+        for name in self.totals.list_names() | self.heard.list_senders() | self.names.people.known.keys():
             try:
                 person = parse_person(name)
             except AccessError:  # a sum of several people
@@ -68,6 +70,7 @@ class ForgottenPeople(msgspec.Struct, eq=False):
             if make_pseudonym(salt, person) == pseudonym:
                 self.totals.rename([name], pseudonym)
                 await self.heard.forget(name)
+                await self.names.forget(name)
         await self.chats.load()  # the settings of their direct chats are gone
 
 

@@ -27,6 +27,7 @@ from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.places.other_hooks import OtherHooks
 from gateway.messages.files import HomeFiles
 from gateway.records.follower import RecordCopy
+from gateway.records.names import KnownNames
 from gateway.usage.totals import RunningTotals
 
 TellForgotten: TypeAlias = Callable[[str], Awaitable[None]]
@@ -108,14 +109,14 @@ def build_other_hooks(engine: Engine, home: Home, configuration: Configuration, 
 
 
 def build_removals(
-    engine: Engine, files: Path, totals: RunningTotals, heard: HeardMessages, chats: ChatJournal
+    engine: Engine, files: Path, totals: RunningTotals, heard: HeardMessages, chats: ChatJournal, names: KnownNames
 ) -> tuple[TellForgotten, Sequence[RecordCopy]]:
     """Build the notice to other gateways of a forgotten person, and the copies that follow their removals."""
     if engine.files is None:
         return ignore_notice, ()
     from gateway.cluster.removals import ForgottenPeople, RemovalFollower
 
-    people = ForgottenPeople(engine, totals, heard, chats, files)
+    people = ForgottenPeople(engine, totals, heard, chats, names, files)
     return people.tell, (people, RemovalFollower(engine, files))
 
 

@@ -59,6 +59,7 @@ from gateway.lanes.lanes import open_turns_consumer
 from gateway.logs.lines import bind_context
 from gateway.outbox.interface import JournalTransport
 from gateway.records.follower import JournalFollower, RecordCopy
+from gateway.records.records import KnownName
 from gateway.sessions.retention import FileRetention
 from gateway.web.openai.calls import CallTransport
 from gateway.worker.process_marks import mark_of
@@ -165,6 +166,9 @@ async def find_owners(base: Base, run: Run, people: People, work: Work) -> None:
     run.is_new = await is_new_home(base.engine, is_empty)
     is_changed = await needs_word_of_folders(base.engine, is_empty)
     await access.apply_rules(access.rules)
+    for one in access.pairings.people:  # of an earlier version, which noted no other names
+        if not people.names.people.find(who := f"{one.platform}:{one.user_id}"):
+            people.names.learn(KnownName(of=who, name=one.user_name))
     if has_changed_tools(access, configuration, run.is_new):
         log.warning("%s", FEWER)
     if is_changed and access.has_others():
@@ -262,7 +266,7 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     if folder_hooks.shared_switches:
         yield folder_hooks.shared_switches.last
     yield from folder_hooks.others.copies
-    yield from (people.heard, people.usage, gateway.hooks.skill_hooks, gateway.storage.memory)
+    yield from (people.names, people.heard, people.usage, gateway.hooks.skill_hooks, gateway.storage.memory)
     yield from people.removals
 
 
@@ -279,6 +283,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield nodes.make_part("approvals", partial(turns.dispatcher.approvals.run, approvers), TENDING)
     yield nodes.make_part("voice", turns.dispatcher.voice_answers.run, TENDING)
     yield Part("quiet chats", people.heard.run)
+    yield Part("names", people.names.run)
     yield Part("journal alerts", networks.journal_alerts.run)
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
         yield Part(name, partial(turns.outbox.serve_platform, JournalTransport(platform)))

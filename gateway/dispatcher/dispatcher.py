@@ -76,6 +76,7 @@ from gateway.questions.shown import own_reply_id_of
 from gateway.questions.tool_approvals import find_approvals
 from gateway.questions.turn import answers_of_turn, make_question_result
 from gateway.records import records
+from gateway.records.names import KnownNames
 from gateway.sessions.session import OpenTurn, Session, apply_record
 from gateway.sessions.transitions import QUOTES, SPOKEN, find_last_pieces
 from gateway.usage.call_usage import BudgetPort, CallUsage
@@ -97,6 +98,7 @@ class Dispatcher:
         tasks: anyio.abc.TaskGroup,
         signs: TurnSigns,
         heard: HeardMessages,
+        names: KnownNames,
     ) -> None:
         self.lanes = make_lanes(self.work, self.note_claim)
         self.reminders = Reminders(context.engine, ahead=context.engine.clock.calculate_difference)
@@ -107,7 +109,7 @@ class Dispatcher:
         self._context = context
         self._tasks = tasks
         self._announced: set[str] = set()
-        self._ingress = Ingress(context, self.lanes, self.approvals, tasks, heard)
+        self._ingress = Ingress(context, self.lanes, self.approvals, tasks, heard, names)
         self.receive = self._ingress.receive
 
     def list_waiting(self) -> list[Message]:

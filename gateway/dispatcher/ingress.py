@@ -41,6 +41,7 @@ from gateway.messages.roles import Role, is_admin
 from gateway.questions.approval_requests import ApprovalRequests
 from gateway.questions.places import QUESTION_SIGN
 from gateway.questions.rights import ANSWER_WORDS, as_answer, find_rights, is_approval
+from gateway.records.names import KnownNames
 from gateway.records.records import ActivityRecord, ApprovalRequest
 from gateway.sessions.keys import session_key_of
 from gateway.sessions.session import Session
@@ -65,12 +66,14 @@ class Ingress:
         approvals: ApprovalRequests,
         tasks: anyio.abc.TaskGroup,
         heard: HeardMessages,
+        names: KnownNames,
     ) -> None:
         self.arriving: dict[int, Message] = {}  # of authorized people, who wait from now on
         self._context = context
         self._lanes = lanes
         self._approvals = approvals
         self._heard = heard
+        self._names = names
         self._pace = MessagePace(context, tasks, self._say)
 
     async def receive(
@@ -95,7 +98,7 @@ class Ingress:
             self._context.engine.clock.learn(message.sent_at)  # the time in a network's message is the network's own
         role = self._context.access.find_role(message)
         if message.is_overheard:
-            return await self._hear(message, complete, is_known=role is not None)
+            return await self._hear(message, complete, role)
         async with self._holding(message, is_known=role is not None):
             if role is None:
                 return await self._turn_away(message)
@@ -104,12 +107,14 @@ class Ingress:
                 await write_activity(self._context, message, FORBIDDEN)
             return receipt
 
-    async def _hear(self, message: Message, complete: CompleteMessage | None, *, is_known: bool) -> Receipt:
+    async def _hear(self, message: Message, complete: CompleteMessage | None, role: Role | None) -> Receipt:
         """Remember a message to others: it gets no answer, and a stranger's is not kept."""
-        if not is_known:
+        if role is None:
             return Receipt("", settled="", decision="stranger")
         if complete:
             message, _ = await complete(message)
+        if message.user_name:
+            self._names.note(message, role)
         self._heard.add(message)
         return Receipt("", settled="", decision="settled")
 
@@ -159,6 +164,8 @@ class Ingress:
         if complete:
             message, more = await complete(message)
             extra = (*extra, *more)
+        if message.user_name:
+            self._names.note(message, role)
         receipt = await self._accept_readable(key, message, role, request, *extra, bot=bot)
         return dataclasses.replace(receipt, is_closed=True) if request and receipt.decision == "settled" else receipt
 

@@ -18,12 +18,24 @@ UNSEEN_SIGNS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f
 }
 TO_THE_LEFT = frozenset({"R", "AL", "AN"})
 MOST_MARKS = 2  # upon one letter
+LONGEST_NAME = 60
+LONGEST_READ = 1000  # characters of a name, before it is cleaned
 
 
 def show_signs(text: str) -> str:
     """Show the text without invisible signs, and without signs that move or hide their neighbours."""
     shown = "\n".join(ODD_SIGN.sub(partial(_show_sign, is_turned=_is_turned(line)), line) for line in text.split("\n"))
     return LOST_BLANK.sub(lambda found: "".join(map(code_of, found[0])), shown)
+
+
+def as_shown_name(text: str) -> str:
+    """Return a foreign name as it is shown: one line without invisible signs and heaps of marks, and not too long."""
+    seen, marks = list[str](), 0
+    for sign in unicodedata.normalize("NFC", " ".join(text[:LONGEST_READ].split())):
+        marks = marks + 1 if unicodedata.category(sign) == "Mn" else 0
+        if sign == " " or not (_is_unseen(sign) or marks > MOST_MARKS):
+            seen.append(sign)
+    return " ".join("".join(seen).split())[:LONGEST_NAME].rstrip()
 
 
 def code_of(sign: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from gateway.files.folders import find_file_folder
 from gateway.messages.authors import JOB, find_author
@@ -13,6 +13,8 @@ from gateway.messages.parts import MessagePart
 from gateway.messages.roles import Role
 
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
+CHAT_TYPES: tuple[ChatType, ...] = get_args(ChatType)
+SHARED_CHATS = tuple(kind for kind in CHAT_TYPES if kind != "dm")
 MessageKind = Literal["text", "edit", "button", "command", "reaction", "internal", "call"]
 """The sender of a `call` waits for the answer to this one text: it neither joins another text nor ends a turn."""
 

@@ -7,7 +7,7 @@ the journal names the authors: records of an older version do not.
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from gateway.errors import EngineTooNew
 from gateway.files.agent_folders import HomeFolders, make_chat_folder
 from gateway.files.folders import FOLDER, escape_id
 from gateway.messages.files import HomeFiles
-from gateway.messages.message import ChatType
+from gateway.messages.message import CHAT_TYPES, SHARED_CHATS
 from gateway.messages.pieces import OF_OTHERS, MessagePiece, delete_pieces
 from gateway.messages.transcript import Entry
 from gateway.people.person import WEBHOOK, Person
@@ -42,6 +42,7 @@ SUBJECTS = (
     subjects.APPROVAL_SUBJECTS,
     subjects.CALL_SUBJECTS,
     subjects.CHAT_SUBJECTS,
+    subjects.NAME_SUBJECTS,
     subjects.EVENT_SUBJECTS,
     subjects.OWED_EVENT_SUBJECTS,
     subjects.RETRY_SUBJECTS,
@@ -50,8 +51,6 @@ SUBJECTS = (
 )
 
 SessionTurn: TypeAlias = tuple[tuple[Entry, ...], tuple[str, ...], tuple[MessagePiece, ...]]
-CHAT_TYPES = get_args(ChatType)
-SHARED_CHATS = tuple(kind for kind in CHAT_TYPES if kind != "dm")
 
 
 class PersonSessions(msgspec.Struct, frozen=True):
@@ -208,6 +207,8 @@ def is_of(kept: records.JournalRecord, person: Person) -> bool:
             | records.PendingUpdate(person=whose)
             | records.ChatRuleRecord(person=whose)
         ):
+            return whose == str(person)
+        case records.KnownName(of=whose, is_chat=False):
             return whose == str(person)
         case records.ProgramCall(key=key, user=user):
             return person == (API, f"{key}:{user}" if user else key)

@@ -1,10 +1,13 @@
 """The verbs of people: list them, and count, export or remove their data."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from gateway.messages.roles import Role
 from gateway.verbs import Verb
+
+PeopleOrder: TypeAlias = Literal["name", "id", "latest", "sessions", "role"]
 
 
 class PersonParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -14,11 +17,18 @@ class PersonParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PeopleListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """At most so many (-1: all) from the one at `first` on: by name, or those first who spoke last."""
+    """At most so many (-1: all) from the one at `first` on, of those who match.
+
+    `search`: a part of the name or the id. `sort`: by name, those without one last; by id; the latest to speak first;
+    the most sessions first; or the highest role first.
+    """
 
     limit: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] = -1
     first: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] = 0
-    by: Literal["name", "latest"] = "name"
+    search: str = ""
+    sort: PeopleOrder = "name"
+    platform: str = ""
+    role: Role | Literal["", "none"] = ""
 
 
 VERBS = (

@@ -1,4 +1,4 @@
-"""Records of access: people by a code or an invitation, programs by a key, browsers by a link."""
+"""Records of access: people by a code or an invitation, programs by a key, browsers by a link; and of names."""
 
 from typing import Literal
 
@@ -104,3 +104,17 @@ class LoginState(JournalRecord, tag="logins", frozen=True, kw_only=True):
 
     logins: tuple[Login, ...] = ()
     links: tuple[LoginLink, ...] = ()
+
+
+class KnownName(JournalRecord, tag="name", frozen=True, kw_only=True):
+    """The name of a person (`of` is `telegram:1002`) or a chat (`discord:work:77`), as their network says it.
+
+    `within` is the name of the guild or workspace around a chat. `is_trusted`: an owner or admin has written in the
+    chat. `at` is the last day on which the network said it, by the journal's clock.
+    """
+
+    of: str
+    name: str
+    is_chat: bool = False
+    within: str = ""
+    is_trusted: bool = False

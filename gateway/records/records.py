@@ -31,6 +31,7 @@ from gateway.messages.steps import TurnRecord as TurnRecord
 from gateway.messages.steps import turn_of as turn_of
 from gateway.messages.transcript import Entry, Usage
 from gateway.records import subjects
+from gateway.records.access import KnownName as KnownName
 from gateway.records.access import Login as Login
 from gateway.records.access import LoginLink as LoginLink
 from gateway.records.access import LoginState as LoginState

@@ -58,6 +58,7 @@ FIGURE_SUBJECTS = "gw.figures.*.{}.*"  # half or day
 PSEUDONYM_SUBJECT = "gw.pseudonyms"
 MEMORY_SUBJECT = "gw.memory"
 NOTE_SUBJECTS = "gw.notes.*"
+NAME_SUBJECTS = "gw.name.*.*"
 HOOK_DECISIONS_SUBJECT = "gw.switches"
 NODE_HOOKS_SUBJECTS = "gw.hooks.*"
 FORGOTTEN_SUBJECT = "gw.forgotten"
@@ -178,6 +179,11 @@ def quiet_subject_of(chat: str) -> str:
 def note_subject_of(memory: str) -> str:
     """Return the subject of a memory's notes, by the digest of its person."""
     return f"gw.notes.{memory}"
+
+
+def name_subject_of(identity: str, *, is_chat: bool) -> str:
+    """Return the subject of the name of a person or a chat."""
+    return f"gw.name.{'chat' if is_chat else 'person'}.{token_of(identity)}"
 
 
 def folder_subject_of(folder: str, path: str | None = None) -> str:

@@ -1,35 +1,85 @@
 """Answers about sessions: lists, contents, search, export and removal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 import msgspec
 
 from gateway.engine.interface import Engine
 from gateway.errors import SessionError
+from gateway.records.names import KnownNames, fold_name
 from gateway.sessions.export import as_fields, as_json, as_markdown
 from gateway.sessions.removal import forget_sessions
 from gateway.sessions.repository import SessionRepository
-from gateway.sessions.search import SearchHit, SessionInfo, SessionSearch, find_session
+from gateway.sessions.search import SessionInfo, SessionNames, SessionSearch, find_session
 from gateway.sessions.verbs import (
     SessionExportParams,
     SessionListParams,
+    SessionOrder,
     SessionParams,
     SessionSearchParams,
     SessionShowParams,
     StatisticsParams,
 )
 
+At = TypeVar("At")
 Mark = TypeVar("Mark")
+Row = TypeVar("Row")
 
 
-async def sessions_list(search: SessionSearch, params: SessionListParams) -> Any:
-    after = parse_cursor(params.after, str)
-    rows = await search.list_sessions(platform=params.platform, limit=params.limit, after=after)
-    return {"sessions": [msgspec.to_builtins(row) for row in rows], "next": make_cursor(rows, params.limit)}
+async def sessions_list(search: SessionSearch, names: KnownNames, params: SessionListParams) -> Any:
+    platform, _, user_id = params.person.partition(":")
+    rows = await search.list_sessions(
+        platform=platform or params.platform,
+        user_id=user_id,
+        limit=params.limit,
+        after=parse_cursor(params.after, str, unquote if params.sort == "name" else float),
+        order=params.sort,
+        called=SessionNames(partial(find_session_name, names), make_filter(names, params.search)),
+    )
+    listed = [{**msgspec.to_builtins(row), "chat": names.find_chat(row.session_key)} for row in rows]
+    return {
+        "sessions": listed,
+        "next": make_cursor(rows, params.limit, lambda row: (ORDER_KEYS[params.sort](names, row), row.session_id)),
+        "names": names.describe([*(row.whose for row in rows), *(one["chat"] for one in listed)]),
+    }
 
 
-async def sessions_show(search: SessionSearch, sessions: SessionRepository, params: SessionShowParams) -> Any:
+def find_session_name(names: KnownNames, platform: str, user_id: str, key: str) -> str:
+    """Return what a session is called in the order of names: its chat, else its person, else its key."""
+    return fold_name(names.chats.find(names.find_chat(key)) or names.people.find(f"{platform}:{user_id}") or key)
+
+
+def make_filter(names: KnownNames, text: str) -> Callable[[str, str, str, str], bool] | None:
+    """Return the test for sessions with this text in their title or key, or in a name or id of theirs."""
+    if not text:
+        return None
+    people, chats, wanted = names.people.search(text), names.chats.search(text), text.casefold()
+
+    def is_meant(platform: str, user_id: str, key: str, title: str) -> bool:
+        said = f"{platform}:{user_id}\n{key}\n{title}".casefold()
+        return wanted in said or f"{platform}:{user_id}" in people or (bool(chats) and names.find_chat(key) in chats)
+
+    return is_meant
+
+
+ORDER_KEYS: Mapping[SessionOrder, Callable[[KnownNames, SessionInfo], float | str]] = MappingProxyType(
+    {
+        "latest": lambda _, row: row.last_active,
+        "began": lambda _, row: row.began,
+        "turns": lambda _, row: row.turns,
+        "name": lambda names, row: find_session_name(names, row.platform, row.user_id, row.session_key),
+    }
+)
+"""The sort key of a row, as `ORDERS` of the search has it."""
+
+
+async def sessions_show(
+    search: SessionSearch, sessions: SessionRepository, names: KnownNames, params: SessionShowParams
+) -> Any:
     session = await find_session(search, sessions, params.session)
     count = len(session.entries)
     end = count if params.before < 0 else min(params.before, count)
@@ -40,13 +90,17 @@ async def sessions_show(search: SessionSearch, sessions: SessionRepository, para
         said["entries"] = [cut_entry(entry, params.longest) for entry in said["entries"]]
     last = end if end < count else count + 1  # behind the last entry come those of turns without an entry
     said["decisions"] = [one for one in said["decisions"] if first <= one["entry"] < last]
-    return {**said, "first_words": session.first_words, "first": first, "count": count}
+    chat = names.find_chat(session.key)
+    called = names.describe((f"{session.platform}:{session.user_id}", chat))
+    return {**said, "first_words": session.first_words, "first": first, "count": count, "chat": chat, "names": called}
 
 
-async def sessions_search(search: SessionSearch, params: SessionSearchParams) -> Any:
-    after = parse_cursor(params.after, int)
-    hits = await search.find(params.query, limit=params.limit, after=after)
-    return {"hits": [msgspec.to_builtins(hit) for hit in hits], "next": make_cursor(hits, params.limit)}
+async def sessions_search(search: SessionSearch, names: KnownNames, params: SessionSearchParams) -> Any:
+    after = parse_cursor(params.after, int, float)
+    found = await search.find(params.query, limit=params.limit, after=after)
+    hits = [{**msgspec.to_builtins(hit), "chat": names.find_chat(hit.session_key)} for hit in found]
+    next_page = make_cursor(found, params.limit, lambda hit: hit.cursor)
+    return {"hits": hits, "next": next_page, "names": names.describe(hit["chat"] for hit in hits)}
 
 
 async def sessions_export(search: SessionSearch, sessions: SessionRepository, params: SessionExportParams) -> Any:
@@ -76,21 +130,21 @@ async def sessions_statistics(search: SessionSearch, params: StatisticsParams) -
     return msgspec.to_builtins(await search.statistics(params.days))
 
 
-def make_cursor(rows: Sequence[SessionInfo | SearchHit], limit: int) -> str:
+def make_cursor(rows: Sequence[Row], limit: int, find_end: Callable[[Row], tuple[float | str, str | int]]) -> str:
     """Return where the next page begins; "" if this one is not full, and so the last."""
     if not rows or len(rows) != limit:
         return ""
-    at, mark = rows[-1].cursor
-    return f"{at!r} {mark}"
+    at, mark = find_end(rows[-1])
+    return f"{quote(at) if isinstance(at, str) else repr(at)} {mark}"
 
 
-def parse_cursor(text: str, mark: Callable[[str], Mark]) -> tuple[float, Mark] | None:
+def parse_cursor(text: str, mark: Callable[[str], Mark], at: Callable[[str], At]) -> tuple[At, Mark] | None:
     """Read what `make_cursor` wrote."""
     if not text:
         return None
     try:
-        at, _, last = text.partition(" ")
-        return float(at), mark(last)
+        first, _, last = text.partition(" ")
+        return at(first), mark(last)
     except ValueError:
         raise SessionError(f"no page begins at {text[:60]!r}: take the one that the page before it names") from None
 

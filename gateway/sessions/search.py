@@ -3,8 +3,9 @@
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import anyio
@@ -21,6 +22,7 @@ from gateway.sessions.removal import purge_forgotten, purge_turns
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search_index import SearchIndex, SearchTerms, make_snippet, parse_query
 from gateway.sessions.session import READ_FOR_THEM, Session, cut_words
+from gateway.sessions.verbs import SessionOrder
 from gateway.threads import run_in_thread
 
 log = logging.getLogger(__name__)
@@ -36,7 +38,7 @@ DELETED_KIND, LONGEST_KIND = b'"kind":"deleted"', 50
 FORGOTTEN_STATUS = b'"status":"forgotten"'
 
 T = TypeVar("T")
-ListCursor: TypeAlias = tuple[float, str]
+ListCursor: TypeAlias = tuple[float | str, str]
 SearchCursor: TypeAlias = tuple[float, int]
 """The sort key of a page's last row: the next page starts after it."""
 IndexQuery: TypeAlias = Callable[[Callable[[SearchIndex], Any]], Awaitable[Any]]
@@ -76,8 +78,16 @@ class SessionInfo(msgspec.Struct, frozen=True):
     first_words: str = ""
 
     @property
-    def cursor(self) -> ListCursor:
-        return self.last_active, self.session_id
+    def whose(self) -> str:
+        """The person who began it, as `telegram:1002`."""
+        return f"{self.platform}:{self.user_id}"
+
+
+class SessionNames(msgspec.Struct, frozen=True):
+    """The names of sessions, by platform, person and key; and the test for those that are meant, by title too."""
+
+    name_of: Callable[[str, str, str], str]
+    is_meant: Callable[[str, str, str, str], bool] | None = None
 
 
 class Speaker(msgspec.Struct, frozen=True):
@@ -195,12 +205,22 @@ class SessionSearch:
         begins: str = "",
         limit: int = 50,
         after: ListCursor | None = None,
+        order: SessionOrder = "latest",
+        called: SessionNames | None = None,
     ) -> list[SessionInfo]:
-        """List sessions, last used first. `begins`: the start of the id, by which a person names a session."""
+        """List sessions, last used first, or in another order; `called` names and selects them.
+
+        `begins`: the start of the id, by which a person names a session.
+        """
+        by, goes, less = ORDERS[order]
         whose = "substr(id, 1, length(?1)) = ?1 AND ?2 IN ('', platform) AND ?3 IN ('', user_id)"
-        behind = "AND (last_active, id) < (?5, ?6)" if after else ""
-        where = f"WHERE {whose} {behind} ORDER BY last_active DESC, id DESC LIMIT ?4"
-        return await self._find_sessions(where, begins, platform, user_id, limit, *(after or ()))
+        meant = "AND is_meant(platform, user_id, key, title)" if called and called.is_meant else ""
+        behind = f"AND ({by}, id) {less} (?5, ?6)" if after else ""
+        ordered = f"ORDER BY {by} {goes}, id {goes}"
+        # The first words of a session are read for the rows of this page alone.
+        chosen = f"SELECT rowid FROM session WHERE {whose} {meant} {behind} {ordered} LIMIT ?4"  # noqa: S608 - our own words
+        values = begins, platform, user_id, limit, *(after or ())
+        return await self._find_sessions(f"WHERE rowid IN ({chosen}) {ordered}", *values, called=called)
 
     async def list_speakers(self) -> list[Speaker]:
         """List the people who started conversations, latest first."""
@@ -218,9 +238,9 @@ class SessionSearch:
         """List the sessions last used before that time, longest silent first."""
         return await self._find_sessions("WHERE last_active < ? ORDER BY last_active, id LIMIT ?", before, limit)
 
-    async def _find_sessions(self, where: str, *values: Any) -> list[SessionInfo]:
+    async def _find_sessions(self, where: str, *values: Any, called: SessionNames | None = None) -> list[SessionInfo]:
         await self._read_on()
-        return await self._query(lambda index: _read_sessions(index.db, where, values))
+        return await self._query(lambda index: _read_sessions(index.db, where, values, called))
 
     async def statistics(self, days: int = 30) -> SessionStatistics:
         await self._read_on()
@@ -377,7 +397,12 @@ def _find_hits(
     ]
 
 
-def _read_sessions(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> list[SessionInfo]:
+def _read_sessions(
+    db: sqlite3.Connection, where: str, values: tuple[Any, ...], called: SessionNames | None
+) -> list[SessionInfo]:
+    if called:
+        db.create_function("name_of", 3, called.name_of)
+        db.create_function("is_meant", 4, called.is_meant)
     columns = "id, key, platform, user_id, title, model, began, last_active, is_current, turns, entries"
     found = db.execute(f"SELECT {columns}, {FIRST_SQL} FROM session {where}", values)  # noqa: S608 - our own words
     rows = [SessionInfo(*row) for row in found]
@@ -392,6 +417,15 @@ def _count_usage(db: sqlite3.Connection, days: int) -> SessionStatistics:
     return SessionStatistics(replace(total, sessions=sessions), tuple(platforms), tuple(by_day))
 
 
+ORDERS: Mapping[SessionOrder, tuple[str, str, str]] = MappingProxyType(
+    {
+        "latest": ("last_active", "DESC", "<"),
+        "began": ("began", "DESC", "<"),
+        "turns": ("turns", "DESC", "<"),
+        "name": ("name_of(platform, user_id, key)", "ASC", ">"),
+    }
+)
+"""The expression of an order, its direction, and the sign for what comes behind a row."""
 FIRST_SQL = f"""(
 SELECT substr(content, 1, {READ_FOR_THEM}) FROM entry AS first
 WHERE first.conv = session.conv AND first.session = session.id AND first.role = 'user' ORDER BY turn, first.id LIMIT 1

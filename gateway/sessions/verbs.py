@@ -6,20 +6,29 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from gateway.records.verbs import SHOWN_NAMES
 from gateway.verbs import NoParams, Shown, Verb, show
 
 _placed = partial(Verb, authors="placed", raw=True)
 
 RowCount: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)]
 """At most so many; -1: all."""
+SessionOrder: TypeAlias = Literal["latest", "began", "turns", "name"]
 
 
 class SessionListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The sessions of one platform, or of all."""
+    """The sessions that match, at most so many; `after` is where the page before them ended.
+
+    `platform` and `person` (`telegram:1002`) began them; `search` is a part of their title, of the name or id of the
+    person or the chat, or of the key. `sort`: the last used, the newest or the longest first, or by name.
+    """
 
     platform: str = ""
     limit: RowCount = 50
     after: str = ""
+    person: str = ""
+    search: str = ""
+    sort: SessionOrder = "latest"
 
 
 class SessionShowParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,10 +71,11 @@ class StatisticsParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _LISTED = show(
-    "session_id", "session_key", "platform", "user_id", "began", "last_active", "is_current", "turns", "entries"
+    *("session_id", "session_key", "chat", "platform", "user_id"),
+    *("began", "last_active", "is_current", "turns", "entries"),
 )
 _TOTALS = show("name", "sessions", "turns", "failed", "input_tokens", "output_tokens", "cost")
-_PAGE: Mapping[str, Shown] = {"sessions": _LISTED, "next": True}
+_PAGE: Mapping[str, Shown] = {"sessions": _LISTED, "next": True, "names": SHOWN_NAMES}
 _STATISTICS = {"total": _TOTALS, "platforms": _TOTALS, "days": _TOTALS}
 
 VERBS = (

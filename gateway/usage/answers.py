@@ -8,6 +8,7 @@ import msgspec
 
 from gateway.config.providers import PRICES_DATE
 from gateway.messages.transcript import Usage
+from gateway.records.names import KnownNames, fold_name
 from gateway.records.records import DayUsage, UsageRow
 from gateway.usage.usage_journal import UsageJournal
 from gateway.usage.verbs import UsageKey, UsageParams
@@ -21,21 +22,38 @@ NAMES: Mapping[UsageKey, Callable[[DayUsage, UsageRow], str]] = {
 }
 
 
-async def usage(usage: UsageJournal, params: UsageParams) -> Any:
+async def usage(usage: UsageJournal, names: KnownNames, params: UsageParams) -> Any:
     today = usage.totals.today()
     since = (today - datetime.timedelta(days=params.days - 1)).isoformat()
     days = [day async for day in usage.read_days(since)]
-    rows = collect_usage(days, params.by, params.person)
+    rows = select_usage(collect_usage(days, params.by, params.person), names, params)
+    shown = list(rows.items())[: None if params.limit < 0 else params.limit]
+    budgets = [one.as_fields() for one in usage.totals.list_budgets(params.person)]
+    people = [*(name for name, _ in shown), *(one["budget"] for one in budgets)]
     return {
         "by": params.by,
         "since": since,
         "until": today.isoformat(),
         "counted_since": days[0].day if days else None,
         "prices_of": PRICES_DATE,
-        "rows": [{"name": name, **as_fields(used)} for name, used in rows.items()],
+        "rows": [{"name": name, **as_fields(used)} for name, used in shown],
+        "count": len(rows),
         "total": as_fields(sum(rows.values(), Usage())),
-        "budgets": [one.as_fields() for one in usage.totals.list_budgets(params.person)],
+        "budgets": budgets,
+        "names": names.describe(people),
     }
+
+
+def select_usage(rows: Mapping[str, Usage], names: KnownNames, params: UsageParams) -> dict[str, Usage]:
+    """Return the rows that match, in the wanted order."""
+    named = names.people.search(params.search) if params.search else frozenset()
+    found = {name: used for name, used in rows.items() if params.search.casefold() in name.casefold() or name in named}
+    match params.sort:
+        case "name":
+            return dict(sorted(found.items(), key=lambda one: fold_name(names.people.find(one[0]) or one[0])))
+        case "cost" | "tokens" | "calls":
+            return dict(sorted(found.items(), key=lambda one: (-getattr(one[1], params.sort), one[0])))
+    return found
 
 
 def collect_usage(days: Iterable[DayUsage], by: UsageKey, person: str = "") -> dict[str, Usage]:

@@ -77,13 +77,16 @@ async def test_people_are_listed_page_by_page_whoever_spoke_last_first(house: Ho
         return [one["person"].removeprefix("telegram:") for one in found["people"]]
 
     spoke = [PEOPLE[role] for role in ("admin", "user", "guest")]
-    latest = await list_people(by="latest")
+    latest = await list_people(sort="latest")
     assert latest == [*spoke, PEOPLE["owner"], PEOPLE["operator"], *HERE]
-    assert await list_people(by="latest", limit=2) == latest[:2]
-    assert await list_people(by="latest", first=2, limit=2) == latest[2:4]
-    by_name = await list_people()
-    assert by_name == [*sorted(PEOPLE.values()), *HERE]
-    assert await list_people(first=4, limit=100) == by_name[4:]
+    assert await list_people(sort="latest", limit=2) == latest[:2]
+    assert await list_people(sort="latest", first=2, limit=2) == latest[2:4]
+    by_id = await list_people(sort="id")
+    assert by_id == [*sorted(PEOPLE.values()), *HERE]
+    assert await list_people(sort="id", first=4, limit=100) == by_id[4:]
+    silent = [PEOPLE["owner"], PEOPLE["operator"], *HERE]
+    assert await list_people() == [*sorted(spoke), *silent], "who has no name here yet is behind the others"
+    assert (await list_people(sort="role"))[:2] == [PEOPLE["owner"], "terminal:owner"]
     assert await list_people(limit=0) == []
 
 

@@ -52,6 +52,7 @@ from gateway.messages.roles import Role
 from gateway.outbox.interface import LiveTransport
 from gateway.outbox.outbox import Outbox
 from gateway.records.activity import Activity
+from gateway.records.names import KnownNames
 from gateway.records.records import OwedReply
 from gateway.sessions.repository import SessionRepository
 from gateway.usage.totals import RunningTotals
@@ -274,7 +275,7 @@ async def chat(
         def make_lanes(work: RunTurn, note: NoteClaim) -> Lanes:
             return make(work, replace(settings, ports=replace(settings.ports, note=note)))
 
-        dispatcher = Dispatcher(house, make_lanes, tasks, signs, heard)
+        dispatcher = Dispatcher(house, make_lanes, tasks, signs, heard, KnownNames(house.engine))
         files_of_replies = ReplyFiles(shared_files, partial(find_files, workspace))
         write, approvals = partial(write_decisions, engine, sessions), dispatcher.approvals
         unshown = dispatcher.refuse_unshown

@@ -1,7 +1,7 @@
 """Answers about people: a list, the data about a person, their archive, and their removal."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from gateway.people.leftovers import list_leftovers
 from gateway.people.person import Person, parse_person
 from gateway.people.removal import PersonRemoval
 from gateway.people.traces import PersonTraces, pick_turns
-from gateway.people.verbs import PeopleListParams, PersonParams
+from gateway.people.verbs import PeopleListParams, PeopleOrder, PersonParams
 from gateway.records.activity import CALLER, OWNER
+from gateway.records.names import fold_name
 from gateway.sessions.export import as_json
+from gateway.sessions.search import Speaker
 from gateway.sessions.session import Session
 from gateway.threads import run_in_thread
 from gateway.verbs import Notify
@@ -35,22 +37,48 @@ def _traces_of(base: Base, storage: Storage) -> PersonTraces:
 
 async def people_list(base: Base, storage: Storage, people: People, params: PeopleListParams) -> Any:
     speakers = await _traces_of(base, storage).list_speakers()
-    named = {Person(one.platform, one.user_id): one.user_name for one in people.access.pairings.people}
+    paired = {Person(one.platform, one.user_id): one.user_name for one in people.access.pairings.people}
+    known = {*speakers, *paired, *_list_named(base, people)}
+    rows = [_describe_person(people, one, paired.get(one, ""), speakers.get(one)) for one in known]
+    rows = [row for row in rows if _is_meant(row, params)]
+    if params.role or params.sort == "role":  # otherwise it is asked for the rows of this page alone
+        rows = [row for row in _with_roles(people, rows) if params.role in ("", row["role"] or "none")]
+    rows.sort(key=PEOPLE_ORDERS[params.sort])
+    end = len(rows) if params.limit < 0 else params.first + params.limit
+    return {"people": _with_roles(people, rows[params.first : end]), "count": len(rows)}
+
+
+def _list_named(base: Base, people: People) -> Iterator[Person]:
+    """Yield the people whom the configuration names."""
     rules = people.access.rules
-    networks = {*rules.owners, *rules.admins, *rules.users, *rules.group_users}
-    listed = {Person(platform, user) for platform in networks for user in rules.list_people(platform)}
-    listed |= {parse_person(one) for group in base.settings.access.groups.values() for one in group.people}
-    silent = {*named, *listed}.difference(speakers)
-    known = [*speakers, *sorted(silent)] if params.by == "latest" else sorted({*speakers, *silent})
-    end = len(known) if params.limit < 0 else params.first + params.limit
-    rows = []
-    for person in known[params.first : end]:
-        said = speakers.get(person)
-        facts = {"person": str(person), "name": named.get(person, ""), "role": _role_of(people, person)}
-        rows.append(
-            {**facts, "sessions": said.sessions if said else 0, "last_active": said.last_active if said else 0.0}
-        )
-    return {"people": rows, "count": len(known)}
+    for platform in {*rules.owners, *rules.admins, *rules.users, *rules.group_users}:
+        yield from (Person(platform, user) for user in rules.list_people(platform))
+    yield from (parse_person(one) for group in base.settings.access.groups.values() for one in group.people)
+
+
+def _describe_person(people: People, person: Person, paired: str, said: Speaker | None) -> dict[str, Any]:
+    name, names = str(person), people.names.people
+    facts = {"person": name, "name": names.find(name) or paired, "is_shared": names.is_shared(name)}
+    return {**facts, "sessions": said.sessions if said else 0, "last_active": said.last_active if said else 0.0}
+
+
+def _is_meant(row: Mapping[str, Any], params: PeopleListParams) -> bool:
+    if params.platform not in ("", row["person"].partition(":")[0]):
+        return False
+    return fold_name(params.search) in fold_name(row["name"]) or params.search.casefold() in row["person"].casefold()
+
+
+def _with_roles(people: People, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row if "role" in row else {**row, "role": _role_of(people, parse_person(row["person"]))} for row in rows]
+
+
+PEOPLE_ORDERS: Mapping[PeopleOrder, Callable[[Mapping[str, Any]], Any]] = {
+    "name": lambda row: (not row["name"], fold_name(row["name"]), row["person"]),
+    "id": lambda row: row["person"],
+    "latest": lambda row: (-row["last_active"], row["person"]),
+    "sessions": lambda row: (-row["sessions"], row["person"]),
+    "role": lambda row: (-rank_of(row["role"]) if row["role"] else 0, fold_name(row["name"]), row["person"]),
+}
 
 
 def _role_of(people: People, person: Person) -> str:
@@ -69,6 +97,8 @@ async def people_show(base: Base, storage: Storage, people: People, params: Pers
     paths = await traces.fetch_files(person)
     return {
         "person": str(person),
+        "name": people.names.people.find(str(person)),
+        "is_shared": people.names.people.is_shared(str(person)),
         "role": _role_of(people, person),
         "conversations": found.own,
         "shared": found.shared,
@@ -89,6 +119,7 @@ async def people_forget(base: Base, storage: Storage, people: People, params: Pe
         _traces_of(base, storage), people.access.pairings, storage.activity, people.usage, base.home.unreadable
     )
     await people.heard.forget(str(person))
+    await people.names.forget(str(person))
     gone = await remover.forget(person)
     await people.tell_forgotten(gone.pseudonym)
     await people.chats.kept.load()  # the settings of their direct chats are gone

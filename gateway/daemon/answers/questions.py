@@ -27,9 +27,12 @@ def find_persons() -> Persons:
     return (*(((network, user),) if colon else ()), (platform, name))
 
 
-async def approvals_list(turns: Turns) -> Any:
+async def approvals_list(people: People, turns: Turns) -> Any:
     questions = turns.dispatcher.questions
-    return {"approvals": await questions.list_approvals(find_persons()), "questions": await questions.list_questions()}
+    found = {"approvals": await questions.list_approvals(find_persons()), "questions": await questions.list_questions()}
+    rows = [one for rows in found.values() for one in rows]
+    ids = [f"{one['platform']}:{one[field]}" for one in rows for field in ("user_id", "chat_id")]
+    return {**found, "names": people.names.describe(ids)}
 
 
 async def approvals_answer(people: People, turns: Turns, params: ApprovalAnswerParams) -> Any:

@@ -18,6 +18,7 @@ from gateway.daemon.part_settings import access_rules_from
 from gateway.engine.journal_clock import JournalClock
 from gateway.messages.roles import Role
 from gateway.records.follower import RecordCopy
+from gateway.records.names import KnownNames
 from gateway.usage.totals import RunningTotals
 from gateway.usage.usage_journal import UsageJournal
 from gateway.web.logins import Logins
@@ -25,7 +26,7 @@ from gateway.web.program_keys import ProgramKeys
 
 
 class People(msgspec.Struct, frozen=True):
-    """Their rights, keys and logins, the rules of their chats, and their usage.
+    """Their rights, keys, logins and names, the rules of their chats, and their usage.
 
     `tell_forgotten` notifies other gateways of a person whose records are gone; `removals` follow their notices.
     """
@@ -33,6 +34,7 @@ class People(msgspec.Struct, frozen=True):
     access: AccessControl
     keys: ProgramKeys
     logins: Logins
+    names: KnownNames
     chats: ChatRules
     heard: HeardMessages
     usage: UsageJournal
@@ -41,7 +43,7 @@ class People(msgspec.Struct, frozen=True):
 
 
 def build_people(base: Base) -> People:
-    engine, keys = base.engine, ProgramKeys(base.engine)
+    engine, keys, names = base.engine, ProgramKeys(base.engine), KnownNames(base.engine)
     rules, find_role = access_rules_from(base.current.configuration), partial(find_program_role, base.current, keys)
     chats = ChatRules(ChatJournal(engine), base.settings)
     usage = UsageJournal(engine, RunningTotals(partial(find_time, engine.clock), base.settings))
@@ -50,10 +52,11 @@ def build_people(base: Base) -> People:
         AccessControl(rules, Pairings(engine), find_program_role=find_role),
         keys,
         Logins(engine),
+        names,
         chats,
         heard,
         usage,
-        *build_removals(engine, base.home.files, usage.totals, heard, chats.kept),
+        *build_removals(engine, base.home.files, usage.totals, heard, chats.kept, names),
     )
 
 

@@ -103,7 +103,7 @@ def build_turns(
         settings = LaneSettings(base.settings.sessions, ports=msgspec.structs.replace(ports, note=note))
         return Lanes(engine, storage.sessions, run_turn, settings, node=name, marks=storage.marks)
 
-    dispatcher = Dispatcher(context, make_lanes, base.tasks, signs, people.heard)
+    dispatcher = Dispatcher(context, make_lanes, base.tasks, signs, people.heard, people.names)
     questions, watch = TerminalQuestions(engine, storage.sessions, people.access), FailureWatch(engine)
     outbox.begin(build_reply_hooks(base, storage, dispatcher, partial(find_hook_files, base, storage, hooks, work)))
     return Turns(

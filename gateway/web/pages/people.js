@@ -24,7 +24,7 @@ export async function show(place) {
   const { first } = placeFrom(place)
   const rows = rowsOf(100, 30)  // the person who wrote last is first
   const [{ people, count }, { keys }, { asking }, used] = await Promise.all([
-    ask('people.list', { by: 'latest', first, limit: rows }), ask('keys.list'), findOpen(), ask('usage', { by: 'person', days: DAYS }),
+    ask('people.list', { sort: 'latest', first, limit: rows }), ask('keys.list'), findOpen(), ask('usage', { by: 'person', days: DAYS }),
   ])
   const costs = new Map(used.rows.map(one => [one.name, one]))
   const heads = [column('Person'), column('Role'), number('Conversations', 'off-phone'), number(`Calls, ${DAYS} days`, 'off-phone'), number('Cost', 'off-phone'), number('Last seen')]
