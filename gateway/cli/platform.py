@@ -61,13 +61,18 @@ def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tup
     rows = [
         (
             one["name"],
-            one["state"] if one["state"] in RESTING else "up" if one["up"] else "down",
+            find_state(one),
             *(format_ago(one[f"last_{what}"]) for what in ("event", "send", "probe")),
             "; ".join(describe_state(one)),
         )
         for one in platforms
     ]
     return ("platform", "state", "last event", "last send", "last probe", ""), rows
+
+
+def find_state(one: dict[str, Any]) -> str:
+    """Return the state of a network in one word."""
+    return str(one["state"]) if one["state"] in RESTING else "up" if one["up"] else "down"
 
 
 def describe_state(one: dict[str, Any]) -> Iterator[str]:

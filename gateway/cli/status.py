@@ -13,6 +13,7 @@ from gateway.cli.output import (
     add_json_option,
     format_ago,
     format_duration,
+    format_name,
     print_lines,
     show_fields,
     show_json,
@@ -29,6 +30,7 @@ from gateway.yaml_source.units import format_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--parts", action="store_true", help="its parts, their networks and webhooks, one by one")
     add_json_option(parser)
 
 
@@ -40,7 +42,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     if args.json:
         show_json({"running": True, **facts})
     else:
-        show_status(facts)
+        (show_parts if args.parts else show_status)(facts)
     return ExitCode.OK
 
 
@@ -79,35 +81,38 @@ def list_problems(home: Home) -> list[str]:
 
 
 def show_status(facts: dict[str, Any]) -> None:
-    """Show the gateway's state on one screen."""
-    file = facts["configuration"]
+    """Show in ten lines how the gateway is, and in one more each thing that needs a person."""
+    since, megabytes = format_duration(time.time() - facts["since"]), facts["memory_kb"] // 1024
     show_fields(
         [
-            ("gateway", f"{facts['state']}, pid {facts['pid']}, for {format_duration(time.time() - facts['since'])}"),
-            ("home", facts["home"]),
+            ("gateway", f"{facts['state']}, pid {facts['pid']}, for {since}; {megabytes} MB"),
+            ("home", describe_home(Path(facts["home"]), Path(facts["configuration"]))),
             ("model", facts["model"]),
-            ("memory", f"{facts['memory_kb'] // 1024} MB"),
+            ("networks", describe_networks(facts)),
             ("hooks", describe_hooks(facts)),
-            ("sandbox", describe_sandbox(facts["sandbox"])),
-            *describe_roles(facts["nodes"][0]["roles"]),
             ("turns", describe_turns(facts)),
-            ("intake", describe_intake(facts)),
             ("owner", describe_owners(facts)),
             ("page", describe_page(facts["web"]["url"])),
             ("journal", describe_journal(facts["journal"])),
             ("backup", describe_backup(facts["backup"])),
-            ("configuration", describe_configuration(Path(file), Path(facts["home"], ".env"))),
-            ("parts", f"{sum(part['state'] == 'up' for part in facts['parts'])} up"),
+            *describe_nodes(facts["nodes"]),
         ]
     )
+    for trouble in facts["attention"]:
+        print_remark("!", trouble)
+    for notice in facts["notices"]:
+        print_remark("-", notice)
+
+
+def show_parts(facts: dict[str, Any]) -> None:
+    """Show the parts of the gateway, and what they hold."""
     rows = [
-        (part["name"], part["state"], part["restarts"], apply_program_name(part["detail"]))
-        for part in facts["parts"]
-        if part["state"] != "up" or part["restarts"]
+        (one["name"], one["state"], one["restarts"], one["does"], apply_program_name(one["detail"]))
+        for one in facts["parts"]
     ]
-    if rows:
-        print()
-        show_table(("part", "state", "restarts", ""), rows)
+    show_table(("part", "state", "restarts", "what it does", ""), rows)
+    print()
+    show_fields([("sandbox", describe_sandbox(facts["sandbox"])), ("intake", describe_intake(facts))])
     if facts["platforms"]:
         print()
         states = {part["name"]: part["state"] for part in facts["parts"]}
@@ -115,7 +120,6 @@ def show_status(facts: dict[str, Any]) -> None:
         show_table(*platform.table_of(served))
     if facts["platforms_off"]:
         off = ", ".join(f"{name} ({reason})" for name, reason in facts["platforms_off"].items())
-        print()
         print_lines(to_one_line(f"off: {off}"), "")
     if len(facts.get("nodes", ())) > 1:
         print()
@@ -126,10 +130,6 @@ def show_status(facts: dict[str, Any]) -> None:
         show_table(headers, map(row_of, facts["webhooks"]))
         if url := facts["webhooks"][0]["url"]:
             print_lines(to_one_line(f"called by POST {url.rpartition('/')[0]}/WEBHOOK"), "")
-    for trouble in facts["attention"]:
-        print_remark("!", trouble)
-    for notice in facts["notices"]:
-        print_remark("-", notice)
 
 
 def print_remark(mark: str, text: str) -> None:
@@ -142,6 +142,22 @@ def row_of(webhook: dict[str, Any]) -> tuple[object, ...]:
     return tuple(webhook[key] for key in ("name", "verify", "origin", "taken", "refused", "refusal"))
 
 
+def describe_home(home: Path, file: Path) -> str:
+    """Describe the home, and the files there with settings."""
+    found = [one.name for one in (file, home / ".env") if one.exists()]
+    return f"{home} ({', '.join(found) or f'no settings yet: {file.name}'})"
+
+
+def describe_networks(facts: dict[str, Any]) -> str:
+    """Describe each network by its state, and why it is down."""
+    states, found = {part["name"]: part["state"] for part in facts["parts"]}, list[str]()
+    for name, one in facts["platforms"].items():
+        state = platform.find_state({**one, "state": states[name]})
+        why = "; ".join(filter(None, platform.describe_state(one))) if state == "down" else ""
+        found.append(f"{name} {state}{f' ({why})' if why else ''}")
+    return ", ".join(found) or "none but the terminal"
+
+
 def describe_hooks(facts: dict[str, Any]) -> str:
     """Describe the number of hooks in each state, and the delay of the durable ones."""
     counts = ", ".join(f"{count} {state}" for state, count in facts["hooks"].items()) or "none"
@@ -149,23 +165,32 @@ def describe_hooks(facts: dict[str, Any]) -> str:
     return f"{counts}; behind: {late}" if late else counts
 
 
-def describe_roles(roles: Sequence[str]) -> list[tuple[str, str]]:
-    """Describe the roles of this node, unless it has all."""
-    return [] if set(roles) == set(NODE_ROLES) else [("roles", ", ".join(roles))]
+def describe_roles(roles: Sequence[str]) -> str:
+    """Describe the roles of a node."""
+    return "all" if set(roles) == set(NODE_ROLES) else ", ".join(roles)
+
+
+def describe_nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Describe the gateways on this journal, unless this one is alone and does all."""
+    if len(nodes) == 1 and describe_roles(nodes[0]["roles"]) == "all":
+        return []
+    return [("nodes", ", ".join(f"{one['name']} ({describe_roles(one['roles'])})" for one in nodes))]
 
 
 def describe_node(node: dict[str, Any]) -> tuple[str, str, str, str]:
     """Describe a gateway that shares the journal: its uptime, its roles, and its work for all of them."""
     alone = node.get("alone", node["holds"])  # a gateway of an earlier version has another name for it
-    roles = "all" if not describe_roles(node["roles"]) else ", ".join(node["roles"])
-    return node["name"], format_duration(time.time() - node["since"]), roles, ", ".join(sorted(alone))
+    since, roles = format_duration(time.time() - node["since"]), describe_roles(node["roles"])
+    return node["name"], since, roles, ", ".join(sorted(alone))
 
 
 def describe_turns(facts: dict[str, Any]) -> str:
-    """Describe the running turns, and the calls of programs, by their keys."""
+    """Describe the running turns, the calls of programs by their keys, and whether messages are taken."""
     turns = f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"
     calls = ", ".join(f"{key} {count}" for key, count in facts["calls"].items())
-    return f"{turns}; calls of programs: {calls}" if calls else turns
+    intake = describe_intake(facts)
+    said = (turns, f"calls of programs: {calls}" if calls else "", "" if intake == "open" else f"intake {intake}")
+    return "; ".join(filter(None, said))
 
 
 def describe_backup(backup: dict[str, Any]) -> str:
@@ -183,8 +208,9 @@ def describe_page(url: str) -> str:
 
 def describe_owners(facts: dict[str, Any]) -> str:
     """Describe the owners, and why they are."""
-    found = [f"{one['platform']} {one['user_id']} ({one['why']})" for one in facts["owners"]]
-    return ", ".join(["whoever sits at this terminal", *found])
+    found = [(f"{one['platform']}:{one['user_id']}", one["why"]) for one in facts["owners"]]
+    named = [f"{format_name(facts['names'], name, name.replace(':', ' ', 1))} ({why})" for name, why in found]
+    return ", ".join(["whoever sits at this terminal", *named])
 
 
 def describe_sandbox(sandbox: dict[str, Any]) -> str:
@@ -196,12 +222,6 @@ def describe_sandbox(sandbox: dict[str, Any]) -> str:
 def describe_journal(journal: dict[str, Any]) -> str:
     files = f", {size / 1e6:.1f} MB of files" if (size := journal.get("file_size", 0)) else ""
     return f"{format_count(journal['records'], 'record')}{files}; {journal['detail']}"
-
-
-def describe_configuration(file: Path, variables: Path) -> str:
-    """List the files with settings."""
-    found = [str(one) for one in (file, variables) if one.exists()]
-    return ", ".join(found) or f"as it comes; settings would stand in {file}"
 
 
 def describe_intake(facts: dict[str, Any]) -> str:

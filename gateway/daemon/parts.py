@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
@@ -22,6 +23,41 @@ RECOVERED_AFTER = 10.0  # a part that ran this long has recovered: its next paus
 PartState: TypeAlias = Literal["starting", "up", "standby", "restarting", "paused", "stopped"]
 
 
+PART_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "facts": "follows access, rules, names and usage in the journal",
+        "lanes": "answers messages, one at a time in a conversation",
+        "signs of turns": "shows in chats that a turn runs",
+        "reminders": "brings what was scheduled when it is due",
+        "events of others": "passes on events of other gateways",
+        "hooks that wait": "ends the waits of hooks for an answer",
+        "approvals": "asks approvers, and closes what was answered",
+        "voice": "reads answers aloud",
+        "quiet chats": "remembers for a day what is said to others there",
+        "names": "keeps the names of people and chats",
+        "journal alerts": "tells where alerts go that the journal is ill",
+        "terminal": "delivers to the terminal",
+        "internal": "delivers what goes to no chat",
+        "api": "delivers to programs",
+        "chat": "delivers to the chat of the page",
+        "search": "keeps the index of conversations",
+        "state.db": "keeps Hermes's database of sessions",
+        "session list": "keeps Hermes's list of sessions",
+        "alerts": "tells people what went wrong",
+        "tool servers": "runs the servers of tools",
+        "retention": "removes conversations that are old enough",
+        "files": "shares and removes the files of people",
+        "backups": "copies the journal",
+        "usage": "sums up tokens and cost",
+        "traces": "sends traces",
+        "control": "answers commands of this program",
+        "schedule": "calls hooks when they are due",
+        "web": "serves the page, programs and webhooks",
+    }
+)
+NETWORK_WORDS = "serves this chat network"  # each other part
+
+
 class PartStatus(msgspec.Struct, frozen=True):
     """The line of `status` about a part."""
 
@@ -39,10 +75,10 @@ class ServeFunction(Protocol):
 
 
 def describe_parts(parts: Sequence["Part"], networks: Collection[str], role: Role) -> str:
-    """Describe the networks and all parts that are not up, in a chat. Only admins see why."""
-    facts = [one.facts for one in parts if one.name in networks or one.facts.state != "up"]
+    """Describe the networks and each part that has failed, in a chat. Only admins see why."""
+    facts = [one.facts for one in parts if one.name in networks or one.facts.state == "restarting"]
     lines = [f"{one.name}: {one.state} {one.detail if is_admin(role) else ''}".rstrip() for one in facts]
-    return "\n".join(lines) or "all is up"
+    return "\n".join(lines) or "No chat network is set up here, and all else is up."
 
 
 class Part(anyio.abc.TaskStatus[None]):

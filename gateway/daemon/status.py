@@ -30,6 +30,7 @@ from gateway.daemon.installed_skills import list_unused_hooks
 from gateway.daemon.nodes import BOT, SCHEDULE, TENDING, Nodes
 from gateway.daemon.notices import list_all_notices
 from gateway.daemon.own_process import describe_readers, read_memory_kb
+from gateway.daemon.parts import NETWORK_WORDS, PART_WORDS
 from gateway.daemon.platforms import PlatformPart, list_enabled, why_not_served
 from gateway.daemon.webhooks import WebhookStatus, list_webhook_problems, list_webhook_statuses, list_webhooks
 from gateway.dispatcher.context import OWN_PLATFORMS
@@ -103,6 +104,7 @@ async def describe_disk(run: Run) -> list[str]:
 
 
 def describe_process(base: Base, run: Run, presence: NodePresence, storage: Storage, people: People) -> dict[str, Any]:
+    owners = list_owners(people.access)
     return {
         "state": run.state,
         "version": __version__,
@@ -118,8 +120,11 @@ def describe_process(base: Base, run: Run, presence: NodePresence, storage: Stor
         "calls": run.web.count_calls() if run.web else {},
         "web": run.web.describe() if run.web else {"url": "", "trouble": ""},
         "nodes": list_nodes(presence.nodes),
-        "owners": list_owners(people.access),
-        "parts": [msgspec.to_builtins(part.facts) for part in run.parts],
+        "owners": owners,
+        "names": people.names.describe(f"{one['platform']}:{one['user_id']}" for one in owners),
+        "parts": [
+            {**msgspec.to_builtins(part.facts), "does": PART_WORDS.get(part.name, NETWORK_WORDS)} for part in run.parts
+        ],
     }
 
 

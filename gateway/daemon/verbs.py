@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gateway.adapters.verbs import PLATFORM_SHOWN
+from gateway.records.verbs import SHOWN_NAMES
 from gateway.verbs import NoParams, Shown, Verb, show
 
 _STATUS: Mapping[str, Shown] = {
@@ -20,7 +21,8 @@ _STATUS: Mapping[str, Shown] = {
     "web": show("url", "trouble"),
     "calls": {"*": True},
     "owners": show("platform", "user_id", "why"),
-    "parts": show("name", "state", "since", "restarts"),
+    "names": SHOWN_NAMES,
+    "parts": show("name", "state", "does", "since", "restarts"),
     "webhooks": show("name", "url", "origin", "verify", "taken", "known", "refused", "refused_at"),
     "attention": "heading",
 }

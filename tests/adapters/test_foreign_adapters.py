@@ -151,7 +151,7 @@ def test_one_that_never_connects_is_told_as_down_and_ends_with_the_gateway(aviar
     aviary.pigeons_fly()
     shown = aviary.cli("status").stdout
     assert f"runs inside the gateway, from {aviary.owl}" in shown
-    assert "owl       down" in shown
+    assert "networks  owl down (" in shown
     code, _, _ = aviary.stop()
     assert code == 0
 

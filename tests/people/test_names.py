@@ -23,9 +23,9 @@ from gateway.sessions.search import SessionSearch
 from gateway.sessions.search_index import SearchIndex
 from gateway.sessions.verbs import SessionListParams
 from gateway.testing import GatewayProcess
-from gateway.testing.memory_engine import MemoryEngine
 from gateway.testing.networks.wire import ANN, BEN, GROUP, STRANGER
 from tests.adapters.telegram_wire import TelegramWire
+from tests.engine.memory_engine import MemoryEngine
 from tests.spine import engine, until
 from tests.waits import Stopwatch
 

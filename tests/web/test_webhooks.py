@@ -197,7 +197,7 @@ def test_without_a_secret_it_is_off_and_said_so(gateway: GatewayProcess) -> None
     assert "webhook blank cannot be called: BLANK_SECRET is blank; write it into .env" in attention
     doctor = gateway.cli("doctor")
     assert (doctor.returncode, "webhook unset cannot be called" in doctor.stdout) == (1, True)
-    shown = gateway.cli("status").stdout
+    shown = gateway.cli("status", "--parts").stdout
     assert f"called by POST {url_of(gateway)}/webhooks/WEBHOOK" in shown
 
 
