@@ -49,6 +49,7 @@ PART_WORDS: Mapping[str, str] = MappingProxyType(
         "files": "shares and removes the files of people",
         "backups": "copies the journal",
         "usage": "sums up tokens and cost",
+        "figures": "counts turns and calls of hooks by half hours",
         "traces": "sends traces",
         "control": "answers commands of this program",
         "schedule": "calls hooks when they are due",
