@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gateway.config.providers import PRICES_DATE
-from gateway.messages.transcript import Usage
+from gateway.messages.transcript import Usage, sum_usage
 from gateway.records.names import KnownNames, fold_name
 from gateway.records.records import DayUsage, UsageRow
 from gateway.usage.usage_journal import UsageJournal
@@ -38,7 +38,7 @@ async def usage(usage: UsageJournal, names: KnownNames, params: UsageParams) -> 
         "prices_of": PRICES_DATE,
         "rows": [{"name": name, **as_fields(used)} for name, used in shown],
         "count": len(rows),
-        "total": as_fields(sum(rows.values(), Usage())),
+        "total": as_fields(sum_usage([*rows.values()])),
         "budgets": budgets,
         "names": names.describe(people),
     }
@@ -58,12 +58,12 @@ def select_usage(rows: Mapping[str, Usage], names: KnownNames, params: UsagePara
 
 def collect_usage(days: Iterable[DayUsage], by: UsageKey, person: str = "") -> dict[str, Usage]:
     """Sum up by name: the most first, days in their order. Usage without a hook or a session has the empty name."""
-    find_name, sums = NAMES[by], dict[str, Usage]()
+    find_name, found = NAMES[by], dict[str, list[Usage]]()
     for day in days:
         for row in day.rows:
             if person in ("", row.person):
-                name = find_name(day, row)
-                sums[name] = sums.get(name, Usage()) + row.usage
+                found.setdefault(find_name(day, row), []).append(row.usage)
+    sums = {name: sum_usage(used) for name, used in found.items()}
     if by == "day":
         return sums
     return dict(sorted(sums.items(), key=lambda one: (-one[1].cost, -one[1].tokens, one[0])))
