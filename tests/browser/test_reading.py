@@ -106,7 +106,9 @@ def test_a_conversation_is_known_by_its_first_words(gateway: GatewayProcess, ope
         screen.enter("conversations", "sum up")
         link = screen.room.get_by_role("link", name="sum up")
         expect(link).to_contain_text(f"sum up {ACTING}")
-        expect(screen.room.get_by_role("link", name="good morning owner · terminal · dm · talk0")).to_be_visible()
+        expect(
+            screen.room.get_by_role("link", name="good morning owner · terminal · direct chat · talk0")
+        ).to_be_visible()
         assert screen.list_cut() == screen.list_barriers() == []
         link.click()
         expect(screen.page.locator("h1")).to_have_text(f"sum up {ACTING}")

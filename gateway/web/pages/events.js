@@ -39,9 +39,9 @@ const WORDS = {
   'message:received': one => ['run', who(one), `wrote on ${one.platform}`],
   'message:sent': one => ['ok', 'An answer', `was sent on ${one.platform}`],
   'agent:start': one => ['run', 'A turn', `began${one.user_name ? ` for ${one.user_name}` : ''}`],
-  'agent:end': one => ['ok', who(one), `got an answer${one.duration ? ` in ${seconds(one.duration)}` : ''}`],
+  'agent:end': one => (one.completed === false ? ['off', 'A turn', `ended: ${one.stop ?? ''}`] : ['ok', who(one), 'got an answer']),
   'tool:before': one => ['run', one.tool, 'is called'],
-  'tool:after': one => [one.error ? 'bad' : 'ok', one.tool, one.error ? 'failed' : 'ended'],
+  'tool:after': one => [one.error ? 'bad' : 'ok', one.tool, one.error ? 'failed' : `ended${one.duration ? ` in ${seconds(one.duration)}` : ''}`],
   'llm:before': () => ['run', 'The model', 'is asked'],
   'llm:after': () => ['ok', 'The model', 'answered'],
   'hook:failed': one => ['bad', one.hook, 'failed'],
@@ -64,7 +64,7 @@ function drawEvent(message) {
   if (message.kind === 'gap') return el('li', { className: 'gap' }, 'some events before this were missed')
   const { fields, event } = message
   const [kind, subject, words] = WORDS[event]?.(fields) ?? ['off', event, '']
-  const about = [fields.tool, fields.command, fields.hook, fields.text, fields.message, fields.session_key].find(one => typeof one === 'string' && one !== subject)
+  const about = [fields.tool, fields.command, fields.hook, fields.text, fields.message, WORDS[event] ? '' : fields.session_key].find(one => typeof one === 'string' && one !== subject)
   const time = new Date(fields.time * 1000)
   const summary = el('summary', { title: event },
     mark(kind, ''), el('span', {}, el('b', { dir: 'auto' }, subject), ' ', el('i', {}, words, ' ', plain(about).slice(0, 120))),

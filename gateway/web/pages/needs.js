@@ -39,7 +39,7 @@ export function drawNeeds({ attention }, { asked, asking, names }, others = []) 
 
 function drawQuestion(one, isOpen, names) {
   const name = `asked-${one.id}`
-  const who = names[`${one.platform}:${one.user_id}`]?.name || one.who || one.user_name || 'Somebody'
+  const who = names[`${one.platform}:${one.user_id}`]?.name || one.user_name || one.user_id || one.who || 'Somebody'
   const left = isOpen ? `${one.platform ? `${one.platform} · ` : ''}${lasting(Math.max(0, one.until - Date.now() / 1000))} left` : ''
   const title = one.tools ? `${who} wants to run ${[...new Set(one.tools)].join(', ')}` : `${who} is asked`
   const body = one.shown.flatMap(({ words, text }) => [...(words ? [el('p', {}, words)] : []), ...(text ? [literal(text)] : [])])
