@@ -187,7 +187,7 @@ listen(message => {
   const was = isUp
   if (message.kind === 'up' || message.kind === 'down') isUp = message.kind === 'up'
   if (was !== isUp && !isUp) showLost()
-  if (message.kind === 'done') refresh()
+  if (message.kind === 'done') { open.due = 0; refresh() }
   else if (message.kind !== 'down') soon()
 })
 window.addEventListener('hashchange', () => { enter(); if (open.name !== 'chat') byId('content').focus({ preventScroll: true }) })

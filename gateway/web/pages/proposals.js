@@ -2,7 +2,7 @@
 
 import { actions } from './acting.js'
 import { act, ask, may } from './asking.js'
-import { button, command, el, lasting, literal, moment, panel, stateOf, table, column } from './dom.js'
+import { button, command, el, facts, lasting, moment, panel, stateOf, table, column } from './dom.js'
 import { tellAll } from './live.js'
 import { need } from './needs.js'
 import { mark } from './signs.js'
@@ -17,7 +17,7 @@ const dialog = document.getElementById('asked')
 export const mayPropose = may('proposals.make')
 export const listProposals = async () => (may('proposals.list') ? (await ask('proposals.list')).proposals : [])
 
-const placesOf = one => (one.places?.length ? one.places.join(', ') : 'the terminal')
+const placesOf = one => (one.places?.length ? `in ${one.places.join(', ')}` : 'at the terminal')
 
 // `fields` are {name, label, value, isSecret}; `valuesOf` makes the values from what was written in them.
 export function propose({ title, kind, name = '', fields = [], why = '', valuesOf = form => Object.fromEntries([...form].filter(([, value]) => value !== '')) }) {
@@ -36,7 +36,7 @@ export function propose({ title, kind, name = '', fields = [], why = '', valuesO
     try {
       const one = await act('proposals.make', { kind, name, values: valuesOf(new FormData(form)) })
       form.replaceChildren(el('h2', {}, 'Proposed. Nothing has changed yet.'),
-        el('p', { role: 'status' }, `Confirm it in ${placesOf(one)}, within ${lasting(one.until - Date.now() / 1000)}, or run:`), command('hermes-gateway approvals'),
+        el('p', { role: 'status' }, `An owner confirms it ${placesOf(one)} within ${lasting(one.until - Date.now() / 1000)}${one.places?.length ? ', or' : ''} with:`), command('hermes-gateway approvals'),
         el('div', { className: 'acts' }, button('Close', { className: 'btn go', onclick: close })))
       tellAll({ kind: 'done' })
     } catch (error) {
@@ -51,12 +51,12 @@ export function propose({ title, kind, name = '', fields = [], why = '', valuesO
 export const proposal = (label, spec, properties = {}) => (mayPropose ? [button(label, { ...properties, onclick: () => propose(spec) })] : [])
 
 const titleOf = one => [KINDS[one.kind] ?? one.kind, one.name].filter(Boolean).join(' ')
-const shownOf = one => one.shown.flatMap(({ words, text }) => [...(words ? [el('p', {}, words)] : []), ...(text ? [literal(text)] : [])])
+const shownOf = one => [facts(one.shown.map(({ words, text }) => [words.replace(/:$/, ''), text ? el('code', {}, text) : '–']))]
 const withdraw = one => actions(`proposal ${one.id}`, [{ label: 'Withdraw', verb: 'proposals.withdraw', params: { id: one.id }, said: () => 'Withdrawn.' }])
 
 // Those that wait for an owner, among what needs somebody.
 export const drawWaiting = proposals => proposals.filter(one => one.state === 'open').map(one =>
-  need(mark('wait'), titleOf(one), `waits for an owner in ${placesOf(one)} · ${lasting(Math.max(0, one.until - Date.now() / 1000))} left`, shownOf(one), [withdraw(one)], { 'data-key': `proposal ${one.id}` }))
+  need(mark('wait'), titleOf(one), `waits for an owner ${placesOf(one)} · ${lasting(Math.max(0, one.until - Date.now() / 1000))} left`, shownOf(one), [withdraw(one)], { 'data-key': `proposal ${one.id}` }))
 
 export function drawProposals(proposals) {
   if (!proposals.length) return []
