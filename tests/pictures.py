@@ -5,31 +5,54 @@ tests use.
 """
 
 import argparse
+import math
+import random
 import re
 import sys
 import tempfile
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from anyio.from_thread import start_blocking_portal
+from msgspec.structs import replace
 from PIL import Image
 from playwright.sync_api import FloatRect
 
+from gateway.engine.interface import NewRecord
+from gateway.engine.sqlite.engine import open_sqlite
+from gateway.figures.half_hours import HALF_HOUR, HalfHours
+from gateway.messages.transcript import Usage
+from gateway.records import records, subjects
+from gateway.records.figures import HalfHour, WorkTotal
 from gateway.testing import GatewayProcess
 from tests.browser.screen import find_chromium, log_in, open_chromium, screens
 from tests.docs_blocks import Shell
 from tests.proof_table import ROOT
+from tests.spine import SetClock
 from tests.terminal_picture import as_svg
 
 FOLDER = ROOT / "docs" / "pictures"
 SIZE = {"width": 1200, "height": 760}
-SHOWN: FloatRect = {"x": 0, "y": 0, "width": 1200, "height": 520}  # what is below is empty
-COLOURS = 64  # of a picture of the page: it has few
+SHOWN: dict[str, FloatRect] = {  # what is below is empty
+    "overview": {"x": 0, "y": 0, "width": 1200, "height": 760},
+    "hooks": {"x": 0, "y": 0, "width": 1200, "height": 520},
+}
+COLOURS = 128  # of a picture of the page: it has few
 QUESTION = './x chat -m "what is 12 * (3 + 4)"'
 HOOK = "ask-first"
 PLACED = (f"cat {HOOK}/handler.py", f"mkdir -p ~/.hermes/hooks && cp -r {HOOK} ~/.hermes/hooks  # it is live")
 REFUSAL = "./x chat -m no"
-TALK = ("what is 12 * (3 + 4)", "what time is it", "/status", "what is 365 / 7")
+TALK = (
+    "what is 7 * 52",
+    "what is 2 ** 10",
+    "what is 99 / 3",
+    "what is 365 / 7",
+    "what time is it",
+    "what is 12 * (3 + 4)",
+)
 SAMPLES = ("activity-log", "prompt-guardrail", "tool-approval", "long-task-alert")
 
 
@@ -62,11 +85,47 @@ def until_box_ends(said: str) -> str:
 
 
 def prepare(gateway: GatewayProcess) -> None:
+    gateway.configure("budgets: {all: {day: {money: 5}}}\n")
     for name in SAMPLES:
         gateway.add_hook(name, ROOT / "sample_hooks" / name)
+    with start_blocking_portal() as portal:  # a browser's loop may run in this thread
+        portal.call(write_days, gateway)
     gateway.start()
-    for message in TALK:
-        gateway.cli("chat", "-m", message)
+    for number, message in enumerate(TALK):
+        gateway.cli("chat", "-s", f"talk{number}", "-m", message)
+
+
+async def write_days(gateway: GatewayProcess) -> None:
+    """Leave two days with people in them, in a gateway that ran before: quiet at night, and busy in the afternoon."""
+    chance, now, total = random.Random(7), time.time(), HalfHour(times=(0,) * 17)
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    moments = [now - at * HALF_HOUR for at in range(95, 0, -1)]
+    clock, spent = SetClock(moments[0]), 0.0
+    async with await open_sqlite(gateway.home.journal) as engine:
+        half_hours = HalfHours(engine, "another", lambda: total, clock)
+        for moment in moments:
+            hour = datetime.fromtimestamp(moment, UTC).hour
+            turns = round(max(0.0, math.sin((hour - 6) / 18 * math.pi)) * chance.randint(6, 14))
+            total = add_work(total, turns, chance)
+            spent += 0.011 * turns if moment >= midnight else 0
+            clock.now = moment + HALF_HOUR
+            await half_hours.write()
+        used = Usage(1_000_000, 200_000, calls=300, cost=round(spent, 2), model="gpt-5-mini")
+        row = records.UsageRow(person="terminal:owner", usage=used)
+        day = records.DayUsage(day=datetime.now().astimezone().date().isoformat(), rows=(row,))
+        await engine.append(NewRecord(subjects.day_subject_of(day.day), records.encode(day)))
+
+
+def add_work(total: HalfHour, turns: int, chance: random.Random) -> HalfHour:
+    """Add some turns to the sums, with their times and the calls of hooks."""
+    failed = turns > 8 and chance.random() < 0.3
+    times = list(total.times)
+    for _ in range(turns):
+        times[chance.choice((10, 10, 11, 11, 12, 13))] += 1
+    hooks = {name: (before[0] + 2 * turns, before[1]) for name in SAMPLES for before in [total.hooks.get(name, (0, 0))]}
+    work = WorkTotal(turns, int(failed), 4000 * turns, 0.011 * turns)
+    messages = {"telegram": total.messages.get("telegram", 0) + turns}
+    return replace(total, work=total.work + work, times=tuple(times), messages=messages, hooks=hooks)
 
 
 def take_rooms(place: Path, folder: Path) -> None:
@@ -77,12 +136,12 @@ def take_rooms(place: Path, folder: Path) -> None:
     with GatewayProcess(place) as gateway, open_chromium(program) as browser:
         prepare(gateway)
         url, login = log_in(browser, gateway)
-        for room, shows in (("overview", "Events"), ("hooks", "prompt-guardrail")):
+        for room, shows in (("overview", "prompt-guardrail"), ("hooks", "prompt-guardrail")):
             with screens(browser, url, login, viewport=SIZE) as screen:
                 screen.enter(room, shows)
                 path = folder / f"{room}.png"
-                screen.page.screenshot(path=path, clip=SHOWN)
-                Image.open(path).convert("RGB").quantize(COLOURS).save(path, optimize=True)
+                screen.page.screenshot(path=path, clip=SHOWN[room])
+                Image.open(path).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
 
 
 def main() -> int:

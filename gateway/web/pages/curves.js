@@ -44,23 +44,32 @@ const step = event => {
 }
 const USED = { tabindex: 0, onpointermove: follow, onpointerleave: () => show(null), onblur: () => show(null), onkeydown: step }
 
+// The parts of a line without a gap, and without a fall where it begins anew; one value alone is a short stroke.
+function runsOf(list, beginsAnew) {
+  const runs = []
+  list.forEach((value, at) => {
+    if (value == null) return
+    const isNext = at && list[at - 1] != null && !(beginsAnew && value < list[at - 1])
+    isNext ? runs.at(-1).push([at, at]) : runs.push([[at, at]])
+  })
+  return runs.map(run => (run.length > 1 ? run : [[run[0][0] - .4, run[0][1]], [run[0][0] + .4, run[0][1]]]))
+}
+
 // The parts of a curve, each a list of values a half hour: `bars` with `fails` in them and `ghost` behind them, or a
 // `line` with a `band` above it; `limit` is [value, name]. `end` is the moment of the right edge, in seconds.
 export function plot({ height = 72, label, bars, fails, ghost, line, band, limit, end, isUsed }) {
   const all = (bars ?? line).length
-  const top = Math.max(...(band ?? line ?? bars), ...(fails ?? []), ...(limit ? [limit[0]] : []), 1e-9) * 1.08
+  const top = Math.max(...(band ?? line ?? bars).map(value => value ?? 0), ...(fails ?? []), ...(limit ? [limit[0]] : []), 1e-9) * 1.08
   const y = value => height - (value / top) * (height - 4)
-  const points = (list, isBack) => list.map((value, at) => [at, value]).map(([at, value]) => `${at} ${y(value).toFixed(1)}`)[isBack ? 'reverse' : 'slice']()
+  const points = (list, run) => run.map(([x, at]) => `${x} ${y(list[at]).toFixed(1)}`)
   const inner = (...children) => svg('svg', { viewBox: `0 0 ${all - 1} ${height}`, preserveAspectRatio: 'none', width: '100%', height, overflow: 'visible' }, children)
-  const rise = list => list.map((value, at) => `${!at || value < list[at - 1] ? 'M' : 'L'}${at} ${y(value).toFixed(1)}`).join('')
+  const area = run => (band ? [...points(band, run), ...points(line, run).reverse()] : [`${run[0][0]} ${height}`, ...points(line, run), `${run.at(-1)[0]} ${height}`])
   const bar = (kind, list) => list.map((value, at) => value > 0 && svg('rect',
     { class: kind, x: percent((at + .16) / all), width: percent(.68 / all), y: y(value), height: Math.max(1.5, height - y(value)), rx: 1 }))
   return svg('svg', { class: 'plot', height: height + (end ? 18 : 0), role: 'img', 'aria-label': label, ...(isUsed && USED) },
     svg('line', { class: 'base', x1: 0, x2: '100%', y1: height, y2: height }),
     ghost && bar('ghost', ghost),
-    line && inner(
-      band ? svg('path', { class: 'area', d: `M${[...points(band), ...points(line, true)].join('L')}Z` }) : svg('path', { class: 'area', d: `M${points(line).join('L')}L${all - 1} ${height}L0 ${height}Z` }),
-      svg('path', { class: 'stroke', d: band ? `M${points(line).join('L')}` : rise(line) })),
+    line && inner(runsOf(line, !band).map(run => [svg('path', { class: 'area', d: `M${area(run).join('L')}Z` }), svg('path', { class: 'stroke', d: `M${points(line, run).join('L')}` })])),
     bars && bar('bar', bars), fails && bar('fail', fails),
     limit && [svg('line', { class: 'limit', x1: 0, x2: '100%', y1: y(limit[0]), y2: y(limit[0]) }), text('100%', y(limit[0]) + 13, 'end', limit[1])],
     svg('line', { class: 'cursor', y1: 0, y2: height, visibility: 'hidden' }),
@@ -73,6 +82,10 @@ function text(x, y, anchor, words, kind) {
   return made
 }
 
+// `18:00`, or `6 PM` where the reader's clock has twelve hours.
+const has12 = new Intl.DateTimeFormat([], { hour: 'numeric' }).resolvedOptions().hour12
+const hourOf = at => at.toLocaleTimeString([], { hour: 'numeric', ...(has12 ? {} : { minute: '2-digit' }) })
+
 function axis(end, height) {
   const day = SPANS * HALF_HOUR
   const now = new Date(end * 1000)
@@ -84,7 +97,7 @@ function axis(end, height) {
   }).filter(([, x]) => x > 0.02 && x < 0.9)
   return [
     ...marks.filter(([hour]) => !hour).map(([, x]) => svg('line', { class: 'midnight', x1: percent(x), x2: percent(x), y1: 0, y2: height })),
-    ...marks.map(([hour, x, at]) => text(percent(x), height + 15, x < 0.06 ? 'start' : 'middle', at.toLocaleTimeString([], { hour: 'numeric', minute: '2-digit' }), `t${hour}`)),
+    ...marks.map(([hour, x, at]) => text(percent(x), height + 15, x < 0.06 ? 'start' : 'middle', hourOf(at), `t${hour}`)),
     text('100%', height + 15, 'end', 'now'),
   ]
 }

@@ -39,7 +39,7 @@ const listReach = hook => (hook.restricted ? [
 const listCannot = hook => (hook.restricted ? [...(hook.net && hook.net !== 'none' ? [] : ['Reach the network']), ...(hook.writes?.length ? [] : ['Write files of yours']), 'Read other files of yours'] : [])
 
 const pillsOf = hook => [
-  ...hook.intercepts.map(name => ({ 'tool:before': 'block tools', 'message:sending': 'change answers', 'message:received': 'block messages', 'llm:before': 'change what the model reads' })[name] ?? `change ${name}`),
+  ...hook.intercepts.map(name => ({ 'tool:before': 'block tools', 'message:sending': 'change answers', 'message:received': 'block messages', 'llm:before': 'change what the model reads', 'agent:start': 'change or stop turns' })[name] ?? `change ${name}`),
   ...(hook.schedule ? ['run on a schedule'] : []), ...(hook.webhook ? ['receive webhooks'] : []),
 ]
 

@@ -79,7 +79,7 @@ function drawSteps(status, sessions, platforms) {
       proposal('Connect', { title: 'Connect Telegram', kind: 'network', name: 'telegram', fields: [{ name: 'token', label: 'Bot token', isSecret: true }] })))
 }
 
-const money = value => (value && value < 1 ? value.toFixed(4) : value.toFixed(2))
+const money = value => (value && value < .1 ? value.toFixed(4) : value.toFixed(2))
 
 function drawDay(day, usage) {
   const [turns, failed, calls, failures] = ['turns', 'failed', 'calls', 'failures'].map(name => sumOf(day[name]))
@@ -91,8 +91,8 @@ function drawDay(day, usage) {
   const end = day.end
   const tokens = `${(usage.total.tokens ?? 0).toLocaleString()} tokens`
   const spent = usage.total.cost == null ? 'unknown' : money(usage.total.cost)
-  const halves = day.spans.map((_, at) => day.within(.5, at) ?? 0)
-  const ends = day.spans.map((_, at) => day.within(.95, at) ?? 0)
+  const halves = day.spans.map((_, at) => day.within(.5, at))
+  const ends = day.spans.map((_, at) => day.within(.95, at))
   return columns('c4',
     figure('turns', 'Turns', { end, bars: day.turns, fails: day.failed, ghost: yesterday, label: `Turns by half hour over 24 hours: ${turns}, ${failed} failed` },
       at => (at == null ? [turns.toLocaleString(), failed ? `${failed} failed` : 'none failed', compare(turns, sumOf(yesterday))] : [`${day.turns[at]}`, `in 30 min; ${yesterday[at]} the day before`])),
