@@ -104,6 +104,7 @@ IMPORTED_LATE = {
     ("gateway/daemon/cluster_table.py", "gateway"): "a gateway whose journal is in its home has no other beside it",
     ("gateway/config/checks.py", "zoneinfo"): "six modules, and few name a time zone",
     ("gateway/usage/totals.py", "zoneinfo"): "likewise",
+    ("gateway/jobs/job.py", "zoneinfo"): "likewise",
     ("gateway/cli/chat_screen.py", "gateway"): "Markdown is for a terminal with colours, and a pipe does without",
     ("gateway/web/http_request.py", "email"): "nine modules for one date, which an idle gateway does without",
     ("gateway/daemon/groups/hooks.py", "gateway"): "traces are sent where a collector is named, and hardly one is",

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, get_type_hints
+from typing import Any, Literal, Protocol, TypeAlias, get_type_hints
 
 import anyio
 import msgspec
@@ -20,6 +20,7 @@ from gateway.errors import AgentError
 from gateway.messages.parts import Location, MessagePart, Poll
 
 AskPerson: TypeAlias = Callable[[str, str], Any]
+ScheduleAction: TypeAlias = Literal["remove", "pause", "resume"]
 RAW_ARGS = "__raw__"  # the argument that holds a model's text which was no JSON object
 
 
@@ -38,14 +39,14 @@ class ChatPort(Protocol):
     def can_show(self, kind: type[MessagePart]) -> bool:
         """Return True if the network shows such parts natively."""
 
-    async def remind(self, text: str, at: float, key: str) -> str:
-        """Schedule the text as a message at that time. Returns its number."""
+    async def schedule(self, text: str, when: str, key: str) -> str:
+        """Schedule the text as a message at that time, or at each of these times. Returns words about that."""
 
-    async def list_reminders(self) -> Sequence[tuple[str, float, str]]:
-        """Return the reminders of this conversation: number, time, text."""
+    async def list_scheduled(self, name: str) -> str:
+        """List what is scheduled in this conversation; with a name, how its last times ended."""
 
-    async def forget(self, number: str) -> bool:
-        """Cancel a reminder. Returns True if it existed."""
+    async def change_scheduled(self, name: str, action: ScheduleAction) -> None:
+        """Remove, pause or resume it. Raises AgentError if it does not exist."""
 
 
 ShowPicture: TypeAlias = Callable[[bytes], Awaitable[str]]

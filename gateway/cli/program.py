@@ -42,6 +42,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "activity": ("gateway.cli.activity", "who did what: approvals, switches, keys, deletions, logins"),
     "usage": ("gateway.cli.usage", "how many tokens models took and what that cost, by person, model, day, hook"),
     "send": ("gateway.cli.send", "a text into a chat, for scripts and cron"),
+    "jobs": ("gateway.cli.jobs", "texts that the agent gets at their times, and what became of each time"),
+    "cron": ("gateway.cli.jobs", "another spelling of `jobs`"),
     "sessions": ("gateway.cli.sessions", "the conversations, and what was said in them"),
     "backup": ("gateway.cli.backup", "copies of the home, and putting one back"),
     "migrate": ("gateway.cluster.migrate", "take the journal from the home to NATS servers, or back"),

@@ -54,6 +54,7 @@ from gateway.hermes.sources import create_hermes_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.jobs.runner import JobPorts, JobRunner
 from gateway.jobs.schedule import Scheduler
 from gateway.lanes.lanes import open_turns_consumer
 from gateway.logs.lines import bind_context
@@ -278,7 +279,9 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     if "lanes" in nodes.roles:
         yield Part("lanes", turns.lanes.run)
         yield Part("signs of turns", turns.signs.run)
-    yield nodes.make_part("reminders", partial(turns.dispatcher.reminders.run, turns.lanes.accept), TENDING)
+    ports = JobPorts(turns.lanes.accept, turns.lanes.interrupt, people.access.find_role, base.registry.emit)
+    clock = base.engine.clock.calculate_difference
+    yield nodes.make_part("jobs", JobRunner(base.engine, turns.dispatcher.jobs, ports, ahead=clock).run, TENDING)
     yield Part("events of others", gateway.presence.event_relay.run)
     yield nodes.make_part("approvals", partial(turns.dispatcher.approvals.run, approvers), TENDING)
     yield nodes.make_part("voice", turns.dispatcher.voice_answers.run, TENDING)

@@ -10,6 +10,7 @@ from gateway.daemon.verbs import VERBS as DAEMON
 from gateway.events.verbs import VERBS as EVENTS
 from gateway.figures.verbs import VERBS as FIGURES
 from gateway.hooks.verbs import VERBS as HOOKS
+from gateway.jobs.verbs import VERBS as JOBS
 from gateway.logs.verbs import VERBS as LOGS
 from gateway.outbox.verbs import VERBS as OUTBOX
 from gateway.people.verbs import VERBS as PEOPLE
@@ -21,6 +22,6 @@ from gateway.verbs import Verb
 from gateway.web.verbs import VERBS as WEB
 
 _PARTS = (*DAEMON, *CONFIG, *LOGS, *RECORDS, *EVENTS, *HOOKS, *ADAPTERS, *OUTBOX)
-_PEOPLE = (*QUESTIONS, *SESSIONS, *ACCESS, *PEOPLE, *USAGE, *FIGURES, *WEB)
+_PEOPLE = (*JOBS, *QUESTIONS, *SESSIONS, *ACCESS, *PEOPLE, *USAGE, *FIGURES, *WEB)
 
 VERBS: Mapping[str, Verb] = MappingProxyType({verb.name: verb for verb in (*_PARTS, *_PEOPLE)})

@@ -190,7 +190,7 @@ class DispatcherSettings(msgspec.Struct, frozen=True):
     `keys` say what is one session. The next process has another `run_id`; `is_running` knows those of other gateways
     that go on. If no person waits, the gateway waits for an
     approval as long as `unattended` returns. A message that waited for more than `too_old` seconds is not answered any
-    more. `redact` takes secrets out of an error.
+    more. `redact` takes secrets out of an error. `timezone` returns the name of the zone of `gateway.timezone`.
     """
 
     keys: SessionSettings
@@ -199,6 +199,7 @@ class DispatcherSettings(msgspec.Struct, frozen=True):
     unattended: Callable[[], float]
     too_old: float
     redact: Callable[[str], str] = str
+    timezone: Callable[[], str] = str
 
 
 class DispatcherContext(msgspec.Struct, frozen=True):

@@ -49,7 +49,8 @@ from gateway.files.lines import split_file_lines
 from gateway.hooks.cause import use_cause
 from gateway.hooks.line_watcher import ANY_FILE
 from gateway.hooks.scope import ANSWER_EVENTS, HookScope
-from gateway.jobs.reminders import REMINDER, Reminders
+from gateway.jobs.journal import JobJournal
+from gateway.jobs.runner import JOB_MESSAGE
 from gateway.lanes.audio import TRANSCRIPTION
 from gateway.lanes.lanes import Lanes
 from gateway.lanes.turn import (
@@ -84,6 +85,8 @@ from gateway.usage.call_usage import BudgetPort, CallUsage
 log = logging.getLogger(__name__)
 
 NOTED = ("message:received", "session:end", "session:reset", "session:start")  # before a turn is claimed
+JOB_MESSAGES = (JOB_MESSAGE, "reminder-")  # begin the ids of messages of jobs; the second those of 0.1
+SILENT = "[SILENT]"  # the answer to a job that is not sent
 NOBODY = (None, UNREACHABLE, UNSHOWN)  # the answer if no person gives one; hooks take it as a denial
 TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
 
@@ -101,7 +104,7 @@ class Dispatcher:
         names: KnownNames,
     ) -> None:
         self.lanes = make_lanes(self.work, self.note_claim)
-        self.reminders = Reminders(context.engine, ahead=context.engine.clock.calculate_difference)
+        self.jobs = JobJournal(context.engine)
         self.approvals = ApprovalRequests(context.engine, context.sessions, context.outbox, self.lanes)
         self.questions = OpenQuestions(context.engine, context.sessions, self.lanes, self.approvals)
         self.voice_answers = VoiceAnswers(context)
@@ -238,7 +241,7 @@ class Dispatcher:
             said = make_text_result(turn, message, ran.text, ran.codes, status="command")
             return structs.replace(said, changes=ran.changes)
         pieces = find_last_pieces(call.session)
-        is_job = any(one.name.id.startswith(REMINDER) for one in pieces)
+        is_job = any(one.name.id.startswith(JOB_MESSAGES) for one in pieces)
         again = dataclasses.replace(message, text=ran.then.content, is_job=is_job)
         view.bags.authors[""].update(ran.then.authors)
         asked = await make_entry(again, self._context.files)
@@ -278,13 +281,13 @@ class Dispatcher:
                 calls=dict(turn.open.calls),
                 changed_by=view.changed_by,
                 authors=view.bags.authors,
-                limit=partial(limit_ports, self._context, self.reminders, turn, message),
+                limit=partial(limit_ports, self._context, self.jobs, turn, message),
                 resumed=turn.resumed,
                 stop=turn.scope,
                 approvals=approvals.allowed,
                 load_approvals=approvals.load,
                 on_skill=partial(self._context.agents.on_skill, turn.session.session_id),
-                chat=TurnChat(turn, message, role, self._context, self.reminders),
+                chat=TurnChat(turn, message, role, self._context, self.jobs),
                 grant=None if role == "owner" else partial(self._context.access.fit_tool, role=role),
                 keep_picture=partial(keep_shared_picture, self._context.files, folder),
                 turn=view.bags.turn,
@@ -297,13 +300,14 @@ class Dispatcher:
             history = await self._context.files.shared.find_of_entries(turn.session.entries, folder)
             run = partial(run_turn, agent, history, asked, ports)
             work = partial(run_in_folders, self._context, facts, turn.resumed, run)
-            result = await self._signs.show(sign, work, find_end_state)
+            result = await (work() if message.is_job else self._signs.show(sign, work, find_end_state))
         await approvals.keep()
         if result.questions:
             return make_question_result(
                 self._context.access, turn, message, result.questions, self._context.settings.unattended()
             )
-        said = "" if result.status == "interrupted" and is_unread else result.reply
+        is_silent = message.is_job and result.reply.strip() == SILENT
+        said = "" if is_silent or (result.status == "interrupted" and is_unread) else result.reply
         replies = await self._make_answers(turn, parts.make_reply(said), ports if result.sends_files else None, view)
         return make_lane_result(result, replies, is_spoken=self._is_spoken(turn.session, message))
 
@@ -407,7 +411,7 @@ def fire_session_switch(session: Session, fire: EventEmitter) -> None:
 
 def find_parts(context: DispatcherContext, turn: LaneTurn, message: Message) -> AnswerParts:
     """Return the parts of an answer: a single one for our own chats, and for work that no person asked for."""
-    is_called = message.address.platform not in OWN_PLATFORMS and message.kind != "internal"
+    is_called = message.address.platform not in OWN_PLATFORMS and message.kind != "internal" and not message.is_job
     display = context.chats.find_display(message.address)
     shows_tools = message.address.platform == TERMINAL and display.progress == "off"  # above the prompt, for a moment
     progress = "tools" if shows_tools else display.progress
@@ -436,7 +440,7 @@ def show_steps(
 
 def show_answer(context: DispatcherContext, turn: LaneTurn, message: Message, parts: AnswerParts) -> ShownAnswer | None:
     """Return the display of the growing answer; a turn that ends without an answer removes it."""
-    if can_change(context.registry, BEFORE_SENDING) or message.address.platform in OWN_PLATFORMS:
+    if can_change(context.registry, BEFORE_SENDING) or message.address.platform in OWN_PLATFORMS or message.is_job:
         return None
     open_stream = partial(context.outbox.stream, claimed=turn.open.claimed)
     return ShownAnswer(open_stream, parts.make_reply(""), turn.show, parts.make_line() if parts.has_line else None)

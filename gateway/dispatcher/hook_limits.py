@@ -11,7 +11,7 @@ from gateway.agent.ports import load_no_approvals
 from gateway.agent.toolbox.file_reach import READABLE
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.turn_chat import TurnChat
-from gateway.jobs.reminders import Reminders
+from gateway.jobs.journal import JobJournal
 from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import HOOK
 from gateway.messages.message import Message
@@ -20,7 +20,7 @@ from gateway.messages.roles import pick_low_role, scope_of
 
 def limit_ports(
     context: DispatcherContext,
-    reminders: Reminders,
+    jobs: JobJournal,
     turn: LaneTurn,
     message: Message,
     ports: Ports,
@@ -37,5 +37,5 @@ def limit_ports(
     shared = set.intersection(*(set(one.reads or ()) for one in limits.values()))
     facts = {**ports.facts, "role": role, "scope": scope_of(role), "user_id": author, READABLE: tuple(sorted(shared))}
     said = replace(message, user_id=author, kind="internal", role=role, person=message.payer)
-    chat, grant = TurnChat(turn, said, role, context, reminders), partial(context.access.fit_tool, role=role)
+    chat, grant = TurnChat(turn, said, role, context, jobs), partial(context.access.fit_tool, role=role)
     return structs.replace(ports, facts=facts, grant=grant, chat=chat, approvals={}, load_approvals=load_no_approvals)

@@ -1,13 +1,15 @@
 """Acts of the agent's tools in the chat of their turn: send a text, a file, a poll or a place, or set a reminder."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AdapterError, AgentError
-from gateway.jobs.reminders import Reminder, Reminders
+from gateway.jobs.job import Job, describe_end, describe_job, describe_moment, parse_time
+from gateway.jobs.journal import JobJournal
 from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import can_send, find_hook
 from gateway.messages.message import Message, Reply, attachment_from
@@ -15,6 +17,9 @@ from gateway.messages.parts import Location, MessagePart, Poll, add_words
 from gateway.messages.roles import Role
 from gateway.records import subjects
 from gateway.threads import run_in_thread
+
+BY_AGENT = "paused in its conversation"
+SHOWN_MOMENTS = 20
 
 
 class TurnChat(msgspec.Struct, eq=False):
@@ -27,7 +32,7 @@ class TurnChat(msgspec.Struct, eq=False):
     message: Message
     role: Role
     context: DispatcherContext
-    reminders: Reminders
+    jobs: JobJournal
 
     async def say(self, text: str, to: str, key: str) -> str:
         """Send a text here, or to another place.
@@ -69,15 +74,38 @@ class TurnChat(msgspec.Struct, eq=False):
     def can_show(self, kind: type[MessagePart]) -> bool:
         return self.context.chats.can_show(self.message.address, kind)
 
-    async def remind(self, text: str, at: float, key: str) -> str:
-        number = subjects.token_of(f"{self.turn.turn_id}/{key}")[:6]
-        key_, address = self.turn.session.key, self.message.address
-        role, person = self.message.role, self.message.person
-        await self.reminders.add(Reminder(number, at, text, key_, address, self.message.user_id, role, person))
-        return number
+    async def schedule(self, text: str, when: str, key: str) -> str:
+        """Make a job of this conversation, in the name of the turn's author; the same call makes it once."""
+        jobs, clock, turn, said = self.jobs, self.context.engine.clock, self.turn, self.message
+        zone, now = self.context.settings.timezone(), jobs.clock()
+        at, ahead = parse_time(when, zone, now, clock.calculate_difference)
+        number, is_internal = subjects.token_of(f"{turn.turn_id}/{key}")[:6], said.kind == "internal"
+        maker = said.person or said.payer
+        job = Job(number, number, maker, when, text, said.address, said.address, turn.session.key, said.user_id, now)
+        job = replace(job, role=said.role or self.role, is_internal=is_internal, person=said.person)
+        job = replace(job, zone=zone, at=at, ahead=ahead)
+        await jobs.add(job)
+        due = describe_moment(job.find_next() or at, zone)
+        return f"Reminder {number} is set for {due}{'' if at else f', and repeats: {when}'}."
 
-    async def list_reminders(self) -> Sequence[tuple[str, float, str]]:
-        return [(one.id, one.at, one.text) for one in await self.reminders.of(self.turn.session.key)]
+    async def list_scheduled(self, name: str) -> str:
+        """List the jobs of this conversation, or what became of the moments of one."""
+        found = await self.jobs.list_of(self.turn.session.key)
+        if not name:
+            return "\n".join([describe_job(one, await self.jobs.read_history(one, 1)) for one in found])
+        job = await self._find(name)
+        return "\n".join(describe_end(one, job.zone) for one in await self.jobs.read_history(job, SHOWN_MOMENTS))
 
-    async def forget(self, number: str) -> bool:
-        return await self.reminders.remove(self.turn.session.key, number)
+    async def change_scheduled(self, name: str, action: Literal["remove", "pause", "resume"]) -> None:
+        """Remove, pause or resume a job of this conversation."""
+        job = await self._find(name)
+        if action == "remove":
+            await self.jobs.remove(job)
+        else:
+            await self.jobs.pause(job, BY_AGENT if action == "pause" else "")
+
+    async def _find(self, name: str) -> Job:
+        found = [one for one in await self.jobs.list_of(self.turn.session.key) if one.name == name]
+        if not found:
+            raise AgentError(f"the reminder {name!r} was not found; `scheduled` lists them")
+        return found[0]

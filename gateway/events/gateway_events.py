@@ -72,12 +72,25 @@ _BUDGET = (
     EventField("held", "number", "how much calls that run now may add; a call waits for them before it is refused"),
 )
 
+_JOB = (
+    EventField("job", "string", "its name"),
+    EventField("maker", "string", "who made it, as `platform:id`"),
+    EventField("due", "number", "when it was due, in seconds since 1970"),
+    EventField("late_by", "number", "by how many seconds it came later"),
+    REASON,
+)
+
 GATEWAY_EVENTS = (
     EventSpec(
         "gateway:startup",
         "The gateway is up and its platforms are being served.",
         (EventField("platforms", "string[]", "the platforms that are connected"),),
     ),
+    EventSpec("job:due", "A job is due, and begins.", _JOB),
+    EventSpec("job:done", "A job that was due has ended well.", _JOB),
+    EventSpec("job:failed", "A job that was due has failed, or was stopped.", _JOB),
+    EventSpec("job:skipped", "A job that was due was not allowed to run.", _JOB),
+    EventSpec("job:missed", "Times of a job passed while the gateway was not there.", _JOB),
     EventSpec("gateway:shutdown", "The gateway begins to stop.", (REASON,)),
     EventSpec("platform:up", "A chat network can be reached.", (PLATFORM, ACCOUNT, REASON)),
     EventSpec("platform:down", "A chat network cannot be reached any more.", (PLATFORM, ACCOUNT, REASON)),

@@ -38,7 +38,71 @@ class GatewayStartup(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+    def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
+class JobDue(Context):
+    """`job:due`: A job is due, and begins."""
+
+    @overload
+    def __getitem__(self, field: Literal["job", "maker", "reason", "id"], /) -> str: ...
+    @overload
+    def __getitem__(self, field: Literal["due", "late_by", "time"], /) -> float: ...
+    @overload
+    def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+    def __setitem__(self, field: Never, value: Never, /) -> None: ...
+
+class JobDone(Context):
+    """`job:done`: A job that was due has ended well."""
+
+    @overload
+    def __getitem__(self, field: Literal["job", "maker", "reason", "id"], /) -> str: ...
+    @overload
+    def __getitem__(self, field: Literal["due", "late_by", "time"], /) -> float: ...
+    @overload
+    def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+    def __setitem__(self, field: Never, value: Never, /) -> None: ...
+
+class JobFailed(Context):
+    """`job:failed`: A job that was due has failed, or was stopped."""
+
+    @overload
+    def __getitem__(self, field: Literal["job", "maker", "reason", "id"], /) -> str: ...
+    @overload
+    def __getitem__(self, field: Literal["due", "late_by", "time"], /) -> float: ...
+    @overload
+    def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+    def __setitem__(self, field: Never, value: Never, /) -> None: ...
+
+class JobSkipped(Context):
+    """`job:skipped`: A job that was due was not allowed to run."""
+
+    @overload
+    def __getitem__(self, field: Literal["job", "maker", "reason", "id"], /) -> str: ...
+    @overload
+    def __getitem__(self, field: Literal["due", "late_by", "time"], /) -> float: ...
+    @overload
+    def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+    def __setitem__(self, field: Never, value: Never, /) -> None: ...
+
+class JobMissed(Context):
+    """`job:missed`: Times of a job passed while the gateway was not there."""
+
+    @overload
+    def __getitem__(self, field: Literal["job", "maker", "reason", "id"], /) -> str: ...
+    @overload
+    def __getitem__(self, field: Literal["due", "late_by", "time"], /) -> float: ...
+    @overload
+    def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class GatewayShutdown(Context):
@@ -52,7 +116,6 @@ class GatewayShutdown(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class PlatformUp(Context):
@@ -66,7 +129,6 @@ class PlatformUp(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class PlatformDown(Context):
@@ -80,7 +142,6 @@ class PlatformDown(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class PlatformUnreadable(Context):
@@ -94,7 +155,6 @@ class PlatformUnreadable(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class HookLoaded(Context):
@@ -108,7 +168,6 @@ class HookLoaded(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class HookFailed(Context):
@@ -122,7 +181,6 @@ class HookFailed(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class HookTripped(Context):
@@ -136,14 +194,31 @@ class HookTripped(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class MessageReceived(Context):
     """`message:received`: A person who may speak here wrote something. Once for every message, edit, button and file."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "account", "user_name", "chat_id", "chat_name", "chat_type", "thread_id", "message_id", "session_key", "text", "text_before", "reply_to", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "platform",
+            "account",
+            "user_name",
+            "chat_id",
+            "chat_name",
+            "chat_type",
+            "thread_id",
+            "message_id",
+            "session_key",
+            "text",
+            "text_before",
+            "reply_to",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -154,7 +229,6 @@ class MessageReceived(Context):
     def __getitem__(self, field: Literal["extra"], /) -> dict[str, Any]: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["text"], value: str, /) -> None: ...
     @overload
@@ -164,7 +238,22 @@ class AudioBefore(Context):
     """`audio:before`: What somebody said is about to be made into words, before its turn begins. Deny leaves it a file."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "account", "chat_id", "chat_type", "thread_id", "role", "message_id", "session_key", "language", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "platform",
+            "account",
+            "chat_id",
+            "chat_type",
+            "thread_id",
+            "role",
+            "message_id",
+            "session_key",
+            "language",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "result", "cause"], /) -> str | None: ...
     @overload
@@ -173,7 +262,6 @@ class AudioBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["language"], value: str, /) -> None: ...
     @overload
@@ -183,7 +271,23 @@ class AudioAfter(Context):
     """`audio:after`: What somebody said was made into words, or could not be."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "account", "chat_id", "chat_type", "thread_id", "role", "message_id", "session_key", "text", "error", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "platform",
+            "account",
+            "chat_id",
+            "chat_type",
+            "thread_id",
+            "role",
+            "message_id",
+            "session_key",
+            "text",
+            "error",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -192,14 +296,15 @@ class AudioAfter(Context):
     def __getitem__(self, field: Literal["duration", "time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Literal["text"], value: str, /) -> None: ...
 
 class MessageSending(Context):
     """`message:sending`: Something is about to be said. An interceptor here switches streaming off."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "id"], /) -> str: ...
+    def __getitem__(
+        self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "id"], /
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["attachments"], /) -> list[dict[str, Any]]: ...
     @overload
@@ -208,7 +313,6 @@ class MessageSending(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["text"], value: str, /) -> None: ...
     @overload
@@ -218,7 +322,9 @@ class MessageSent(Context):
     """`message:sent`: The chat network took it."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "id"], /) -> str: ...
+    def __getitem__(
+        self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "id"], /
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["attachments"], /) -> list[dict[str, Any]]: ...
     @overload
@@ -231,14 +337,17 @@ class MessageSent(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class MessageFailed(Context):
     """`message:failed`: It could not be delivered, for good."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "error", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "error", "id"],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["attachments"], /) -> list[dict[str, Any]]: ...
     @overload
@@ -249,35 +358,36 @@ class MessageFailed(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class ReactionAdded(Context):
     """`reaction:added`: A person put a reaction on a message."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "account", "chat_id", "role", "message_id", "reaction", "id"], /) -> str: ...
+    def __getitem__(
+        self, field: Literal["platform", "account", "chat_id", "role", "message_id", "reaction", "id"], /
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class ReactionRemoved(Context):
     """`reaction:removed`: A person took a reaction back."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "account", "chat_id", "role", "message_id", "reaction", "id"], /) -> str: ...
+    def __getitem__(
+        self, field: Literal["platform", "account", "chat_id", "role", "message_id", "reaction", "id"], /
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class BudgetWarning(Context):
@@ -291,7 +401,6 @@ class BudgetWarning(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class BudgetExceeded(Context):
@@ -305,7 +414,6 @@ class BudgetExceeded(Context):
     def __getitem__(self, field: Literal["allowed", "resumed"], /) -> bool: ...
     @overload
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
-
     @overload
     def __setitem__(self, field: Literal["allowed"], value: bool, /) -> None: ...
     @overload
@@ -322,7 +430,6 @@ class AccessDenied(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class AccessPaired(Context):
@@ -336,7 +443,6 @@ class AccessPaired(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class PersonForgotten(Context):
@@ -350,7 +456,6 @@ class PersonForgotten(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class SessionStart(Context):
@@ -364,7 +469,6 @@ class SessionStart(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class SessionEnd(Context):
@@ -378,7 +482,6 @@ class SessionEnd(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class SessionReset(Context):
@@ -392,14 +495,15 @@ class SessionReset(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class SessionCompress(Context):
     """`session:compress`: An overlong conversation was summarised."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "session_id", "session_key", "old_session_id", "id"], /) -> str: ...
+    def __getitem__(
+        self, field: Literal["platform", "session_id", "session_key", "old_session_id", "id"], /
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -408,21 +512,23 @@ class SessionCompress(Context):
     def __getitem__(self, field: Literal["compression_count"], /) -> int: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class Command(Context):
     """`command:*`: A command is about to run, while a turn runs too."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "command", "raw_command", "args", "raw_args", "session_id", "session_key", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal["platform", "command", "raw_command", "args", "raw_args", "session_id", "session_key", "id"],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "result", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["command", "args"], value: str, /) -> None: ...
     @overload
@@ -439,7 +545,6 @@ class Schedule(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class Webhook(Context):
@@ -457,7 +562,6 @@ class Webhook(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class AgentInit(Context):
@@ -471,14 +575,36 @@ class AgentInit(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class AgentStart(Context):
     """`agent:start`: A turn begins."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "chat_id", "thread_id", "chat_type", "session_id", "message", "message_full", "turn_id", "account", "user_name", "person", "scope", "role", "chat_name", "message_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "platform",
+            "chat_id",
+            "thread_id",
+            "chat_type",
+            "session_id",
+            "message",
+            "message_full",
+            "turn_id",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_name",
+            "message_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -493,7 +619,6 @@ class AgentStart(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["message_full"], value: str, /) -> None: ...
     @overload
@@ -509,7 +634,28 @@ class AgentStep(Context):
     """`agent:step`: The model wanted tools, and they have run."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "session_id", "turn_id", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "platform",
+            "session_id",
+            "turn_id",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -522,14 +668,41 @@ class AgentStep(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class AgentEnd(Context):
     """`agent:end`: The turn is over, however it ended. Retry begins a new turn with the message."""
 
     @overload
-    def __getitem__(self, field: Literal["platform", "chat_id", "thread_id", "chat_type", "session_id", "message", "message_full", "response", "response_full", "stop", "hook_ended", "model", "turn_id", "account", "user_name", "person", "scope", "role", "chat_name", "message_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "platform",
+            "chat_id",
+            "thread_id",
+            "chat_type",
+            "session_id",
+            "message",
+            "message_full",
+            "response",
+            "response_full",
+            "stop",
+            "hook_ended",
+            "model",
+            "turn_id",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_name",
+            "message_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -540,7 +713,6 @@ class AgentEnd(Context):
     def __getitem__(self, field: Literal["completed", "interrupted", "resumed"], /) -> bool: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
-
     @overload
     def __setitem__(self, field: Literal["response_full"], value: str, /) -> None: ...
     @overload
@@ -552,7 +724,30 @@ class LlmBefore(Context):
     @overload
     def __getitem__(self, field: Literal["messages", "tools"], /) -> list[dict[str, Any]]: ...
     @overload
-    def __getitem__(self, field: Literal["system", "model", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "system",
+            "model",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["hop", "tokens"], /) -> int: ...
     @overload
@@ -563,7 +758,6 @@ class LlmBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["messages", "tools"], value: list[dict[str, Any]], /) -> None: ...
     @overload
@@ -577,21 +771,65 @@ class LlmChunk(Context):
     @overload
     def __getitem__(self, field: Literal["chunk", "user_id", "cause"], /) -> str | None: ...
     @overload
-    def __getitem__(self, field: Literal["text", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "text",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["index", "hop"], /) -> int: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Literal["chunk"], value: str | None, /) -> None: ...
 
 class LlmAfter(Context):
     """`llm:after`: The model answered or failed. Retry discards the answer and calls again."""
 
     @overload
-    def __getitem__(self, field: Literal["content", "stop", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "content",
+            "stop",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["tool_calls"], /) -> list[dict[str, Any]]: ...
     @overload
@@ -604,7 +842,6 @@ class LlmAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["content"], value: str, /) -> None: ...
     @overload
@@ -620,14 +857,34 @@ class ToolsBefore(Context):
     @overload
     def __getitem__(self, field: Literal["hop"], /) -> int: ...
     @overload
-    def __getitem__(self, field: Literal["turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Literal["calls", "tools"], value: list[dict[str, Any]], /) -> None: ...
 
 class ToolsAfter(Context):
@@ -638,21 +895,64 @@ class ToolsAfter(Context):
     @overload
     def __getitem__(self, field: Literal["hop"], /) -> int: ...
     @overload
-    def __getitem__(self, field: Literal["turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Literal["results"], value: list[dict[str, Any]], /) -> None: ...
 
 class ToolBefore(Context):
     """`tool:before`: One tool is about to run."""
 
     @overload
-    def __getitem__(self, field: Literal["tool", "call_id", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "tool",
+            "call_id",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["args"], /) -> dict[str, Any]: ...
     @overload
@@ -665,7 +965,6 @@ class ToolBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["tool"], value: str, /) -> None: ...
     @overload
@@ -677,7 +976,30 @@ class ToolAfter(Context):
     """`tool:after`: One tool has run, failed, or was denied. Deny withholds what it gave."""
 
     @overload
-    def __getitem__(self, field: Literal["tool", "call_id", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "tool",
+            "call_id",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["args"], /) -> dict[str, Any]: ...
     @overload
@@ -696,7 +1018,6 @@ class ToolAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["result"], value: Any, /) -> None: ...
     @overload
@@ -710,21 +1031,66 @@ class MessageAdd(Context):
     @overload
     def __getitem__(self, field: Literal["message"], /) -> dict[str, Any]: ...
     @overload
-    def __getitem__(self, field: Literal["turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Literal["message"], value: dict[str, Any], /) -> None: ...
 
 class HandoffBefore(Context):
     """`handoff:before`: Another agent is about to take over (transfer) or to be asked (call)."""
 
     @overload
-    def __getitem__(self, field: Literal["kind", "source", "target", "reason", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "kind",
+            "source",
+            "target",
+            "reason",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["input", "result"], /) -> Any: ...
     @overload
@@ -733,7 +1099,6 @@ class HandoffBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["target"], value: str, /) -> None: ...
     @overload
@@ -743,7 +1108,31 @@ class HandoffAfter(Context):
     """`handoff:after`: The other agent is done."""
 
     @overload
-    def __getitem__(self, field: Literal["kind", "source", "target", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "kind",
+            "source",
+            "target",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["result"], /) -> Any: ...
     @overload
@@ -754,7 +1143,6 @@ class HandoffAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["result"], value: Any, /) -> None: ...
     @overload
@@ -764,14 +1152,37 @@ class SkillBefore(Context):
     """`skill:before`: A skill is about to be loaded or unloaded."""
 
     @overload
-    def __getitem__(self, field: Literal["action", "skill", "version", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "action",
+            "skill",
+            "version",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["result", "user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["skill", "version"], value: str, /) -> None: ...
     @overload
@@ -781,7 +1192,32 @@ class SkillAfter(Context):
     """`skill:after`: A skill has been loaded or unloaded."""
 
     @overload
-    def __getitem__(self, field: Literal["action", "skill", "version", "content", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "action",
+            "skill",
+            "version",
+            "content",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["tools"], /) -> list[str]: ...
     @overload
@@ -792,7 +1228,6 @@ class SkillAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["content"], value: str, /) -> None: ...
     @overload
@@ -802,7 +1237,30 @@ class NodeBefore(Context):
     """`node:before`: A part of the turn is entered."""
 
     @overload
-    def __getitem__(self, field: Literal["node", "node_type", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "node",
+            "node_type",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["state"], /) -> dict[str, Any]: ...
     @overload
@@ -813,7 +1271,6 @@ class NodeBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["state"], value: dict[str, Any], /) -> None: ...
     @overload
@@ -823,7 +1280,30 @@ class NodeAfter(Context):
     """`node:after`: A part of the turn is left."""
 
     @overload
-    def __getitem__(self, field: Literal["node", "node_type", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "node",
+            "node_type",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["result"], /) -> Any: ...
     @overload
@@ -836,7 +1316,6 @@ class NodeAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["result"], value: Any, /) -> None: ...
     @overload
@@ -848,7 +1327,29 @@ class InterruptBefore(Context):
     """`interrupt:before`: The person is about to be asked."""
 
     @overload
-    def __getitem__(self, field: Literal["name", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "name",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["value"], /) -> Any: ...
     @overload
@@ -857,14 +1358,35 @@ class InterruptBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Literal["value"], value: Any, /) -> None: ...
 
 class InterruptAfter(Context):
     """`interrupt:after`: The person answered."""
 
     @overload
-    def __getitem__(self, field: Literal["name", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
+    def __getitem__(
+        self,
+        field: Literal[
+            "name",
+            "turn_id",
+            "platform",
+            "account",
+            "user_name",
+            "person",
+            "scope",
+            "role",
+            "chat_id",
+            "chat_name",
+            "thread_id",
+            "chat_type",
+            "message_id",
+            "session_id",
+            "session_key",
+            "agent",
+            "id",
+        ],
+        /,
+    ) -> str: ...
     @overload
     def __getitem__(self, field: Literal["value", "response"], /) -> Any: ...
     @overload
@@ -873,7 +1395,6 @@ class InterruptAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     def __setitem__(self, field: Literal["response"], value: Any, /) -> None: ...
 
 class ModelCreate(Context):
@@ -889,7 +1410,6 @@ class ModelCreate(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
-
     @overload
     def __setitem__(self, field: Literal["model"], value: str, /) -> None: ...
     @overload

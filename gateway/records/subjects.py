@@ -69,6 +69,7 @@ DELTA_SUBJECTS = "rt.delta.*"
 PRESENCE_SUBJECTS = "rt.presence.*"
 EVENT_REQUEST_SUBJECT = "rt.wish"
 APPROVAL_SUBJECTS = "gw.ask.*.*"
+JOBS = "gateway/jobs"
 SEARCHES = "gateway/searches"  # owns the counts of a day's searches, as the next one does its own
 REMINDERS = "gateway/reminders"  # owns their store; no hook has such a name: a folder's name contains no slash
 is_plain = re.compile(r"[a-z0-9_-]+").fullmatch

@@ -27,7 +27,8 @@ _MARK = re.compile(rf"_[0-9a-f]{{{MARK_DIGITS}}}\Z")
 class ToolName(msgspec.Struct, frozen=True):
     """One tool: `args` maps our names of arguments to theirs, `says` are further arguments of their call.
 
-    An argument in `listed` is one value here, and a list there.
+    An argument in `listed` is one value here, and a list there. `given` are arguments of ours that make a call one of
+    this row, when one tool of ours is several of theirs.
     """
 
     ours: str
@@ -35,10 +36,16 @@ class ToolName(msgspec.Struct, frozen=True):
     args: Mapping[str, str] = msgspec.field(default_factory=dict)
     says: Mapping[str, Any] = msgspec.field(default_factory=dict)
     listed: frozenset[str] = frozenset()
+    given: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     def describe(self, args: Args) -> dict[str, Any]:
         told = {self.args.get(name, name): [value] if name in self.listed else value for name, value in args.items()}
         return {**told, **self.says}
+
+    def is_called(self, tool: str, args: Any) -> bool:
+        """Return True if a call of ours is one of this row."""
+        known = args if isinstance(args, Mapping) else {}
+        return self.ours == tool and all(known.get(name) == value for name, value in self.given.items())
 
     def resolve(self, args: Args) -> dict[str, Any]:
         ours = {theirs: name for name, theirs in self.args.items()}
@@ -46,7 +53,7 @@ class ToolName(msgspec.Struct, frozen=True):
         for name in self.listed & given.keys():
             if isinstance(given[name], list) and len(given[name]) == 1:
                 given[name] = given[name][0]
-        return given
+        return {**given, **self.given}
 
     def matches(self, args: Args) -> bool:
         """Return True if a call of theirs means this tool, when one tool of theirs is several of ours."""
@@ -73,7 +80,7 @@ class ToolNames:
         return row.theirs if (row := self._ours.get(tool)) else tool
 
     def describe_call(self, tool: str, args: Any) -> tuple[str, Any]:
-        row = self._ours.get(tool)
+        row = next((row for row in self.rows if row.is_called(tool, args)), None)
         return self.describe_name(tool), row.describe(args) if row and isinstance(args, Mapping) else args
 
     def resolve_args(self, tool: str, args: Args) -> dict[str, Any]:

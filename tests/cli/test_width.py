@@ -46,6 +46,7 @@ PACKAGES = ["no-such-package-of-anybody-77", "nor-one-of-such-a-name-as-this-78"
 BROKEN = f"requires: {{python: [{', '.join(PACKAGES)}]}}\nevents: [agent:start, agent:end]\n"
 HOOK = "archive-of-all-that-was-ever-said-in-here"
 HANDLER = "def handle(event_type, context):\n    pass\n"
+JOB = "the-report-of-all-that-happened-in-the-house-since-yesterday"
 PROGRAM = "a-program-that-tells-everybody-how-it-is-in-the-whole-house"
 
 
@@ -58,6 +59,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]
         gateway.add_hook(HOOK, {"HOOK.yaml": BROKEN, "handler.py": HANDLER})
         gateway.start()
         gateway.call("keys.create", {"name": PROGRAM, "role": "operator"})
+        gateway.call("jobs.add", {"name": JOB, "when": "0 9 * * 1-5", "text": f"Sum up {'all that happened, ' * 30}"})
         gateway.say("how does the gateway that serves all of this house fare today, and who may know that?")
         gateway.until(lambda: "attempts failed" in str(gateway.call("platform.list")))
         yield gateway
@@ -86,6 +88,12 @@ SHOWN: dict[str, tuple[str, list[str]]] = {
     "people list": ("", ["slack:U0123456789ABCDEFGHIJ", "operator"]),
     "people show": ("terminal:owner", ["terminal:owner"]),
     "keys list": ("", [PROGRAM[:40], PROGRAM[-5:], "operator"]),
+    "jobs list": ("", [JOB, "0 9 * * 1-5", "terminal:owner"]),
+    "jobs show": (JOB, ["Sum up", "at most 10m"]),
+    "jobs history": (JOB, ["none of its times has come"]),
+    "cron list": ("", [JOB]),
+    "cron show": (JOB, ["Sum up"]),
+    "cron history": (JOB, ["none of its times has come"]),
     "activity list": ("", ["keys.create", "as operator", "done"]),
     "usage": ("", ["each_person terminal:owner", "1000000"]),
     "sessions list": ("", ["agent:main:terminal:dm:main"]),
@@ -104,6 +112,8 @@ platform restart | platform probe | approvals yes | approvals no | approvals say
 pairing uninvite | pairing revoke | people export | people forget | completions | hooks schema | keys new
 keys revoke | activity export | send | sessions show | sessions export | sessions stop | sessions delete | upgrade
 uninstall | hooks dev | sessions rebuild | migrate | backup create | backup verify | backup restore | demo | logs
+jobs add | jobs pause | jobs resume | jobs run | jobs remove
+cron add | cron pause | cron resume | cron run | cron remove
 config check | config path | config schema | config set | config unset | config undo | hooks forget
 """
 

@@ -34,7 +34,7 @@ from gateway.hooks.manifests.reach import NO_LIMITS_KNOWN, HookLimits, HookReach
 from gateway.hooks.places.folder_source import FolderSource
 from gateway.hooks.places.sources import HookVersion
 from gateway.hooks.services import STORE_VERBS, check_request
-from gateway.jobs.reminders import REMINDER
+from gateway.jobs.runner import JOB_MESSAGE
 from gateway.lanes.context import is_same_person_continuing
 from gateway.messages import authors
 from gateway.messages.message import Address, Message, Reply
@@ -220,7 +220,7 @@ async def test_a_retry_makes_nobody_s_words_those_of_a_person() -> None:
             await room.write("/retry", PERSONS["owner"])
             assert f"is of {author}" in await room.hear(2 * count + 2)
         assert len(await room.told("agent:start")) == 2
-        await room.dispatcher.lanes.accept(replace(message_of("job", "a reminder", 9), id=f"{REMINDER}9"), KEY)
+        await room.dispatcher.lanes.accept(replace(message_of("job", "a reminder", 9), id=f"{JOB_MESSAGE}9"), KEY)
         assert await room.hear(5) == "told"
         await room.write("/retry", PERSONS["owner"])
         assert await room.hear(6) == "told", "a reminder is done again, and sends nothing elsewhere"
@@ -304,7 +304,7 @@ async def test_who_began_a_turn_says_whether_it_sends_to_other_chats() -> None:
             said: list[Reply] = []
             message = message_of(author, "x", 1) if author not in PERSONS else Message("1", ROOM, PERSONS[author], "x")
             assert (message.author or author) == author
-            found = TurnChat(turn_that_says(said), message, "owner", room.house, room.dispatcher.reminders)
+            found = TurnChat(turn_that_says(said), message, "owner", room.house, room.dispatcher.jobs)
             await found.say("here", "", "a")
             if may:
                 await found.say("there", "net:other", "b")

@@ -131,8 +131,10 @@ async def test_what_a_restricted_hook_had_a_say_in_is_the_hook_s_later_too(tmp_p
         await house.wire.write("good morning")
         await house.shows("private.txt is not sent" if reach else "done")
         await until(lambda: reach or house.wire.shown[-1].file_name)
-        (due,) = await house.gateway.groups.turns.dispatcher.reminders.of(OWN)
-        assert (due.role, due.user_id) == (("user", "hook:one") if reach else ("", ANN))
+        (due,) = await house.gateway.groups.turns.dispatcher.jobs.list_of(OWN)
+        assert (due.role, due.user_id, due.is_internal) == (
+            ("user", "hook:one", True) if reach else ("owner", ANN, False)
+        )
         assert [one.file for one in house.wire.shown if one.file] == ([] if reach else [b"the owner's"])
 
 

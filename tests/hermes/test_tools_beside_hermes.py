@@ -42,6 +42,7 @@ CALLS: Sequence[tuple[str, dict[str, Any], str, dict[str, Any]]] = (
     ("schedule", {"text": "tea", "when": "20m"}, "cronjob", {"action": "create", "prompt": "tea", "schedule": "20m"}),
     ("scheduled", {}, "cronjob", {"action": "list"}),
     ("unschedule", {"reminder": "7"}, "cronjob", {"action": "remove", "job_id": "7"}),
+    ("unschedule", {"reminder": "8", "action": "pause"}, "cronjob", {"action": "pause", "job_id": "8"}),
     ("send_message", {"text": "x", "to": "home"}, "send_message", {"action": "send", "message": "x", "target": "home"}),
 )
 NOT_OFFERED = {"send_message"}  # 0.19 has this tool, and gives it to no model

@@ -88,6 +88,7 @@ def live(place: Path) -> dict[str, Facts]:
         tails(tour)
         strangers(tour, portal, wire)
         programs(tour)
+        jobs(tour)
         sessions(tour)
         hooks(tour)
         letters(tour)
@@ -217,6 +218,22 @@ def programs(tour: Tour) -> None:
     tour.show("usage")
     tour.verb("usage")
     tour.show("reload")
+
+
+def jobs(tour: Tour) -> None:
+    """Jobs are made, seen, run and removed, by both spellings of the command and on the socket."""
+    for spelling in ("jobs", "cron"):
+        tour.show(f"{spelling} add", "tea", "--when", "every 1h", "--text", "hello")
+        tour.show(f"{spelling} run", "tea")
+        tour.gateway.until(lambda: bool(tour.gateway.call("jobs.history", {"name": "tea"})["moments"]))
+        for verb in ("history", "show", "pause", "resume"):
+            tour.show(f"{spelling} {verb}", "tea")
+        tour.show(f"{spelling} list")
+        tour.show(f"{spelling} remove", "tea")
+    tour.verb("jobs.add", name="tea", when="every 1h", text="hello")
+    for verb in ("show", "history", "pause", "resume", "run", "remove"):
+        tour.verb(f"jobs.{verb}", name="tea")
+    tour.verb("jobs.list")
 
 
 def strangers(tour: Tour, portal: BlockingPortal, wire: TelegramWire) -> None:

@@ -3,14 +3,13 @@
 A message goes to the person before the work is done, to another chat, or later as a reminder.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
-from time import time
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
-from gateway.agent.tools import ChatPort, Tool, ToolContext, tool_from
+from gateway.agent.tools import ChatPort, ScheduleAction, Tool, ToolContext, tool_from
 from gateway.errors import AgentError
 from gateway.messages.parts import (
     FEWEST_OPTIONS,
@@ -21,10 +20,9 @@ from gateway.messages.parts import (
     Poll,
     check_part,
 )
-from gateway.yaml_source.units import parse_duration
 
 LONGEST_TEXT = 4000
-MAX_AHEAD = 366 * 86_400.0
+DONE: Mapping[ScheduleAction, str] = {"remove": "taken back", "pause": "paused", "resume": "resumed"}
 Option: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 
 
@@ -39,7 +37,7 @@ def make_chat_tools() -> tuple[Tool, ...]:
         # them.
         replace(tool_from(send_poll, repeatable=True), is_trusted=True, sends=Poll),
         replace(tool_from(send_place, repeatable=True), is_trusted=True, sends=Location),
-        tool_from(schedule),
+        tool_from(schedule, asks=lambda args, _facts: is_timetable(str(args.get("when")))),
         tool_from(scheduled, repeatable=True, read_only=True),
         tool_from(unschedule, repeatable=True),
     )
@@ -81,37 +79,27 @@ async def send_place(
 async def schedule(
     text: Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)], when: str, context: ToolContext
 ) -> str:
-    """Be reminded of something in this conversation later. `when`: `20m`, `3h`, `2d`, or a time as 2030-12-31T09:00."""
-    at = parse_time(when, time())
-    number = await _chat(context).remind(text, at, context.call_id)
-    return f"Reminder {number} is set for {datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M %Z}."
+    """Be reminded of something in this conversation later, or again and again.
+
+    `when`: `20m`, `3h`, `2d`, a time as 2030-12-31T09:00, `every 2h`, or a cron line.
+    """
+    return await _chat(context).schedule(text, when, context.call_id)
 
 
-async def scheduled(context: ToolContext) -> str:
-    """List the reminders of this conversation."""
-    found = await _chat(context).list_reminders()
-    rows = [f"{one}: {datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M %Z}: {text}" for one, at, text in found]
-    return "\n".join(rows) or "There is none."
+async def scheduled(context: ToolContext, reminder: str = "") -> str:
+    """List the reminders of this conversation, or how the last times of one ended."""
+    return await _chat(context).list_scheduled(reminder) or "There is none."
 
 
-async def unschedule(reminder: str, context: ToolContext) -> str:
-    """Take a reminder back."""
-    if not await _chat(context).forget(reminder):
-        raise AgentError(f"there is no reminder {reminder!r}; `scheduled` lists them")
-    return f"Reminder {reminder} is taken back."
+async def unschedule(reminder: str, context: ToolContext, action: ScheduleAction = "remove") -> str:
+    """Take a reminder back, or pause or resume it."""
+    await _chat(context).change_scheduled(reminder, action)
+    return f"Reminder {reminder} is {DONE[action]}."
 
 
-def parse_time(when: str, now: float) -> float:
-    """Read a time. Raises AgentError when it is none, past, or more than a year ahead."""
-    ahead = parse_duration(when.strip())
-    if ahead is None:
-        try:
-            ahead = datetime.fromisoformat(when.strip()).timestamp() - now
-        except ValueError:
-            raise AgentError(f"{when!r} is no time; write 20m, 3h, 2d or 2030-12-31T09:00") from None
-    if not 0 < ahead <= MAX_AHEAD:
-        raise AgentError(f"{when!r} is past, or more than a year ahead")
-    return now + ahead
+def is_timetable(when: str) -> bool:
+    """Return True for a time that comes again and again: `every 2h`, `@daily`, or a cron line."""
+    return when.strip().startswith("@") or len(when.split()) > 1
 
 
 async def _send_part(context: ToolContext, part: Poll | Location) -> str:

@@ -3,7 +3,7 @@ _hermes_gateway() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} place="" words="" at
     for ((at = 1; at < COMP_CWORD; at++)); do
         case "$place ${COMP_WORDS[at]}" in
-            ' run' | ' chat' | ' status' | ' open' | ' stop' | ' restart' | ' reload' | ' doctor' | ' security' | ' security audit' | ' hooks' | ' hooks list' | ' hooks info' | ' hooks stats' | ' hooks logs' | ' hooks new' | ' hooks dev' | ' hooks check' | ' hooks schema' | ' hooks test' | ' hooks fire' | ' hooks enable' | ' hooks disable' | ' hooks reload' | ' hooks reset' | ' hooks trust' | ' hooks forget' | ' hooks deps' | ' hooks install' | ' hooks update' | ' hooks outdated' | ' hooks remove' | ' hooks freeze' | ' hooks sync' | ' hooks search' | ' hooks index' | ' hooks index add' | ' hooks index list' | ' hooks index remove' | ' hooks publish' | ' hooks dead-letters' | ' hooks dead-letters list' | ' hooks dead-letters show' | ' hooks dead-letters retry' | ' hooks dead-letters prune' | ' skills' | ' skills list' | ' skills install' | ' skills update' | ' skills remove' | ' skills search' | ' skills publish' | ' events' | ' events list' | ' events tail' | ' events replay' | ' setup' | ' setup model' | ' setup service' | ' setup message' | ' setup telegram' | ' setup discord' | ' setup slack' | ' service' | ' service install' | ' service uninstall' | ' service status' | ' service logs' | ' platform' | ' platform list' | ' platform pause' | ' platform resume' | ' platform restart' | ' platform probe' | ' approvals' | ' approvals list' | ' approvals yes' | ' approvals no' | ' approvals say' | ' pairing' | ' pairing list' | ' pairing approve' | ' pairing invite' | ' pairing uninvite' | ' pairing revoke' | ' people' | ' people list' | ' people show' | ' people export' | ' people forget' | ' keys' | ' keys list' | ' keys new' | ' keys revoke' | ' activity' | ' activity list' | ' activity export' | ' usage' | ' send' | ' sessions' | ' sessions list' | ' sessions show' | ' sessions search' | ' sessions export' | ' sessions stop' | ' sessions delete' | ' sessions rebuild' | ' backup' | ' backup create' | ' backup verify' | ' backup restore' | ' migrate' | ' upgrade' | ' uninstall' | ' demo' | ' logs' | ' config' | ' config check' | ' config show' | ' config path' | ' config set' | ' config unset' | ' config undo' | ' config schema' | ' completions') place="$place ${COMP_WORDS[at]}" ;;
+            ' run' | ' chat' | ' status' | ' open' | ' stop' | ' restart' | ' reload' | ' doctor' | ' security' | ' security audit' | ' hooks' | ' hooks list' | ' hooks info' | ' hooks stats' | ' hooks logs' | ' hooks new' | ' hooks dev' | ' hooks check' | ' hooks schema' | ' hooks test' | ' hooks fire' | ' hooks enable' | ' hooks disable' | ' hooks reload' | ' hooks reset' | ' hooks trust' | ' hooks forget' | ' hooks deps' | ' hooks install' | ' hooks update' | ' hooks outdated' | ' hooks remove' | ' hooks freeze' | ' hooks sync' | ' hooks search' | ' hooks index' | ' hooks index add' | ' hooks index list' | ' hooks index remove' | ' hooks publish' | ' hooks dead-letters' | ' hooks dead-letters list' | ' hooks dead-letters show' | ' hooks dead-letters retry' | ' hooks dead-letters prune' | ' skills' | ' skills list' | ' skills install' | ' skills update' | ' skills remove' | ' skills search' | ' skills publish' | ' events' | ' events list' | ' events tail' | ' events replay' | ' setup' | ' setup model' | ' setup service' | ' setup message' | ' setup telegram' | ' setup discord' | ' setup slack' | ' service' | ' service install' | ' service uninstall' | ' service status' | ' service logs' | ' platform' | ' platform list' | ' platform pause' | ' platform resume' | ' platform restart' | ' platform probe' | ' approvals' | ' approvals list' | ' approvals yes' | ' approvals no' | ' approvals say' | ' pairing' | ' pairing list' | ' pairing approve' | ' pairing invite' | ' pairing uninvite' | ' pairing revoke' | ' people' | ' people list' | ' people show' | ' people export' | ' people forget' | ' keys' | ' keys list' | ' keys new' | ' keys revoke' | ' activity' | ' activity list' | ' activity export' | ' usage' | ' send' | ' jobs' | ' jobs list' | ' jobs add' | ' jobs show' | ' jobs history' | ' jobs pause' | ' jobs resume' | ' jobs run' | ' jobs remove' | ' cron' | ' cron list' | ' cron add' | ' cron show' | ' cron history' | ' cron pause' | ' cron resume' | ' cron run' | ' cron remove' | ' sessions' | ' sessions list' | ' sessions show' | ' sessions search' | ' sessions export' | ' sessions stop' | ' sessions delete' | ' sessions rebuild' | ' backup' | ' backup create' | ' backup verify' | ' backup restore' | ' migrate' | ' upgrade' | ' uninstall' | ' demo' | ' logs' | ' config' | ' config check' | ' config show' | ' config path' | ' config set' | ' config unset' | ' config undo' | ' config schema' | ' completions') place="$place ${COMP_WORDS[at]}" ;;
         esac
     done
     case "$place $before" in
@@ -16,21 +16,21 @@ _hermes_gateway() {
         ' approvals yes --for') words="session always" ;;
         ' pairing approve --as') words="owner admin operator user" ;;
         ' pairing invite --as') words="owner admin operator user" ;;
-        ' people list --sort') words="name id latest sessions role" ;;
-        ' people list --role') words="owner admin operator user guest none" ;;
         ' keys new --as') words="user operator" ;;
         ' usage --by') words="person model day hook session" ;;
-        ' usage --sort') words="cost tokens calls name" ;;
-        ' sessions list --sort') words="latest began turns name" ;;
+        ' jobs add --missed') words="once skip" ;;
+        ' jobs add --overlap') words="skip queue" ;;
+        ' cron add --missed') words="once skip" ;;
+        ' cron add --overlap') words="skip queue" ;;
         ' sessions export --format') words="markdown json" ;;
         ' migrate --to') words="nats sqlite" ;;
         ' logs --level') words="debug info warning error critical" ;;
         *)
             case $place in
-                '') words="run chat status open stop restart reload doctor security hooks skills events setup service platform approvals pairing people keys activity usage send sessions backup migrate upgrade uninstall demo logs config completions --home --version --help" ;;
+                '') words="run chat status open stop restart reload doctor security hooks skills events setup service platform approvals pairing people keys activity usage send jobs cron sessions backup migrate upgrade uninstall demo logs config completions --home --version --help" ;;
                 ' run') words="--help --log-level --roles" ;;
                 ' chat') words="--help --message --session --json" ;;
-                ' status') words="--help --parts --json" ;;
+                ' status') words="--help --json" ;;
                 ' open') words="--help --end --json" ;;
                 ' stop') words="--help" ;;
                 ' restart') words="--help" ;;
@@ -114,7 +114,7 @@ _hermes_gateway() {
                 ' pairing uninvite') words="--help --json" ;;
                 ' pairing revoke') words="--help --json" ;;
                 ' people') words="list show export forget --help" ;;
-                ' people list') words="--help --search --sort --platform --role --limit --json" ;;
+                ' people list') words="--help --json" ;;
                 ' people show') words="--help --json" ;;
                 ' people export') words="--help --output" ;;
                 ' people forget') words="--help --yes --json" ;;
@@ -125,10 +125,28 @@ _hermes_gateway() {
                 ' activity') words="list export --help" ;;
                 ' activity list') words="--help --json --last --before --since --who --what" ;;
                 ' activity export') words="--help --since --who --what" ;;
-                ' usage') words="--help --by --days --person --search --sort --limit --json" ;;
+                ' usage') words="--help --by --days --person --json" ;;
                 ' send') words="--help --to --file --wait --json" ;;
+                ' jobs') words="list add show history pause resume run remove --help" ;;
+                ' jobs list') words="--help --json" ;;
+                ' jobs add') words="--help --when --text --to --zone --agent --missed --overlap --max-time --replace --json" ;;
+                ' jobs show') words="--help --json" ;;
+                ' jobs history') words="--help --json" ;;
+                ' jobs pause') words="--help --json" ;;
+                ' jobs resume') words="--help --json" ;;
+                ' jobs run') words="--help --json" ;;
+                ' jobs remove') words="--help --json" ;;
+                ' cron') words="list add show history pause resume run remove --help" ;;
+                ' cron list') words="--help --json" ;;
+                ' cron add') words="--help --when --text --to --zone --agent --missed --overlap --max-time --replace --json" ;;
+                ' cron show') words="--help --json" ;;
+                ' cron history') words="--help --json" ;;
+                ' cron pause') words="--help --json" ;;
+                ' cron resume') words="--help --json" ;;
+                ' cron run') words="--help --json" ;;
+                ' cron remove') words="--help --json" ;;
                 ' sessions') words="list show search export stop delete rebuild --help" ;;
-                ' sessions list') words="--help --platform --person --search --sort --limit --after --json" ;;
+                ' sessions list') words="--help --platform --limit --after --json" ;;
                 ' sessions show') words="--help --limit --before --longest --json" ;;
                 ' sessions search') words="--help --limit --after --json" ;;
                 ' sessions export') words="--help --format --output" ;;

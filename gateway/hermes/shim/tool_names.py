@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from msgspec.structs import replace
+
 from gateway.worker.tool_names import ToolNames, make_tool_name
 
 HERMES_TOOLS = ToolNames(
@@ -21,6 +23,10 @@ HERMES_TOOLS = ToolNames(
         make_tool_name("delegate", "delegate_task", "goal=task"),
         make_tool_name("schedule", "cronjob", "prompt=text schedule=when", action="create"),
         make_tool_name("scheduled", "cronjob", action="list"),
+        *(
+            replace(make_tool_name("unschedule", "cronjob", "job_id=reminder", action=action), given={"action": action})
+            for action in ("pause", "resume")
+        ),
         make_tool_name("unschedule", "cronjob", "job_id=reminder", action="remove"),
     ),
     has_hyphens=False,

@@ -1,0 +1,133 @@
+"""`hermes-gateway jobs`: texts that the agent gets at their times, and what became of each time.
+
+`hermes-gateway cron` is another spelling.
+"""
+
+import argparse
+import json
+from datetime import datetime
+from typing import Any, get_args
+
+from gateway.cli.output import (
+    add_json_option,
+    show_answer,
+    show_fields,
+    show_result,
+    show_table,
+)
+from gateway.config.home import Home
+from gateway.control.client import PATIENCE, call_gateway
+from gateway.jobs.job import Missed, Overlap
+from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import format_duration, parse_duration
+
+DEEDS = {
+    "pause": ("have none of its times come until it is resumed", "the job {} is paused"),
+    "resume": ("go on with it; the times meanwhile are not made up for", "the job {} goes on"),
+    "run": ("run it now, in addition to its own times", "the job {} runs now: hermes-gateway jobs history {}"),
+    "remove": ("remove it", "the job {} is removed"),
+}
+EXAMPLE = 'hermes-gateway jobs add NAME --when "every 2h" --text TEXT'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    listed = verbs.add_parser("list", help="which jobs there are, and when each comes")
+    add = verbs.add_parser("add", help="make one")
+    add.add_argument("name", help="what it is called")
+    when = "20m, 2030-12-31T09:00, every 2h, or a cron line as '0 9 * * 1-5'"
+    add.add_argument("--when", required=True, metavar="WHEN", help=when)
+    add.add_argument("--text", required=True, help="what the agent is to do")
+    add.add_argument("--to", default="", metavar="PLACE", help="the chat that gets the answer, as `send` takes it")
+    add.add_argument("--zone", default="", help="the time zone, as Europe/Berlin; by default gateway.timezone")
+    add.add_argument("--agent", default="", metavar="NAME", help="who does it; by default as the routes say")
+    missed = "the last time that was missed comes later, or none does (once)"
+    add.add_argument("--missed", choices=get_args(Missed), default="once", help=missed)
+    overlap = "what becomes of a time while the one before still runs; of a queue one waits (skip)"
+    add.add_argument("--overlap", choices=get_args(Overlap), default="skip", help=overlap)
+    add.add_argument("--max-time", type=read_duration, default=600.0, metavar="TIME", help="stop it after that (10m)")
+    add.add_argument("--replace", action="store_true", help="in the place of the job with this name")
+    shown = verbs.add_parser("show", help="one of them, with its text")
+    history = verbs.add_parser("history", help="what became of each of its times, the newest first")
+    changing = [verbs.add_parser(name, help=does) for name, (does, _) in DEEDS.items()]
+    for one in (shown, history, *changing):
+        one.add_argument("name", help="as `list` shows it; MAKER/NAME if several have it")
+    add_json_option(listed, add, shown, history, *changing)
+
+
+def read_duration(text: str) -> float:
+    """Read a duration of the command line."""
+    if not (seconds := parse_duration(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90s, 10m or 1h30m")
+    return seconds
+
+
+def run(args: argparse.Namespace, home: Home) -> None:
+    given = {key: value for key, value in vars(args).items() if key in GIVEN}
+    said = call_gateway(home.socket, f"jobs.{args.verb}", PATIENCE, **given)
+    match args.verb:
+        case "list":
+            show_answer(said, show_jobs, as_json=args.json)
+        case "show":
+            show_answer(said, show_job, as_json=args.json)
+        case "history" if args.json:
+            print(json.dumps(said["moments"], ensure_ascii=False))
+        case "history":
+            show_history(said["moments"])
+        case "add":
+            show_result(said, f"the job {said['name']} comes at {format_time(said['next'])}", as_json=args.json)
+        case verb:
+            show_result(said, DEEDS[verb][1].format(said["name"], said["name"]), as_json=args.json)
+
+
+GIVEN = frozenset({"name", "when", "text", "to", "zone", "agent", "missed", "overlap", "max_time", "replace"})
+
+
+def show_jobs(found: dict[str, Any]) -> None:
+    rows = [
+        (one["name"], one["state"], format_next(one), one["when"], format_last(one), one["maker"])
+        for one in found["jobs"]
+    ]
+    show_table(("job", "state", "next", "when", "last", "maker"), rows, f"no jobs; to make one: {EXAMPLE}")
+
+
+def show_job(one: dict[str, Any]) -> None:
+    facts = {
+        "job": f"{one['maker']}/{one['name']}",
+        "state": f"{one['state']} {one['paused'] and '(' + one['paused'] + ')'}".strip(),
+        "when": f"{one['when']} {one['zone']}".strip(),
+        "next": format_next(one),
+        "last": format_last(one),
+        "to": one["to"] or "its history",
+        "agent": one["agent"] or "-",
+        "rules": f"missed {one['missed']}, overlap {one['overlap']}, at most {format_duration(one['max_time'])}",
+        "text": one["text"],
+    }
+    show_fields(facts.items(), is_whole=True)
+
+
+def show_history(found: list[dict[str, Any]]) -> None:
+    rows = [
+        (
+            format_time(one.get("due") or one["from"]),
+            one["state"],
+            format_duration(round(one["late_by"])) if one["late_by"] >= 1 else "-",
+            str(one.get("count", 1)),
+            to_one_line(one["reason"] or one["answer"]),
+        )
+        for one in found
+    ]
+    show_table(("due", "state", "late", "times", "what"), rows, "none of its times has come")
+
+
+def format_next(one: dict[str, Any]) -> str:
+    return format_time(one["next"]) if one["next"] else "-"
+
+
+def format_time(moment: float) -> str:
+    """Write a time by this machine's clock."""
+    return f"{datetime.fromtimestamp(moment).astimezone():%Y-%m-%d %H:%M}"
+
+
+def format_last(one: dict[str, Any]) -> str:
+    return str(one["last"]["state"]) if one["last"] else "-"

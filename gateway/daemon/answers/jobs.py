@@ -1,0 +1,112 @@
+"""Answers about jobs. Every caller of the socket is the owner at the terminal, and makes jobs in that name."""
+
+from typing import Any
+
+from gateway.access.access_control import INTERNAL
+from gateway.adapters.terminal import OWNER, PLATFORM
+from gateway.daemon.groups.process import Base
+from gateway.daemon.groups.turns import Turns
+from gateway.daemon.groups.work import Work
+from gateway.errors import AgentError
+from gateway.jobs.job import Job, Moment, find_zone, parse_time
+from gateway.jobs.journal import JobJournal
+from gateway.jobs.verbs import JobAddParams, JobParams
+from gateway.messages.message import Address
+from gateway.records import subjects
+
+TERMINAL = Address(PLATFORM, "main")
+BY_HAND = "paused by hand"
+
+
+async def jobs_list(turns: Turns) -> Any:
+    jobs = turns.dispatcher.jobs
+    found = sorted([one.job async for one in jobs.read_all()], key=lambda job: (job.is_over, job.name, job.maker))
+    return {"jobs": [await _describe(jobs, job) for job in found]}
+
+
+async def jobs_show(turns: Turns, params: JobParams) -> Any:
+    jobs = turns.dispatcher.jobs
+    return await _describe(jobs, (await jobs.find(params.name)).job)
+
+
+async def jobs_history(turns: Turns, params: JobParams) -> Any:
+    jobs = turns.dispatcher.jobs
+    found = await jobs.read_history((await jobs.find(params.name)).job)
+    return {"moments": [_describe_end(one) for one in found]}
+
+
+async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -> Any:
+    jobs, clock = turns.dispatcher.jobs, base.engine.clock
+    zone, now = params.zone or base.settings.gateway.timezone, jobs.clock()
+    find_zone(zone)
+    if params.agent and params.agent not in work.agents.now.names:
+        raise AgentError(
+            f"the agent {params.agent!r} was not found; there are {', '.join(sorted(work.agents.now.names))}"
+        )
+    address = turns.context.places.resolve_destination(params.to) if params.to else Address(INTERNAL, params.name)
+    at, ahead = parse_time(params.when, zone, now, clock.calculate_difference)
+    job = Job(
+        id=subjects.token_of(f"{params.name} {now}")[:12],
+        name=params.name,
+        maker=f"{PLATFORM}:{OWNER}",
+        when=params.when,
+        text=params.text,
+        address=address,
+        origin=TERMINAL,
+        session_key=f"agent:main:{INTERNAL}:dm:job:{params.name}",
+        user_id=OWNER,
+        since=now,
+        zone=zone,
+        at=at,
+        ahead=ahead,
+        agent=params.agent,
+        missed=params.missed,
+        overlap=params.overlap,
+        max_time=params.max_time,
+    )
+    await jobs.add(job, replace=params.replace)
+    return await _describe(jobs, job)
+
+
+async def jobs_pause(turns: Turns, params: JobParams) -> Any:
+    return await _change(turns.dispatcher.jobs, params.name, BY_HAND)
+
+
+async def jobs_resume(turns: Turns, params: JobParams) -> Any:
+    return await _change(turns.dispatcher.jobs, params.name, "")
+
+
+async def jobs_run(turns: Turns, params: JobParams) -> Any:
+    jobs = turns.dispatcher.jobs
+    job = (await jobs.find(params.name)).job
+    await jobs.ask(job)
+    return await _describe(jobs, job)
+
+
+async def jobs_remove(turns: Turns, params: JobParams) -> Any:
+    jobs = turns.dispatcher.jobs
+    job = (await jobs.find(params.name)).job
+    await jobs.remove(job)
+    return {"name": job.name, "maker": job.maker}
+
+
+async def _change(jobs: JobJournal, name: str, reason: str) -> Any:
+    job = (await jobs.find(name)).job
+    await jobs.pause(job, reason)
+    return await _describe(jobs, (await jobs.find(f"{job.maker}/{job.name}")).job)
+
+
+def _describe_end(moment: Moment) -> dict[str, Any]:
+    said = {"due": moment.due, "state": moment.state, "reason": moment.reason, "late_by": moment.late_by}
+    if moment.state == "missed":
+        return {"from": said.pop("due"), "to": moment.until, "count": moment.count, **said}
+    return {**said, "answer": moment.answer}
+
+
+async def _describe(jobs: JobJournal, job: Job) -> dict[str, Any]:
+    last = await jobs.read_history(job, 1)
+    state = "running" if job.running else "paused" if job.paused else "over" if job.is_over else "waiting"
+    fields = ("name", "maker", "when", "zone", "text", "agent", "missed", "overlap", "max_time", "failures", "paused")
+    to = "" if job.address.platform == INTERNAL else f"{job.address.served_as}:{job.address.chat_id}"
+    said = {name: getattr(job, name) for name in fields}
+    return {**said, "state": state, "next": job.find_next(), "to": to, "last": _describe_end(last[0]) if last else None}

@@ -1,0 +1,213 @@
+"""A job: a text for the agent at one moment, or at the moments of a timetable.
+
+A moment is a job and the instant at which it is due. `20m` counts on the journal's steady clock, so setting the wall
+clock does not shift it; a time, a cron line and `every 2h` go by the wall clock.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, tzinfo
+from functools import lru_cache
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from gateway.errors import AgentError
+from gateway.messages.message import Address
+from gateway.messages.roles import Role
+from gateway.yaml_source.timetable import Interval, Timetable, parse_timetable
+from gateway.yaml_source.units import format_duration, parse_duration
+
+MAX_AHEAD = 366 * 86_400.0
+SHORTEST_INTERVAL = 60.0
+MOST_COUNTED = 10_000  # moments that were missed in a row
+MOST_ROWS, LONGEST_KEPT = 1000, 90 * 86_400.0  # of the history of a job
+GRACE = 60.0  # seconds by which a moment may be late without being missed
+WRONG_TIME = "{when!r} is no time; write 20m, 3h, 2d, 2030-12-31T09:00, `every 2h` or a cron line as `0 9 * * 1-5`"
+
+Missed: TypeAlias = Literal["once", "skip"]
+Overlap: TypeAlias = Literal["skip", "queue"]
+MomentState: TypeAlias = Literal["running", "ran", "skipped", "failed", "missed"]
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A job, and how far it has come: `since` is its last moment, `running` are those without an end.
+
+    `origin` is where it was made, and `address` where its answer goes. It has at most the `role` of the turn that made
+    it; `is_internal`: that turn was no person's, but answered for by `person`. `at` is its one moment; 0: it repeats.
+    `ahead`: by how many seconds the wall clock was ahead then; None: it goes by the wall clock. `asked` is a moment
+    of `jobs run`. `paused` is the reason.
+    """
+
+    id: str
+    name: str
+    maker: str
+    when: str
+    text: str
+    address: Address
+    origin: Address
+    session_key: str
+    user_id: str
+    since: float
+    role: Role = "owner"
+    is_internal: bool = False
+    person: str = ""
+    zone: str = ""
+    at: float = 0.0
+    ahead: float | None = None
+    agent: str = ""
+    missed: Missed = "once"
+    overlap: Overlap = "skip"
+    max_time: float = 600.0
+    asked: float = 0.0
+    paused: str = ""
+    failures: int = 0
+    running: tuple[float, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        """True if no moment will come."""
+        return bool(self.at) and self.since >= self.at and not self.asked
+
+    def find_next(self) -> float | None:
+        """Return the next moment by the wall clock of its making, or None."""
+        if self.asked:
+            return self.asked
+        if self.paused or self.is_over:
+            return None
+        return self.at or read_timetable(self.when, self.zone).next_after(self.since)
+
+    def find_due(self, now: float, ahead: float) -> "DueMoments | None":
+        """Return the moments that are due; `ahead` is the lead of the wall clock, which shows `now`."""
+        if self.asked:
+            return DueMoments(self.asked, self.asked, 1, max(0.0, now - self.asked))
+        if self.paused or self.is_over:
+            return None
+        if self.at:
+            late = now - self.at if self.ahead is None else now - ahead - (self.at - self.ahead)
+            return DueMoments(self.at, self.at, 1, late) if late >= 0 else None
+        return count_moments(read_timetable(self.when, self.zone), self.since, now)
+
+
+class DueMoments(NamedTuple):
+    """Moments that are due, of which the last one counts; those before it were missed, up to `previous`."""
+
+    first: float
+    last: float
+    count: int
+    late_by: float
+    previous: float = 0.0
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """The state of a moment, or of `count` that were missed in a row, up to `until`."""
+
+    due: float
+    state: MomentState
+    reason: str = ""
+    late_by: float = 0.0
+    until: float = 0.0
+    count: int = 1
+    answer: str = ""
+
+
+class JobTime(NamedTuple):
+    """A time as a person wrote it: `at` and `ahead` as in a job."""
+
+    at: float
+    ahead: float | None
+
+
+def parse_time(when: str, zone: str, now: float, ahead: Callable[[], float] = float) -> JobTime:
+    """Read a time. Raises AgentError when it is none, past, more than a year ahead, or too often."""
+    text = when.strip()
+    if (duration := parse_duration(text)) is not None:
+        return JobTime(_check_ahead(when, now + duration, now), ahead())
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return JobTime(_check_timetable(text, zone), None)
+    return JobTime(
+        _check_ahead(when, (moment if moment.tzinfo else moment.replace(tzinfo=find_zone(zone))).timestamp(), now), None
+    )
+
+
+def _check_ahead(when: str, at: float, now: float) -> float:
+    if not 0 < at - now <= MAX_AHEAD:
+        raise AgentError(f"{when!r} is past, or more than a year ahead")
+    return at
+
+
+def _check_timetable(when: str, zone: str) -> float:
+    if not when.startswith("@") and len(when.split()) < 2:
+        raise AgentError(WRONG_TIME.format(when=when))
+    try:
+        timetable = read_timetable(when, zone)
+    except ValueError as error:
+        raise AgentError(f"{when!r} {error}") from None
+    if isinstance(timetable, Interval) and timetable.seconds < SHORTEST_INTERVAL:
+        raise AgentError(f"{when!r} is too often: from every 1m on")
+    return 0.0
+
+
+@lru_cache(1024)
+def read_timetable(when: str, zone: str) -> Timetable:
+    """Return the timetable of a text. Raises ValueError if it is none."""
+    return parse_timetable(when, find_zone(zone))
+
+
+def find_zone(name: str) -> tzinfo | None:
+    """Return the zone of this name; None is the machine's. Raises AgentError if it is unknown."""
+    if not name:
+        return None
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - few name one, and each start would load it
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise AgentError(f"the time zone {name!r} was not found; write one as Europe/Berlin") from None
+
+
+def count_moments(timetable: Timetable, since: float, now: float) -> DueMoments | None:
+    """Count the moments after `since` up to now; of very many, only the first ones."""
+    first = timetable.next_after(since)
+    if first > now:
+        return None
+    if isinstance(timetable, Interval):
+        count = int((now - since) // timetable.seconds)
+        last = since + count * timetable.seconds
+        return DueMoments(first, last, count, now - last, last - timetable.seconds)
+    last, count, previous = first, 1, 0.0
+    while count < MOST_COUNTED and (due := timetable.next_after(last)) <= now:
+        last, count, previous = due, count + 1, last
+    if count == MOST_COUNTED:
+        previous, last = last, timetable.latest(last, now) or last
+    return DueMoments(first, last, count, now - last, previous)
+
+
+def find_history_limit(job: Job, now: float) -> float:
+    """Return for how many seconds a row of the history is kept, so that there are about a thousand at most."""
+    if job.at:
+        return LONGEST_KEPT
+    found = count_moments(read_timetable(job.when, job.zone), now, now + 86_400.0)
+    return min(LONGEST_KEPT, 86_400.0 * MOST_ROWS / found.count) if found else LONGEST_KEPT
+
+
+def describe_moment(at: float, zone: str) -> str:
+    """Write a moment for a person, by the clock of the zone."""
+    return f"{datetime.fromtimestamp(at, find_zone(zone)).astimezone(find_zone(zone)):%Y-%m-%d %H:%M %Z}"
+
+
+def describe_job(job: Job, ends: Sequence[Moment]) -> str:
+    """Say in one line when a job comes, and how its last moment ended."""
+    due = job.at or read_timetable(job.when, job.zone).next_after(job.since)
+    facts = [describe_moment(due, job.zone), *([] if job.at else [job.when]), *(["paused"] if job.paused else [])]
+    last = f" [last: {describe_end(ends[0], job.zone)}]" if ends else ""
+    return f"{job.name}: {', '.join(facts)}: {job.text}{last}"
+
+
+def describe_end(moment: Moment, zone: str) -> str:
+    """Say in one line what became of a moment."""
+    late = f", {format_duration(round(moment.late_by))} late" if moment.late_by >= GRACE else ""
+    more = f" ({moment.count} up to {describe_moment(moment.until, zone)})" if moment.count > 1 else ""
+    reason = f": {moment.reason}" if moment.reason else ""
+    return f"{describe_moment(moment.due, zone)}{more}: {moment.state}{late}{reason}"

@@ -1,0 +1,176 @@
+"""The jobs and their history in the journal: a record for each job, and one for each of its moments.
+
+A moment's first record is appended on the condition that it is the first, so it runs at most once, whatever the clock
+does and however many gateways there are. A record of the history goes when there are about a thousand newer ones, or
+after 90 days.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+
+from gateway.engine.interface import Engine, NewRecord, Tail
+from gateway.errors import AgentError, Conflict
+from gateway.jobs.job import LONGEST_KEPT, Job, Moment, find_history_limit
+from gateway.records import records, subjects
+from gateway.records.stores import make_value_put, read_store
+
+MOST_OF_ONE = 50
+
+
+class StoredJob(msgspec.Struct, frozen=True):
+    """A job as the journal has it; `seq` is its record."""
+
+    seq: int
+    job: Job
+
+
+class JobJournal:
+    """All jobs, by maker and name."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+        self._engine = engine
+        self.clock = clock
+
+    async def tail(self) -> Tail:
+        """Return the changes of jobs from now on."""
+        return await self._engine.tail(subjects.hook_store_subject_of(subjects.JOBS))
+
+    async def read_all(self) -> AsyncIterator[StoredJob]:
+        """Yield all jobs, each with its last record."""
+        found: dict[str, StoredJob] = {}
+        async for record, kept in read_store(self._engine, subjects.JOBS):
+            found[kept.key] = StoredJob(record.seq, msgspec.convert(kept.value, Job))
+        for one in found.values():
+            yield one
+
+    async def read(self, key: str) -> StoredJob | None:
+        where = subjects.hook_store_subject_of(subjects.JOBS, key)
+        seq, kept = await records.read_last(self._engine, where, records.StoredValue)
+        return StoredJob(seq, msgspec.convert(kept.value, Job)) if kept else None
+
+    async def list_of(self, session_key: str) -> list[Job]:
+        """List the jobs of a conversation of which moments will come, the next one first."""
+        found = [one.job async for one in self.read_all() if one.job.session_key == session_key]
+        return sorted([job for job in found if not job.is_over], key=lambda job: job.find_next() or 0.0)
+
+    async def find(self, name: str) -> StoredJob:
+        """Return the job with this name, or with this `maker/name`.
+
+        Raises:
+            AgentError: it was not found, or several makers have one.
+        """
+        found = [one async for one in self.read_all() if name in (one.job.name, key_of(one.job))]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise AgentError(f"the job {name!r} was not found; to see them: hermes-gateway jobs list")
+        raise AgentError(f"there are several jobs {name!r}; write one of {', '.join(key_of(one.job) for one in found)}")
+
+    async def add(self, job: Job, *, replace: bool = False) -> None:
+        """Add a job. The one of a turn that runs again changes nothing.
+
+        Raises:
+            AgentError: there is one of this name already, or the maker has too many.
+        """
+        before = await self.read(key_of(job))
+        if before and before.job.id == job.id:
+            return
+        if before and not replace and not before.job.is_over:
+            raise AgentError(f"there is a job {job.name!r} already; remove it first, or replace it with --replace")
+        own = [one async for one in self.read_all() if one.job.maker == job.maker and not one.job.is_over]
+        if len(own) >= MOST_OF_ONE + bool(before and not before.job.is_over):
+            raise AgentError(f"{job.maker} has {MOST_OF_ONE} jobs already; remove some first")
+        await self.change(StoredJob(before.seq if before else 0, job))
+
+    async def change(self, found: StoredJob, *beside: NewRecord) -> None:
+        """Write a job in the place of the record that was found, and others in the same append.
+
+        Raises:
+            Conflict: it has changed meanwhile.
+        """
+        put = self.make_put(found)
+        await self._engine.append(*beside, put)
+        if found.seq:
+            await self._engine.purge(put.subject, found.seq)
+
+    async def pause(self, job: Job, reason: str) -> None:
+        """Pause a job for this reason, or go on with it without one: moments in between are not made up for."""
+        while (found := await self.read(key_of(job))) and found.job.id == job.id:
+            since = found.job.since if reason or found.job.at else max(found.job.since, self.clock())
+            now = msgspec.structs.replace(found.job, paused=reason, since=since, failures=0)
+            try:
+                await self.change(StoredJob(found.seq, now))
+                return
+            except Conflict:
+                continue
+
+    async def ask(self, job: Job) -> None:
+        """Have a job run now, in addition to its own times."""
+        while (found := await self.read(key_of(job))) and found.job.id == job.id:
+            try:
+                await self.change(StoredJob(found.seq, msgspec.structs.replace(found.job, asked=self.clock())))
+                return
+            except Conflict:
+                continue
+
+    async def remove(self, job: Job) -> None:
+        """Remove a job; its history goes with time."""
+        await self._engine.purge(subjects.hook_store_subject_of(subjects.JOBS, key_of(job)))
+
+    def make_put(self, found: StoredJob) -> NewRecord:
+        """Make the record of a job; one that is over goes with its history."""
+        job = found.job
+        ttl = LONGEST_KEPT if job.is_over and not job.running else None
+        return make_value_put(subjects.JOBS, key_of(job), msgspec.to_builtins(job), expect=found.seq, ttl=ttl)
+
+    def make_row(self, job: Job, moment: Moment, seq: int = 0) -> NewRecord:
+        """Make the record of a moment, whose last one was `seq`."""
+        ttl = None if moment.state == "running" else find_history_limit(job, moment.due)
+        key, value = f"{moment.due:.3f}", msgspec.to_builtins(moment)
+        return make_value_put(history_of(job), key, value, expect=seq, ttl=ttl)
+
+    async def read_moment(self, job: Job, due: float) -> tuple[int, Moment | None]:
+        """Return the last record of a moment."""
+        where = subjects.hook_store_subject_of(history_of(job), f"{due:.3f}")
+        seq, kept = await records.read_last(self._engine, where, records.StoredValue)
+        return seq, msgspec.convert(kept.value, Moment) if kept else None
+
+    async def end(self, job: Job, moment: Moment) -> Job | None:
+        """Write the end of a running moment; return the job as it is then. None: it has an end already."""
+        while True:
+            seq, before = await self.read_moment(job, moment.due)
+            found = await self.read(key_of(job))
+            if before is None or before.state != "running":
+                return None
+            row = self.make_row(job, moment, seq)
+            if found is None or found.job.id != job.id:  # removed meanwhile
+                await self._engine.append(row)
+                return job
+            left = tuple(due for due in found.job.running if due != moment.due)
+            failures = found.job.failures + 1 if moment.state == "failed" else 0
+            now = msgspec.structs.replace(found.job, running=left, failures=failures)
+            try:
+                await self.change(StoredJob(found.seq, now), row)
+            except Conflict:
+                continue
+            await self._engine.purge(row.subject, seq)
+            return now
+
+    async def read_history(self, job: Job, limit: int = 1000) -> list[Moment]:
+        """Return what became of its moments, the newest first."""
+        found = {
+            kept.key: msgspec.convert(kept.value, Moment) async for _, kept in read_store(self._engine, history_of(job))
+        }
+        return sorted(found.values(), key=lambda one: one.due, reverse=True)[:limit]
+
+
+def key_of(job: Job) -> str:
+    """Return the key of a job: maker and name."""
+    return f"{job.maker}/{job.name}"
+
+
+def history_of(job: Job) -> str:
+    """Return the owner of the store with its history."""
+    return f"{subjects.JOBS}/{job.id}"

@@ -1,0 +1,342 @@
+"""Runs jobs: each due moment becomes a message to the agent, and has an end in the journal.
+
+The message and the record that the moment runs are one append, so a crash loses neither and repeats neither. The end of
+the turn is read from the conversation's chain, also after a restart. The next moments are in a heap: until the first
+one, nothing runs but a look at the clock every few seconds, since people and time servers set it.
+
+One of several gateways on a journal does this at a time. If two do it for a moment, the journal takes one of them.
+"""
+
+import dataclasses
+import heapq
+import logging
+import time
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import anyio
+import anyio.abc
+import msgspec
+from msgspec.structs import replace
+
+from gateway.engine.interface import Engine, Tail, append_until_written
+from gateway.errors import Conflict
+from gateway.jobs.job import GRACE, DueMoments, Job, Moment, MomentState, describe_moment
+from gateway.jobs.journal import JobJournal, StoredJob, key_of
+from gateway.messages.message import Address, Message
+from gateway.messages.roles import Role, pick_low_role
+from gateway.records import records, subjects
+from gateway.records.stores import read_store
+from gateway.yaml_source.units import format_duration
+
+LOOK = 5.0  # seconds between two readings of the wall clock, at most
+LONGEST_JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
+JOB_MESSAGE = "job-"  # starts the ids of their messages
+HOUR, RUNS_AN_HOUR, MOST_FAILURES = 3600.0, 60, 5
+DUE_TEXT = "[A reminder that was set here is due. Tell the person, or do what it says.] {}"
+JOB_TEXT = "[The job {} is due. Do what it says; if you have nothing to say, answer [SILENT] alone.] {}"
+LONGEST_ANSWER, LONGEST_REASON = 4000, 500
+EVENTS = {"ran": "done"}  # the names of events where they are not those of the states
+WHY = {"interrupted": "it was stopped", "expired": "it came too late", "forgotten": "it was forgotten"}
+STILL_RUNNING = "the moment before it still runs"
+STRANGER = "its maker may not speak here any more"
+SPENT = f"its maker's jobs have run {RUNS_AN_HOUR} times in an hour"
+TOO_OFTEN = f"failed {MOST_FAILURES} times in a row"
+
+log = logging.getLogger(__name__)
+
+
+class JobPorts(NamedTuple):
+    """The parts of the gateway that a job needs when it is due: lanes, access, events."""
+
+    accept: Callable[..., Awaitable[int | None]]
+    interrupt: Callable[[str], Awaitable[Any]]
+    find_role: Callable[[Message], Role | None]
+    emit: Callable[..., Any]
+
+
+class NextMoments:
+    """The next moment of each job, the first one at the top of a heap."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, str]] = []
+        self._due: dict[str, float] = {}
+
+    def put(self, key: str, due: float) -> None:
+        self._due[key] = due
+        heapq.heappush(self._heap, (due, key))
+
+    def drop(self, key: str) -> None:
+        self._due.pop(key, None)
+
+    def pop(self, now: float) -> str | None:
+        """Return a job that is due, and forget its moment."""
+        while self._heap and (self._heap[0][0] <= now or self._is_stale()):
+            is_stale = self._is_stale()
+            _, key = heapq.heappop(self._heap)
+            if not is_stale:
+                del self._due[key]
+                return key
+        return None
+
+    def first(self) -> float:
+        """Return the first moment; infinity without one."""
+        return self._heap[0][0] if self._heap else float("inf")
+
+    def _is_stale(self) -> bool:
+        due, key = self._heap[0]
+        return self._due.get(key) != due
+
+
+class JobRunner:
+    """Runs the jobs of a journal while `run` runs. `ahead` is the lead of the wall clock over the journal's."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        jobs: JobJournal,
+        ports: JobPorts,
+        clock: Callable[[], float] = time.time,
+        ahead: Callable[[], float] = float,
+    ) -> None:
+        self._engine = engine
+        self._jobs = jobs
+        self._ports = ports
+        self._clock = clock
+        self._ahead = ahead
+        self._wall, self._steady = NextMoments(), NextMoments()
+        self._runs: dict[str, deque[float]] = defaultdict(deque)  # by maker, within the last hour
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Run jobs until cancelled. Any node may make one; this node runs it."""
+        async with anyio.create_task_group() as self._tasks:
+            heard = await self._jobs.tail()
+            await take_reminders(self._engine, self._jobs)
+            await self._load()
+            task_status.started()
+            while True:
+                left = await self.look()
+                with anyio.move_on_after(min(left, LOOK)):
+                    await self._hear(heard)
+                if heard.dropped:
+                    heard = await self._jobs.tail()
+                    await self._load()
+
+    async def look(self) -> float:
+        """Begin what is due; return the seconds until the next moment."""
+        now, ahead = self._clock(), self._ahead()
+        for moments, clock in ((self._wall, now), (self._steady, now - ahead)):
+            while key := moments.pop(clock):
+                await self._begin(key)
+        return max(0.0, min(self._wall.first() - now, self._steady.first() - (now - ahead)))
+
+    async def _hear(self, heard: Tail) -> None:
+        async for record in heard:
+            kept = records.decode_readable(record.data)
+            if isinstance(kept, records.StoredValue):
+                self._plan(msgspec.convert(kept.value, Job))
+                return
+
+    async def _load(self) -> None:
+        self._wall, self._steady = NextMoments(), NextMoments()
+        async for found in self._jobs.read_all():
+            self._plan(found.job)
+            for due in found.job.running:
+                await self._resume(found.job, due)
+
+    def _plan(self, job: Job) -> None:
+        key, due = key_of(job), job.find_next()
+        self._wall.drop(key)
+        self._steady.drop(key)
+        if due is not None:
+            is_steady = job.ahead is not None and not job.asked
+            (self._steady if is_steady else self._wall).put(key, due - (job.ahead or 0.0) if is_steady else due)
+
+    async def _resume(self, job: Job, due: float) -> None:
+        """Wait for the end of a moment that ran when the last gateway ended."""
+        seq, moment = await self._jobs.read_moment(job, due)
+        if moment and moment.state == "running" and self._tasks:
+            self._tasks.start_soon(self._watch, job, moment, seq - 1)
+
+    async def _begin(self, key: str) -> None:
+        """Begin the moment of a job that is due, by its present record."""
+        while found := await self._jobs.read(key):
+            job, now = found.job, self._clock()
+            if not job.at and job.since > now + LONGEST_JUMP:  # the clock was set back by far
+                found = StoredJob(found.seq, job := replace(job, since=now))
+            due = job.find_due(now, self._ahead())
+            if due is None:
+                self._plan(job)
+                return
+            try:
+                self._plan(await self._take(found, due))
+                return
+            except Conflict:
+                continue
+
+    async def _take(self, found: StoredJob, due: DueMoments) -> Job:
+        """Write what becomes of these moments, and run the last one if it may run; return the job as it is then.
+
+        Raises:
+            Conflict: another gateway was faster.
+        """
+        job = found.job
+        after = replace(job, asked=0.0) if job.asked else replace(job, since=due.last)
+        if (await self._jobs.read_moment(job, due.last))[1] is not None:  # the clock went back, and it has run
+            await self._jobs.change(StoredJob(found.seq, after))
+            return after
+        rows, message = [], None
+        if job.missed == "skip" and due.late_by > GRACE and not job.asked:
+            reason = "the gateway was not there"
+            rows.append(Moment(due.first, "missed", reason, due.late_by, due.last, due.count))
+        else:
+            if due.count > 1:
+                rows.append(Moment(due.first, "missed", "the next one ran", 0.0, due.previous, due.count - 1))
+            message = make_message(job, due.last, self._ports.find_role)
+            reason = self._find_refusal(job, message)
+            state = "skipped" if reason else "running"
+            rows.insert(0, Moment(due.last, state, reason, round(due.late_by, 3)))
+            if reason == STRANGER:
+                after = replace(after, paused=STRANGER)
+        await self._write(found.seq, after, rows, message)
+        return after
+
+    async def _write(self, seq: int, job: Job, rows: list[Moment], message: Message | None) -> None:
+        first = rows[0]
+        puts = [self._jobs.make_row(job, one) for one in rows]
+        if first.state != "running" or message is None:
+            await self._jobs.change(StoredJob(seq, job), *puts)
+        else:
+            self._runs[job.maker].append(self._clock())
+            now = replace(job, running=(*job.running, first.due))
+            put = self._jobs.make_put(StoredJob(seq, now))
+            accepted = await self._ports.accept(message, job.session_key, *puts, put)
+            await self._engine.purge(put.subject, seq)
+            self._tell("due", job, first)
+            if self._tasks:
+                at = accepted or (await self._jobs.read_moment(job, first.due))[0] - 1
+                self._tasks.start_soon(self._watch, job, first, at)
+        for one in rows:
+            if one.state != "running":
+                self._tell(one.state, job, one)
+
+    def _find_refusal(self, job: Job, message: Message | None) -> str:
+        """Return why a moment is skipped, or ""."""
+        if message is None:
+            return STRANGER
+        if len(job.running) > (job.overlap == "queue"):
+            return STILL_RUNNING
+        runs = self._runs[job.maker]
+        while runs and runs[0] < self._clock() - HOUR:
+            runs.popleft()
+        return SPENT if len(runs) >= RUNS_AN_HOUR else ""
+
+    async def _watch(self, job: Job, moment: Moment, seq: int) -> None:
+        """Wait for the end of a running moment, whose message has this sequence, and write it down."""
+        end, is_long = await wait_for_end(self._engine, self._ports, job, seq)
+        state, reason = read_end(end, f"took longer than {format_duration(job.max_time)}" if is_long else "")
+        answer = (await read_answer(self._engine, job.session_key, end.turn_id, seq))[:LONGEST_ANSWER]
+        moment = replace(moment, state=state, reason=reason[:LONGEST_REASON], answer=answer)
+        now = await append_until_written(partial(self._jobs.end, job, moment), f"the end of the job {job.name}")
+        if now is None:
+            return
+        self._tell(state, job, moment)
+        if now.failures >= MOST_FAILURES and not now.at:
+            log.warning("the job %s of %s %s, and is paused: %s", job.name, job.maker, TOO_OFTEN, reason)
+            await self._jobs.pause(now, TOO_OFTEN)
+
+    def _tell(self, state: str, job: Job, moment: Moment) -> None:
+        name = EVENTS.get(state, state)
+        facts = {"job": job.name, "maker": job.maker, "due": moment.due, "late_by": moment.late_by}
+        self._ports.emit(f"job:{name}", **facts, reason=moment.reason)
+
+
+def make_message(job: Job, due: float, find_role: Callable[[Message], Role | None]) -> Message | None:
+    """Make the message of a moment, with the least rights of the job and its maker; None: they may not speak."""
+    text = DUE_TEXT.format(job.text) if job.at else JOB_TEXT.format(job.name, job.text)
+    said = Message(f"{JOB_MESSAGE}{job.id}-{due:.3f}", job.address, job.user_id, text, session=job.session_key)
+    said = dataclasses.replace(said, agent=job.agent, person=job.person, is_job=True)
+    if job.is_internal:
+        return dataclasses.replace(said, kind="internal", role=job.role)
+    now = find_role(Message("", job.origin, job.user_id, ""))
+    if now is None:
+        return None
+    role = pick_low_role(now, job.role)
+    if job.address == job.origin and role == now:
+        return said
+    return dataclasses.replace(said, kind="internal", role=role, person=job.person or job.maker)
+
+
+async def wait_for_end(engine: Engine, ports: JobPorts, job: Job, seq: int) -> tuple[records.TurnEnded, bool]:
+    """Wait for the end of the turn that answers this message; stop it after the job's time, and say if that was so.
+
+    Time in which the turn waits for its place, or for a person, does not count.
+    """
+    subject = subjects.session_subject_of("turn", job.session_key)
+    heard = await engine.tail(subject)
+    async for _, kept in records.read_all(engine, subject, records.TurnEnded, seq):
+        if kept.upto >= seq:
+            return kept, False
+    left, began, is_long = job.max_time, anyio.current_time(), False
+    while True:
+        record = None
+        with anyio.move_on_after(None if began is None else max(0.0, left - (anyio.current_time() - began))):
+            record = await anext(heard)
+        if record is None:
+            began, is_long = None, True
+            await ports.interrupt(job.session_key)
+            continue
+        match records.decode_readable(record.data):
+            case records.TurnEnded(upto=upto) as end if upto >= seq:
+                return end, is_long
+            case records.QuestionsAsked() if began is not None:
+                left, began = left - (anyio.current_time() - began), None
+            case records.Claim(on=on) if on >= seq and not is_long:
+                began = anyio.current_time() if began is None else began
+
+
+async def read_answer(engine: Engine, session_key: str, turn_id: str, after: int) -> str:
+    """Return the texts of a turn's replies: an end and its replies are one append."""
+    found = records.read_all(engine, subjects.reply_pattern_of_session(session_key), records.OwedReply, after)
+    replies = [one.reply async for _, one in found if one.turn_id == turn_id]
+    return "\n\n".join(reply.text for reply in replies if not reply.buttons)
+
+
+def read_end(end: records.TurnEnded, reason: str) -> tuple[MomentState, str]:
+    """Return what became of a moment, and why, by the end of its turn."""
+    if end.status in ("ok", "ended", "command"):
+        return "ran", ""
+    if end.status == "denied":
+        return "skipped", end.error or "it was not allowed"
+    return "failed", reason or end.error or WHY.get(end.status, end.status)
+
+
+async def take_reminders(engine: Engine, jobs: JobJournal) -> None:
+    """Make jobs of the reminders that an earlier version has kept."""
+    async for record, kept in read_store(engine, subjects.REMINDERS):
+        one = kept.value
+        address = msgspec.convert(one["address"], Address)
+        maker = one.get("person") or f"{address.platform}:{one['user_id']}"
+        job = Job(
+            id=one["id"],
+            name=one["id"],
+            maker=maker,
+            when=describe_moment(one["at"], ""),
+            text=one["text"],
+            address=address,
+            origin=address,
+            session_key=one["session_key"],
+            user_id=one["user_id"],
+            since=0.0,
+            role=one.get("role") or "owner",
+            is_internal=bool(one.get("role")),
+            person=one.get("person", ""),
+            at=one["at"],
+            ahead=one.get("ahead", 0.0),
+        )
+        if await jobs.read(key_of(job)) is None:
+            await jobs.change(StoredJob(0, job))
+        await engine.purge(record.subject)

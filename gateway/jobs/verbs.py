@@ -1,0 +1,53 @@
+"""The verbs of jobs. An operator sees the name of a job, its times and its state, and no text."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+
+from gateway.jobs.job import Missed, Overlap
+from gateway.verbs import NoParams, Shown, Verb, show
+
+
+class JobParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The job with this name; `MAKER/NAME` if several makers have one."""
+
+    name: str
+
+
+class JobAddParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A new job: its text for the agent, and when it is due.
+
+    Its answer goes `to` a chat, as `send` takes it; without one, it stays in the history. `zone` is that of times and
+    cron lines, by default `gateway.timezone`. After `max_time` seconds its turn is stopped.
+    """
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    when: str
+    text: Annotated[str, msgspec.Meta(min_length=1, max_length=20_000)]
+    to: str = ""
+    zone: str = ""
+    agent: str = ""
+    missed: Missed = "once"
+    overlap: Overlap = "skip"
+    max_time: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 600.0
+    replace: bool = False
+
+
+_MOMENT = show("due", "state", "late_by", "from", "to", "count")
+_JOB: Mapping[str, Shown] = {
+    **show("name", "maker", "when", "zone", "state", "next", "missed", "overlap", "max_time", "failures"),
+    "last": _MOMENT,
+}
+_NAME = "{said[name]}"
+
+VERBS = (
+    Verb("jobs.list", "List the jobs.", NoParams, "operator", shown={"jobs": _JOB}),
+    Verb("jobs.show", "Show a job.", JobParams, "operator", shown=_JOB),
+    Verb("jobs.history", "List what became of a job's moments.", JobParams, "operator", shown={"moments": _MOMENT}),
+    Verb("jobs.add", "Make a job.", JobAddParams, "admin", on=_NAME),
+    Verb("jobs.pause", "Pause a job.", JobParams, "operator", shown=_JOB, on=_NAME),
+    Verb("jobs.resume", "Go on with a job that is paused.", JobParams, "operator", shown=_JOB, on=_NAME),
+    Verb("jobs.run", "Run a job now, in addition to its own times.", JobParams, "admin", on=_NAME),
+    Verb("jobs.remove", "Remove a job.", JobParams, "admin", on=_NAME),
+)

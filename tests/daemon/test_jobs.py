@@ -1,0 +1,105 @@
+"""Jobs on the running daemon: by the command line, cut off by a kill, seen by hooks, and kept from what we started."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.testing import GatewayProcess
+
+pytestmark = pytest.mark.process
+
+SEES = {
+    "HOOK.yaml": "events: ['job:*']\n",
+    "handler.py": (
+        "import os, pathlib\n"
+        "def handle(event_type, context):\n"
+        "    with open(pathlib.Path(os.environ['HERMES_HOME']) / 'seen', 'a') as file:\n"
+        "        print(event_type, context['job'], context['reason'], file=file)\n"
+    ),
+}
+
+
+def history_of(gateway: GatewayProcess, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(gateway.cli("jobs", "history", name, "--json").stdout)
+    return found
+
+
+def states_of(gateway: GatewayProcess, name: str) -> list[str]:
+    return [one["state"] for one in history_of(gateway, name)]
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Any:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        yield gateway
+
+
+def test_a_job_that_a_kill_cut_off_ends_once_and_hooks_see_it(gateway: GatewayProcess) -> None:
+    wait = {"name": "shell", "args": {"command": f"touch {gateway.home.root}/begun; sleep 600"}}
+    turns = [
+        {"user": "sweep", "answers": [{"tool_calls": [wait]}, {"text": "swept"}]},
+        {"user": "quiet", "text": "[SILENT]"},
+    ]
+    gateway.script(*turns, settings="tools: {shell: allow, sandbox: {mode: 'off'}}\n")
+    gateway.add_hook("sees", SEES)
+    gateway.start()
+    gateway.until(lambda: gateway.call("hooks.info", {"name": "sees"})["state"] == "loaded")
+    assert "the job sweep comes at" in gateway.cli("jobs", "add", "sweep", "--when", "1s", "--text", "sweep").stdout
+    gateway.until((gateway.home.root / "begun").exists)
+    assert states_of(gateway, "sweep") == ["running"]
+    gateway.kill()
+    gateway.start()
+    gateway.until(lambda: states_of(gateway, "sweep") == ["ran"])
+    assert history_of(gateway, "sweep")[0]["answer"] == "swept"
+    assert gateway.cli("cron", "add", "quiet", "--when", "every 1h", "--text", "quiet").returncode == 0
+    assert gateway.cli("cron", "run", "quiet").returncode == 0
+    gateway.until(lambda: states_of(gateway, "quiet") == ["ran"])
+    assert history_of(gateway, "quiet")[0]["answer"] == ""
+    seen = gateway.home.root / "seen"
+    told = ["job:due sweep", "job:done sweep", "job:due quiet", "job:done quiet"]
+    gateway.until(lambda: [line.strip() for line in seen.read_text().splitlines()] == told)
+
+
+def test_jobs_are_listed_shown_replaced_paused_and_removed(gateway: GatewayProcess) -> None:
+    gateway.start()
+    add = ["jobs", "add", "tea", "--when", "0 9 * * 1-5", "--zone", "Europe/Berlin", "--text"]
+    assert gateway.cli(*add, "make tea").returncode == 0
+    assert "there is a job 'tea' already" in gateway.cli(*add, "make coffee").stderr
+    assert gateway.cli(*add, "make coffee", "--replace").returncode == 0
+    (listed,) = json.loads(gateway.cli("jobs", "list", "--json").stdout)["jobs"]
+    assert (listed["text"], listed["state"], listed["maker"]) == ("make coffee", "waiting", "terminal:owner")
+    assert listed["next"] % 86_400 in (7 * 3600, 8 * 3600)
+    assert gateway.cli("jobs", "pause", "tea").stdout == "the job tea is paused\n"
+    assert "paused (paused by hand)" in gateway.cli("jobs", "show", "terminal:owner/tea").stdout
+    assert gateway.cli("jobs", "resume", "tea").returncode == 0
+    assert gateway.cli("jobs", "remove", "tea").returncode == 0
+    for command, words in (
+        (["show", "tea"], "the job 'tea' was not found"),
+        (["add", "x", "--when", "every 5s", "--text", "x"], "from every 1m on"),
+        (["add", "x", "--when", "1h", "--text", "x", "--zone", "Mars/Base"], "the time zone 'Mars/Base' was not found"),
+        (["add", "x", "--when", "1h", "--text", "x", "--to", "telegram:5"], "not served here"),
+        (["add", "x", "--when", "1h", "--text", "x", "--agent", "nobody"], "the agent 'nobody' was not found"),
+    ):
+        refused = gateway.cli("jobs", *command)
+        assert refused.returncode == 1, command
+        assert words in refused.stderr
+
+
+def test_no_command_of_the_agent_makes_a_job(gateway: GatewayProcess) -> None:
+    cli = shlex.join([sys.executable, "-m", "gateway.cli", "jobs", "add", "evil", "--when", "1s", "--text", "evil"])
+    command = f"HERMES_HOME={gateway.home.root} {cli}"
+    turn = {
+        "user": "do",
+        "answers": [{"tool_calls": [{"name": "shell", "args": {"command": command}}]}, {"text": "ok"}],
+    }
+    gateway.script(turn, settings="tools: {shell: allow, sandbox: {mode: 'off'}}\n")
+    gateway.start()
+    assert gateway.say("do")["reply"] == "ok"
+    shown = gateway.call("sessions.show", {"session": "agent:main:terminal:dm:main"})
+    (said,) = (str(one["content"]) for one in shown["entries"] if one["role"] == "tool")
+    assert "jobs.add" in said
+    assert gateway.call("jobs.list")["jobs"] == []
