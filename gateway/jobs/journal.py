@@ -90,7 +90,7 @@ class JobJournal:
         Raises:
             Conflict: it has changed meanwhile.
         """
-        put = self.make_put(found)
+        put = make_job_put(found)
         await self._engine.append(*beside, put)
         if found.seq:
             await self._engine.purge(put.subject, found.seq)
@@ -119,18 +119,6 @@ class JobJournal:
         """Remove a job; its history goes with time."""
         await self._engine.purge(subjects.hook_store_subject_of(subjects.JOBS, key_of(job)))
 
-    def make_put(self, found: StoredJob) -> NewRecord:
-        """Make the record of a job; one that is over goes with its history."""
-        job = found.job
-        ttl = LONGEST_KEPT if job.is_over and not job.running else None
-        return make_value_put(subjects.JOBS, key_of(job), msgspec.to_builtins(job), expect=found.seq, ttl=ttl)
-
-    def make_row(self, job: Job, moment: Moment, seq: int = 0) -> NewRecord:
-        """Make the record of a moment, whose last one was `seq`."""
-        ttl = None if moment.state == "running" else find_history_limit(job, moment.due)
-        key, value = f"{moment.due:.3f}", msgspec.to_builtins(moment)
-        return make_value_put(history_of(job), key, value, expect=seq, ttl=ttl)
-
     async def read_moment(self, job: Job, due: float) -> tuple[int, Moment | None]:
         """Return the last record of a moment."""
         where = subjects.hook_store_subject_of(history_of(job), f"{due:.3f}")
@@ -144,7 +132,7 @@ class JobJournal:
             found = await self.read(key_of(job))
             if before is None or before.state != "running":
                 return None
-            row = self.make_row(job, moment, seq)
+            row = make_row_put(job, moment, seq)
             if found is None or found.job.id != job.id:  # removed meanwhile
                 await self._engine.append(row)
                 return job
@@ -174,3 +162,17 @@ def key_of(job: Job) -> str:
 def history_of(job: Job) -> str:
     """Return the owner of the store with its history."""
     return f"{subjects.JOBS}/{job.id}"
+
+
+def make_job_put(found: StoredJob) -> NewRecord:
+    """Make the record of a job; one that is over goes with its history."""
+    job = found.job
+    ttl = LONGEST_KEPT if job.is_over and not job.running else None
+    return make_value_put(subjects.JOBS, key_of(job), msgspec.to_builtins(job), expect=found.seq, ttl=ttl)
+
+
+def make_row_put(job: Job, moment: Moment, seq: int = 0) -> NewRecord:
+    """Make the record of a moment, whose last one was `seq`."""
+    ttl = None if moment.state == "running" else find_history_limit(job, moment.due)
+    key, value = f"{moment.due:.3f}", msgspec.to_builtins(moment)
+    return make_value_put(history_of(job), key, value, expect=seq, ttl=ttl)

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from gateway.engine.interface import Engine, Tail, append_until_written
 from gateway.errors import Conflict
 from gateway.jobs.job import GRACE, DueMoments, Job, Moment, MomentState, describe_moment
-from gateway.jobs.journal import JobJournal, StoredJob, key_of
+from gateway.jobs.journal import JobJournal, StoredJob, key_of, make_job_put, make_row_put
 from gateway.messages.message import Address, Message
 from gateway.messages.roles import Role, pick_low_role
 from gateway.records import records, subjects
@@ -206,13 +206,13 @@ class JobRunner:
 
     async def _write(self, seq: int, job: Job, rows: list[Moment], message: Message | None) -> None:
         first = rows[0]
-        puts = [self._jobs.make_row(job, one) for one in rows]
+        puts = [make_row_put(job, one) for one in rows]
         if first.state != "running" or message is None:
             await self._jobs.change(StoredJob(seq, job), *puts)
         else:
             self._runs[job.maker].append(self._clock())
             now = replace(job, running=(*job.running, first.due))
-            put = self._jobs.make_put(StoredJob(seq, now))
+            put = make_job_put(StoredJob(seq, now))
             accepted = await self._ports.accept(message, job.session_key, *puts, put)
             await self._engine.purge(put.subject, seq)
             self._tell("due", job, first)
