@@ -144,7 +144,7 @@ class FolderSource(Source):
         if not version.is_ready:
             return version
         known = self._list_dialects(version)
-        parsed = known[0].read_manifest(version.path, self.name_of(version.path))
+        parsed = known[0].read_manifest(version.path, version.bare_name)
         findings = (*version.findings, *parsed.findings)
         manifest = parsed.manifest
         if manifest and version.written_for:
@@ -182,10 +182,6 @@ class FolderSource(Source):
             files = read_code(version, manifest.command).files
             for one in self._list_dialects(version):
                 yield from one.review(manifest, version.path, files)
-
-    def name_of(self, folder: Path) -> str:
-        """Return the name of the hook in this folder."""
-        return folder.name
 
     @cached_property
     def markers(self) -> Mapping[str, tuple[Dialect, ...]]:

@@ -65,9 +65,6 @@ class InstalledSource(FolderSource):
             elif folder.parent in self.placed and (own := known.get(folder.name)):
                 yield own.name
 
-    def name_of(self, folder: Path) -> str:
-        return _name_of(folder)
-
     def _find_folders(self) -> Mapping[str, Path]:
         """Find the folders that the lock names.
 
