@@ -6,25 +6,19 @@ from contextlib import suppress
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.output import print_note, print_text, show_json
 from gateway.config.change_writer import undo_change, write_change
-from gateway.config.changes import ChangeError, SettingChange, prepare_removal, prepare_setting, split_key
+from gateway.config.changes import SettingChange, prepare_setting, refuse_override, split_key
 from gateway.config.home import Home, get_process_environment
 from gateway.control.client import call_gateway
 from gateway.errors import GatewayError
 from gateway.logs.text import to_one_line
 
-STRONGER = ("the variable ", "the credential ", "the command line")
-
 
 def change_setting(home: Home, key: str, value: str | None, *, as_json: bool) -> None:
     """Set a value, or remove it if the value is None."""
     running = find_running_origins(home)
-    refuse_running(running, key)
+    refuse_override(key, running.get(".".join(split_key(key)), ""))  # a service has variables that this terminal lacks
     schema, environ = load_settings_schema(), get_process_environment()
-    change = (
-        prepare_removal(schema, home, environ, key)
-        if value is None
-        else prepare_setting(schema, home, environ, key, value)
-    )
+    change = prepare_setting(schema, home, environ, key, value)
     write_change(home, change)
     show_change(change, is_running=bool(running), as_json=as_json)
 
@@ -34,14 +28,6 @@ def find_running_origins(home: Home) -> Mapping[str, str]:
     with suppress(GatewayError):
         return {one["name"]: one["origin"] for one in call_gateway(home.socket, "config.show")["settings"]}
     return {}
-
-
-def refuse_running(origins: Mapping[str, str], key: str) -> None:
-    """Refuse what the running gateway has from its own environment: a service has variables that a terminal lacks."""
-    origin = origins.get(".".join(split_key(key)), "")
-    if origin.startswith(STRONGER):
-        what = f"`{to_one_line(key, 100)}` is set by {origin} of the running gateway, which counts more than a file"
-        raise ChangeError(f"{what}\nchange it there, or remove it there first")
 
 
 def show_change(change: SettingChange, *, is_running: bool, as_json: bool) -> None:

@@ -38,9 +38,7 @@ def write_change(home: Home, change: SettingChange) -> None:
     """
     prepare_home(home)
     with _lock(home):
-        for file in change.files:
-            if reason := _find_obstacle(file):
-                raise ConfigError(_by_hand(file, reason))
+        check_files(change)
         _replace_all([(file.path, file.before, file.after) for file in change.files], _refuse(change.files))
         kept = [
             KeptFile(
@@ -49,6 +47,13 @@ def write_change(home: Home, change: SettingChange) -> None:
             for file in change.files
         ]
         write_file(home.config_undo, msgspec.json.encode(kept))
+
+
+def check_files(change: SettingChange) -> None:
+    """Raise ConfigError if a file of a plan is not as it was, or cannot be written, with the lines to write by hand."""
+    for file in change.files:
+        if reason := _find_obstacle(file):
+            raise ConfigError(_by_hand(file, reason))
 
 
 def undo_change(home: Home) -> list[Path]:

@@ -1,15 +1,15 @@
-"""Plans the change of one setting: what is where afterwards, checked as if it were written already.
+"""Plans the change of settings: what is where afterwards, checked as if it were written already.
 
 A setting is written where its value in force is: secrets, and what is in `.env`, into `.env`; all else into
 `config.yaml`. A value that a stronger source sets is refused, with its place.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gateway.config.env_lines import remove_variable, set_variable
 from gateway.config.environment import Environment, find_references, read_environment
@@ -22,10 +22,12 @@ from gateway.config.schema import KeyPath, SettingsSchema, SettingVariable
 from gateway.config.settings import HooksSettings
 from gateway.errors import ConfigError, ExitCode
 from gateway.files.folders import read_plain_file
+from gateway.logs.text import to_one_line
 from gateway.yaml_source.edit import EditError, format_lines, format_node, remove_value, set_value
 from gateway.yaml_source.parser import parse_yaml
 from gateway.yaml_source.tree import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence
 
+STRONGER = ("the variable ", "the credential ", "the command line")  # begin the origins that no file overrides
 _KEY = re.compile(r'"([^"]+)"|([^."]+)')
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}\Z")
 
@@ -46,11 +48,12 @@ class FileChange(Struct, frozen=True):
 
 
 class SettingChange(Struct, frozen=True):
-    """A setting's change, and the warnings that are new with it."""
+    """A change of settings, the warnings that are new with it, and the names of those that are secret."""
 
     name: str
     files: tuple[FileChange, ...]
     warnings: tuple[Finding, ...] = ()
+    secrets: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -62,14 +65,32 @@ class SettingChange(Struct, frozen=True):
         return found.hexdigest()
 
 
-class Sources:
-    """The two files, as they are now, and what is in them and around them."""
+class Drafts(Struct, frozen=True):
+    """The planned content of files, and the lines that a person would write there."""
 
-    def __init__(self, schema: SettingsSchema, home: Home, environ: Mapping[str, str]) -> None:
-        self.home, self.environ = home, environ
-        self.config, self.env = _read_file(home.config), _read_file(home.env)
+    before: dict[Path, bytes | None] = field(default_factory=dict)
+    data: dict[Path, bytes] = field(default_factory=dict)
+    lines: dict[Path, list[str]] = field(default_factory=dict)
+    secrets: list[str] = field(default_factory=list)
+
+    def add(self, path: Path, before: bytes | None, data: bytes, lines: list[str]) -> None:
+        self.before.setdefault(path, before)
+        self.data[path] = data
+        self.lines.setdefault(path, []).extend(lines)
+
+
+class Sources:
+    """The two files, as they are now or in `drafts`, and what is in them and around them."""
+
+    def __init__(
+        self, schema: SettingsSchema, home: Home, environ: Mapping[str, str], drafts: Drafts | None = None
+    ) -> None:
+        self.home, self.environ, self.drafts = home, environ, drafts or Drafts()
+        data = self.drafts.data
+        self.config = data[home.config] if home.config in data else _read_file(home.config)
+        self.env = data[home.env] if home.env in data else _read_file(home.env)
         self.root = parse_yaml(self.config or b"", str(home.config)).root
-        self.outside: Environment = read_environment(environ, home.env)
+        self.outside: Environment = read_environment(environ, home.env, data.get(home.env))
         self.base = schema
         self.schema = schema.expand(home, self.root, self.outside)
 
@@ -113,49 +134,66 @@ def split_key(key: str) -> KeyPath:
     return tuple(parts)
 
 
+def refuse_override(key: str, origin: str) -> None:
+    """Raise ChangeError if the running gateway has this setting from where no file reaches."""
+    if origin.startswith(STRONGER):
+        what = f"`{to_one_line(key, 100)}` is set by {origin} of the running gateway, which counts more than a file"
+        raise ChangeError(f"{what}\nchange it there, or remove it there first")
+
+
 def prepare_setting(
-    schema: SettingsSchema, home: Home, environ: Mapping[str, str], key: str, text: str
+    schema: SettingsSchema, home: Home, environ: Mapping[str, str], key: str, text: str | None
 ) -> SettingChange:
-    """Plan to set a value. Nothing is written.
+    """Plan to set a value, or with None to remove it. Nothing is written. Raises as `prepare_settings` does."""
+    return prepare_settings(schema, home, environ, {key: text})
+
+
+def prepare_settings(
+    schema: SettingsSchema, home: Home, environ: Mapping[str, str], values: Mapping[str, str | None]
+) -> SettingChange:
+    """Plan to set these values, and to remove those that are None, so that their next source or the default counts.
 
     Raises:
-        ChangeError: it is set where no file reaches, its value is not right, or its file cannot be edited.
+        ChangeError: one is set where no file reaches, is not right, or cannot be edited; or one to remove is not set.
     """
-    sources = Sources(schema, home, environ)
-    path = _choose_path(sources, split_key(key))
+    drafts = Drafts()
+    for key, text in values.items():
+        sources = Sources(schema, home, environ, drafts)
+        path = _choose_path(sources, split_key(key))
+        try:
+            _remove(sources, path) if text is None else _set(sources, key, path, text)
+        except EditError as error:
+            told = "" if text is not None else "\nwhat is in effect: hermes-gateway config show --origin"
+            raise ChangeError(f"`{key}` {error}{told}") from None
+    files = [
+        FileChange(path, drafts.before[path], data, tuple(drafts.lines[path])) for path, data in drafts.data.items()
+    ]
+    new = _check(Sources(schema, home, environ), values, files)
+    return SettingChange(", ".join(values), tuple(files), tuple(new), tuple(drafts.secrets))
+
+
+def _set(sources: Sources, key: str, path: KeyPath, text: str) -> None:
     variable, refers = _find_place(sources, path)
-    try:
-        files = [_set_variable(sources, variable, text)] if variable else []
-        if not variable or refers:
-            node = YamlScalar(_HERE, f"${{{variable}}}") if refers else _parse_value(sources, path, text)
-            lines = tuple(format_lines(path, format_node(node)))
-            files.append(FileChange(home.config, sources.config, set_value(sources.config or b"", path, node), lines))
-    except EditError as error:
-        raise ChangeError(f"`{key}` {error}") from None
-    return _check(sources, key, tuple(files))
+    if variable:
+        is_secret = sources.find_secret(path) is not None
+        sources.drafts.secrets.extend([key] if is_secret else ())
+        after = set_variable(sources.env or b"", variable, text)
+        line = f"{variable}={'...' if is_secret else text}"
+        sources.drafts.add(sources.home.env, sources.env, after, [line])
+    if not variable or refers:
+        node = YamlScalar(_HERE, f"${{{variable}}}") if refers else _parse_value(sources, path, text)
+        after = set_value(sources.config or b"", path, node)
+        sources.drafts.add(sources.home.config, sources.config, after, format_lines(path, format_node(node)))
 
 
-def prepare_removal(schema: SettingsSchema, home: Home, environ: Mapping[str, str], key: str) -> SettingChange:
-    """Plan to remove a value from where it is in force, so that the next source or the default counts.
-
-    Raises:
-        ChangeError: it is set nowhere, or where no file reaches, or what is left is not right.
-    """
-    sources = Sources(schema, home, environ)
-    path = _choose_path(sources, split_key(key))
-    found = sources.find_variable(path)
-    if found:
+def _remove(sources: Sources, path: KeyPath) -> None:
+    if found := sources.find_variable(path):
         _refuse_outside(sources, path, found.variable)
-    try:
-        if found:
-            after = remove_variable(sources.env or b"", found.variable)
-            file = FileChange(home.env, sources.env, after, (f"without {found.variable}=",))
-        else:
-            after = remove_value(sources.config or b"", path)
-            file = FileChange(home.config, sources.config, after, (f"without {'.'.join(path)}",))
-    except EditError as error:
-        raise ChangeError(f"`{key}` {error}\nwhat is in effect: hermes-gateway config show --origin") from None
-    return _check(sources, key, (file,))
+        after = remove_variable(sources.env or b"", found.variable)
+        sources.drafts.add(sources.home.env, sources.env, after, [f"without {found.variable}="])
+    else:
+        after = remove_value(sources.config or b"", path)
+        sources.drafts.add(sources.home.config, sources.config, after, [f"without {'.'.join(path)}"])
 
 
 def _choose_path(sources: Sources, path: KeyPath) -> KeyPath:
@@ -194,11 +232,6 @@ def _refuse_outside(sources: Sources, path: KeyPath, variable: str) -> None:
         raise ChangeError(f"{what}\nchange it there, or remove it there first")
 
 
-def _set_variable(sources: Sources, variable: str, text: str) -> FileChange:
-    after = set_variable(sources.env or b"", variable, text)
-    return FileChange(sources.home.env, sources.env, after, (f"{variable}=...",))
-
-
 def _parse_value(sources: Sources, path: KeyPath, text: str) -> YamlNode:
     shape = sources.find_shape(path)
     if shape == "list" and not text.startswith(("[", "-")):
@@ -212,20 +245,20 @@ def _parse_value(sources: Sources, path: KeyPath, text: str) -> YamlNode:
     return document.root if text.strip() else YamlScalar(_HERE, "", quoted=True)
 
 
-def _check(sources: Sources, key: str, files: tuple[FileChange, ...]) -> SettingChange:
-    """Refuse what would be wrong with these files, and is not already."""
+def _check(sources: Sources, keys: Collection[str], files: Sequence[FileChange]) -> list[Finding]:
+    """Return the warnings that are new with these files; refuse what would be wrong, and is not already."""
     home, drafts = sources.home, {file.path: file.after for file in files}
     if any(len(data) > FILE_LIMIT for data in drafts.values()):
         raise ChangeError(f"the file would be larger than {FILE_LIMIT:,} bytes")
     _, before = read_configuration(sources.base, home, sources.environ)
     _, after = read_configuration(sources.base, home, sources.environ, drafts=drafts)
-    named = f"`{'.'.join(split_key(key))}`"  # it may have been wrong in the same way before
-    known = {(one.what, one.remedy) for one in before if named not in one.what}
+    named = [f"`{'.'.join(split_key(key))}`" for key in keys]  # they may have been wrong in the same way before
+    known = {(one.what, one.remedy) for one in before if not any(name in one.what for name in named)}
     new = [one for one in after if (one.what, one.remedy) not in known]
     wrong = [f"{one.what}; {one.remedy}" for one in new if one.severity == "error"]
     if wrong:
         raise ChangeError("\n".join((wrong[0], *wrong[1:5], "nothing was written")))
-    return SettingChange(key, files, tuple(new))
+    return new
 
 
 def _read_file(path: Path) -> bytes | None:

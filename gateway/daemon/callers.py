@@ -14,7 +14,7 @@ from gateway.control.server import Judge, JudgeCaller
 from gateway.daemon.verb_table import VERBS
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.places.sources import HookVersion
-from gateway.records.activity import HOOK_PLACE, Caller
+from gateway.records.activity import HOOK_PLACE, TERMINAL_PLACE, Caller
 
 
 def build_caller_check(hooks: FolderHooks) -> JudgeCaller:
@@ -31,7 +31,7 @@ def find_caller(hooks: FolderHooks, daemon: int, connection: socket.socket) -> t
     """
     ancestors = find_ancestors(connection)
     if daemon not in ancestors[1:]:
-        return Caller(find_user(connection), "terminal", "owner"), refuse_nothing
+        return Caller(find_user(connection), TERMINAL_PLACE, "owner"), refuse_nothing
     hook = hooks.find_by_process(ancestors[: ancestors.index(daemon)])
     return Caller(describe_caller(hook), HOOK_PLACE, "owner"), partial(refuse_verb, hook)
 

@@ -16,7 +16,7 @@ import msgspec
 
 from gateway.adapters import answers as adapter_answers
 from gateway.control.server import AnswerVerb, VerbAnswer
-from gateway.daemon.answers import gateway, home, hooks, jobs, networks, people, port, questions
+from gateway.daemon.answers import gateway, home, hooks, jobs, networks, people, port, proposals, questions
 from gateway.daemon.reload import ReloadConfiguration
 from gateway.daemon.status import StatusReport
 from gateway.daemon.verb_activity import write_refusal, write_verb
@@ -47,7 +47,7 @@ OF_ROOMS = (
     figure_answers,
     port_answers,
 )
-OF_SEVERAL = (gateway, home, hooks, jobs, networks, people, port, questions)
+OF_SEVERAL = (gateway, home, hooks, jobs, networks, people, port, proposals, questions)
 ANSWERS: Mapping[str, Answer] = MappingProxyType(
     {
         name.replace("_", ".", 1): answer

@@ -14,6 +14,7 @@ from gateway.jobs.verbs import VERBS as JOBS
 from gateway.logs.verbs import VERBS as LOGS
 from gateway.outbox.verbs import VERBS as OUTBOX
 from gateway.people.verbs import VERBS as PEOPLE
+from gateway.proposals.verbs import VERBS as PROPOSALS
 from gateway.questions.verbs import VERBS as QUESTIONS
 from gateway.records.verbs import VERBS as RECORDS
 from gateway.sessions.verbs import VERBS as SESSIONS
@@ -22,6 +23,6 @@ from gateway.verbs import Verb
 from gateway.web.verbs import VERBS as WEB
 
 _PARTS = (*DAEMON, *CONFIG, *LOGS, *RECORDS, *EVENTS, *HOOKS, *ADAPTERS, *OUTBOX)
-_PEOPLE = (*JOBS, *QUESTIONS, *SESSIONS, *ACCESS, *PEOPLE, *USAGE, *FIGURES, *WEB)
+_PEOPLE = (*JOBS, *QUESTIONS, *PROPOSALS, *SESSIONS, *ACCESS, *PEOPLE, *USAGE, *FIGURES, *WEB)
 
 VERBS: Mapping[str, Verb] = MappingProxyType({verb.name: verb for verb in (*_PARTS, *_PEOPLE)})

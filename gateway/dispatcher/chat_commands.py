@@ -36,6 +36,7 @@ from gateway.messages.message import Message
 from gateway.messages.roles import Role, is_admin, rank_of
 from gateway.questions.approval_requests import ApprovalRequests
 from gateway.questions.places import QUESTION_SIGN, question_token_of, show_request
+from gateway.questions.proposals import answer_proposal, show_proposals
 from gateway.questions.rights import as_answer, find_rights, is_approval
 from gateway.questions.tool_approvals import approvals_of, run_approvals_command
 from gateway.records.records import ActivityRecord, TurnRecord
@@ -314,9 +315,10 @@ async def run_approvals(call: CommandCall) -> CommandResult:
     if not may_see or call.args:
         return CommandResult(text)
     context = call.context
+    proposed = await show_proposals(context.engine, call.message, call.role)
     requests = ApprovalRequests(context.engine, context.sessions, context.outbox, call.lanes)
     found = await requests.list_open()
-    return CommandResult("\n\n".join([*(show_request(request, turn) for request, turn in found), text]))
+    return CommandResult("\n\n".join([*(show_request(request, turn) for request, turn in found), *proposed, text]))
 
 
 async def branch_session(call: CommandCall) -> CommandResult:
@@ -454,6 +456,8 @@ async def deny_question(call: CommandCall) -> CommandResult:
 
 async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> CommandResult:
     """Answer the person's open questions; with the mark of a button, only that one."""
+    if proposed := await answer_proposal(call.context.engine, call.message, call.role, mark, answer):
+        return CommandResult(proposed.text, activity=proposed.activity)
     turn = call.session.turn
     rights = await find_rights(call.context.engine, call.context.access, call.session, call.message, call.role)
     names = [name for name in rights.names if turn and mark in ("", question_token_of(turn.turn_id, name))]

@@ -38,7 +38,8 @@ class Caller(NamedTuple):
 
 
 HOOK_PLACE = "control socket"  # of processes that the gateway has started itself
-OWNER = Caller("owner", "terminal", "owner")  # the caller where no check identified one
+TERMINAL_PLACE = "terminal"  # of a person at the control socket
+OWNER = Caller("owner", TERMINAL_PLACE, "owner")  # the caller where no check identified one
 CALLER: ContextVar[Caller] = ContextVar("caller")
 """The caller of the present request; set at the control socket and at the port."""
 

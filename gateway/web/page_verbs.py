@@ -1,7 +1,8 @@
 """The verbs that the page reads and acts with, by the column `page` of their rows.
 
 A verb without that column is not available to the page. No verb here writes a hook's folder, the configuration or a
-file, and parameters that could name a path or a program are left out. The row also has the role that the verb requires.
+file, and parameters that could name a path or a program are left out: a proposal only asks, and an owner answers it
+elsewhere. The row also has the role that the verb requires.
 """
 
 from collections.abc import Callable, Mapping

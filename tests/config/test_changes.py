@@ -9,7 +9,7 @@ import pytest
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.change_writer import undo_change, write_change
-from gateway.config.changes import prepare_removal, prepare_setting, split_key
+from gateway.config.changes import prepare_setting, split_key
 from gateway.config.env_lines import remove_variable, set_variable
 from gateway.config.environment import read_environment
 from gateway.config.home import Home
@@ -28,12 +28,7 @@ def write(home: Home, config: str = "", env: str = "") -> None:
 
 
 def change(home: Home, key: str, value: str | None, **environ: str) -> None:
-    plan = (
-        prepare_removal(SCHEMA, home, environ, key)
-        if value is None
-        else prepare_setting(SCHEMA, home, environ, key, value)
-    )
-    write_change(home, plan)
+    write_change(home, prepare_setting(SCHEMA, home, environ, key, value))
 
 
 def texts(home: Home) -> tuple[str, str]:

@@ -64,6 +64,8 @@ PARAMS: dict[str, dict[str, Any]] = {
     "chat.say": {"text": WORD},
     **{name: {"person": f"net:{WORD}"} for name in ("people.show", "people.export", "people.forget")},
     "sessions.stop": {"session": WORD},
+    "proposals.make": {"kind": "person", "name": f"net:{WORD}"},
+    "proposals.withdraw": {"id": WORD},
     "keys.create": {"name": WORD, "role": "user"},
     "keys.revoke": {"name": WORD},
 }

@@ -12,31 +12,50 @@ from gateway.daemon.groups.people import People
 from gateway.daemon.groups.turns import Turns
 from gateway.errors import RoleRefused, SessionError
 from gateway.questions.open_questions import Persons
+from gateway.questions.proposals import NOT_HERE, as_approval
 from gateway.questions.verbs import ApprovalAnswerParams, QuestionAnswerParams
 from gateway.records import activity
+from gateway.records.activity import CALLER, TERMINAL_PLACE
 
 OWNERS = ((terminal.PLATFORM, terminal.OWNER), (places.PLATFORM, places.OWNER))
 
 
 def find_persons() -> Persons:
     """Return the caller as chats know them: the owner, or a person of the page with their name on a network."""
-    platform, _, name = activity.CALLER.get(activity.OWNER).name.partition(":")
+    platform, _, name = CALLER.get(activity.OWNER).name.partition(":")
     if platform != places.PLATFORM or not name:
         return OWNERS
     network, colon, user = name.partition(":")
     return (*(((network, user),) if colon else ()), (platform, name))
 
 
+def is_at_terminal() -> bool:
+    """Return True if the caller is a person at a terminal, who alone of all callers answers proposals."""
+    caller = CALLER.get(None)
+    return caller is not None and caller.place == TERMINAL_PLACE and caller.role == "owner"
+
+
 async def approvals_list(people: People, turns: Turns) -> Any:
     questions = turns.dispatcher.questions
     found = {"approvals": await questions.list_approvals(find_persons()), "questions": await questions.list_questions()}
+    if is_at_terminal():
+        kept = await turns.proposals.journal.list()
+        found["approvals"] += [as_approval(one.proposal) for one in kept if one.proposal.is_open]
     rows = [one for rows in found.values() for one in rows]
     ids = [f"{one['platform']}:{one[field]}" for one in rows for field in ("user_id", "chat_id")]
     return {**found, "names": people.names.describe(ids)}
 
 
 async def approvals_answer(people: People, turns: Turns, params: ApprovalAnswerParams) -> Any:
-    role = activity.CALLER.get(activity.OWNER).role
+    if found := await turns.proposals.journal.find(params.id):
+        if not is_at_terminal():
+            raise RoleRefused(NOT_HERE)
+        if params.lasts != "once":
+            raise SessionError("a proposal is allowed this once only")
+        by = f"{terminal.PLATFORM}:{terminal.OWNER}"
+        await turns.proposals.journal.answer(found, allowed=params.allowed, by=by, digest=params.digest)
+        return {"id": params.id, "allowed": params.allowed}
+    role = CALLER.get(activity.OWNER).role
     if not people.access.can_approve(role, is_own=False):
         raise RoleRefused(f"the role {role} approves nothing here: tools.approvers in config.yaml says who does")
     answer = "deny" if not params.allowed else "yes" if params.lasts == "once" else params.lasts

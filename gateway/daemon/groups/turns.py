@@ -1,9 +1,9 @@
 """The group of turns: the dispatcher, its lanes, the outbox, requests of hooks, and the terminal."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -42,8 +42,9 @@ from gateway.lanes.context import LanePorts, LaneSettings, interrupt_on_text
 from gateway.lanes.lanes import Lanes
 from gateway.lanes.turn import NoteClaim, RunTurn
 from gateway.lanes.turn_claim import write_decisions
-from gateway.messages.message import Address, Message
+from gateway.messages.message import Address, Message, Reply
 from gateway.outbox.outbox import Outbox
+from gateway.proposals.proposals import Proposals
 from gateway.questions.terminal import TerminalQuestions
 from gateway.records.figures import HalfHour, WorkTotal
 from gateway.records.records import OwedReply
@@ -53,6 +54,8 @@ from gateway.voice.transcriber import Transcriber
 from gateway.web.turn_times import TurnTimes
 
 NO_TURNS = frozenset({"command", "forgotten", "shortened"})  # ends of what is no turn of an agent
+
+IsSettled: TypeAlias = Callable[[Reply], Awaitable[bool]]
 
 
 class Turns(msgspec.Struct, frozen=True):
@@ -67,6 +70,7 @@ class Turns(msgspec.Struct, frozen=True):
     signs: TurnSigns
     times: TurnTimes
     half_hours: HalfHours
+    proposals: Proposals
 
 
 def build_turns(
@@ -105,7 +109,11 @@ def build_turns(
 
     dispatcher = Dispatcher(context, make_lanes, base.tasks, signs, people.heard, people.names)
     questions, watch = TerminalQuestions(engine, storage.sessions, people.access), FailureWatch(engine)
-    outbox.begin(build_reply_hooks(base, storage, dispatcher, partial(find_hook_files, base, storage, hooks, work)))
+    proposals = build_proposals(base, presence, context)
+    settled = partial(is_settled, dispatcher, proposals)
+    outbox.begin(
+        build_reply_hooks(base, storage, dispatcher, settled, partial(find_hook_files, base, storage, hooks, work))
+    )
     return Turns(
         outbox,
         context,
@@ -116,7 +124,24 @@ def build_turns(
         signs,
         times,
         HalfHours(engine, name, partial(read_totals, people, hooks, times)),
+        proposals,
     )
+
+
+def build_proposals(base: Base, presence: NodePresence, context: DispatcherContext) -> Proposals:
+    def list_owners() -> list[Address]:
+        """List the direct chats of owners, who are those with all their bots among the approvers."""
+        listed = context.places.list_direct_chats()
+        return [at for at in listed if context.access.find_role(Message("", at, at.chat_id, "")) == "owner"]
+
+    name = presence.nodes.name
+    parts = (base.engine, base.registry, context.outbox, context.activity, base.tasks)
+    return Proposals(*parts, list_owners, name, base.run_id)
+
+
+async def is_settled(dispatcher: Dispatcher, proposals: Proposals, reply: Reply) -> bool:
+    """Return True if this is a question that needs no answer any more."""
+    return await dispatcher.approvals.is_withdrawn(reply) or await proposals.is_settled(reply)
 
 
 def build_turn_files(base: Base, storage: Storage, work: Work) -> TurnFiles:
@@ -147,12 +172,14 @@ def build_lane_ports(base: Base, people: People, context: DispatcherContext, sig
     )
 
 
-def build_reply_hooks(base: Base, storage: Storage, dispatcher: Dispatcher, find_files: FindHookFiles) -> ReplyHooks:
+def build_reply_hooks(
+    base: Base, storage: Storage, dispatcher: Dispatcher, settled: IsSettled, find_files: FindHookFiles
+) -> ReplyHooks:
     """Build the callbacks of the outbox, before and after a reply."""
     return ReplyHooks(
         base.registry,
         ReplyFiles(storage.files, find_files),
-        dispatcher.approvals.is_withdrawn,
+        settled,
         partial(write_decisions, base.engine, storage.sessions),
         base.redactor.clean,
         dispatcher.refuse_unshown,

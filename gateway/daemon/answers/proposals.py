@@ -1,0 +1,92 @@
+"""Answers about proposals. A person on the page proposes; owners answer elsewhere, and what they allow is done here."""
+
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from gateway.adapters.page.places import PLATFORM
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.daemon.answers.people import people_forget, people_show
+from gateway.daemon.groups.hooks import Hooks
+from gateway.daemon.groups.people import People
+from gateway.daemon.groups.process import Base
+from gateway.daemon.groups.storage import Storage
+from gateway.daemon.groups.turns import Turns
+from gateway.daemon.reload import ReloadConfiguration
+from gateway.errors import RoleRefused
+from gateway.people.person import parse_person
+from gateway.people.verbs import PersonParams
+from gateway.proposals.hook_plan import HookPlan, PersonPlan
+from gateway.proposals.proposals import Plan, Proposer
+from gateway.proposals.settings_plan import SettingsPlan, collect_settings
+from gateway.proposals.verbs import ProposalIdParams, ProposalParams
+from gateway.questions.proposals import Proposal
+from gateway.records.activity import CALLER
+from gateway.threads import run_in_thread
+
+MOST_LISTED = 20
+PAGE = "page "  # begins the place of a caller on the page
+OWNER_LOGIN = "login "  # begins the name of a caller with the owner's login
+
+
+def find_proposer() -> Proposer:
+    """Return the person on the page who asks, by one name whichever login they have.
+
+    Raises:
+        RoleRefused: the caller is not on the page.
+    """
+    caller = CALLER.get(None)
+    if caller is None or not caller.place.startswith(PAGE):
+        raise RoleRefused("proposals are made on the page; at the terminal you change a setting by config set")
+    name = "owner" if caller.name.startswith(OWNER_LOGIN) else caller.name
+    while name.startswith(f"{PLATFORM}:"):  # a link from the page's own chat is for the same person
+        name = name.removeprefix(f"{PLATFORM}:")
+    return Proposer(name, caller.place, caller.role)
+
+
+async def proposals_make(
+    base: Base,
+    storage: Storage,
+    people: People,
+    hooks: Hooks,
+    turns: Turns,
+    reload_configuration: ReloadConfiguration | None,
+    params: ProposalParams,
+) -> Any:
+    by = find_proposer()
+    if params.kind == "hook":
+        plan: Plan = HookPlan(base.home, params.name, hooks.folder_hooks.reload)
+    elif params.kind == "person":
+        plan = make_person_plan(base, storage, people, params.name)
+    else:
+        schema, values = load_settings_schema(), collect_settings(params.kind, params.name, params.values)
+        make = partial(SettingsPlan, schema, base.home, base.current.configuration, params.kind, values)
+        plan = await run_in_thread(partial(make, reload_configuration))
+    return show(await turns.proposals.make(plan, by))
+
+
+async def proposals_list(turns: Turns) -> Any:
+    found = await turns.proposals.journal.list()
+    return {"proposals": [show(one.proposal) for one in found[:MOST_LISTED]]}
+
+
+async def proposals_withdraw(turns: Turns, params: ProposalIdParams) -> Any:
+    return show(await turns.proposals.withdraw(params.id, find_proposer().name))
+
+
+def make_person_plan(base: Base, storage: Storage, people: People, name: str) -> PersonPlan:
+    person = PersonParams(str(parse_person(name)))
+
+    async def count() -> str:
+        found = await people_show(base, storage, people, person)
+        role = f"{found['role']}; " if found["role"] else ""
+        return f"{role}{len(found['conversations'])} conversations, {found['files']} files, {found['notes']} notes"
+
+    return PersonPlan(person.person, count, partial(people_forget, base, storage, people, person))
+
+
+def show(proposal: Proposal) -> dict[str, Any]:
+    """Return a proposal for the page: without the mark that answers it."""
+    found: dict[str, Any] = msgspec.to_builtins(proposal)
+    return {name: value for name, value in found.items() if name not in ("mark", "run", "begun")}

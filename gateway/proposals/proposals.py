@@ -1,0 +1,332 @@
+"""Proposals on the gateway that put them: from the first look over an owner's answer to the change.
+
+Each is one call of a tool that no agent has, run without a model: with its events, its question and its digest. Hooks
+at `tool:before` may refuse it, or ask as well; a call that a hook changed is not made. An owner's yes is for one call,
+and lasts for none after it. The plan with its secrets is in memory only, so that a restart ends the proposal.
+"""
+
+import hashlib
+import hmac
+import logging
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import anyio
+import anyio.abc
+import msgspec
+from msgspec.structs import replace
+
+from gateway.access.access_control import WEB
+from gateway.agent import Agent, Ports, Tool, run_tool
+from gateway.agent.models.demo import DemoModel
+from gateway.engine.interface import Engine
+from gateway.errors import AgentError, Conflict, GatewayError, SessionError
+from gateway.events import AskedCall, Pause, Question
+from gateway.hooks import HookRegistry
+from gateway.logs.signs import show_signs
+from gateway.messages.message import Address, LiteralText, Reply
+from gateway.messages.roles import Role, scope_of
+from gateway.messages.transcript import Entry, ToolCall
+from gateway.outbox.outbox import Outbox
+from gateway.questions.places import make_answer_buttons, question_token_of
+from gateway.questions.proposals import TOOL, KeptProposal, Proposal, ProposalJournal, State, show_proposal, subject_of
+from gateway.questions.shown import ShownQuestion, ShownQuestions
+from gateway.questions.text import to_markdown
+from gateway.records import records, subjects
+from gateway.records.activity import CALLER, Activity, Caller
+from gateway.records.records import ActivityRecord
+
+OPEN_SECONDS = 600.0
+MOST_SHOWN = 3000  # characters of a plan that an owner can see whole in one message
+MOST_AN_HOUR = 6
+HOUR = 3600.0
+KIND = "proposal"  # starts the ids of replies that show one
+BROKEN_OFF = "it was broken off; look whether it took effect"
+RESTARTED = "the gateway was restarted, which ends a proposal: make it again"
+OPEN_ALREADY = "one of your proposals is open already\nwait for its answer, or withdraw it"
+CALL_CHANGED = "a hook changed the call, and a proposal is made as it was shown or not at all"
+
+log = logging.getLogger(__name__)
+
+
+class Plan(Protocol):
+    """A change of one kind. Its checks before this needed no other machine."""
+
+    kind: str
+    name: str
+
+    async def look(self) -> tuple[LiteralText, ...]:
+        """Return what would change, complete; a secret by what it opens and its last four characters.
+
+        Raises:
+            GatewayError: it cannot be done, for example since a network does not know the token.
+        """
+
+    def make_digest(self) -> bytes:
+        """Return a checksum over all of it, and over the files as they were."""
+
+    async def apply(self) -> str:
+        """Make the change, exactly as it was shown; return what was done, in words.
+
+        Raises:
+            GatewayError: it cannot be done any more; nothing has changed.
+        """
+
+
+class Proposer(msgspec.Struct, frozen=True):
+    """The person who proposes: their name, their place (the page, and the address of their browser), their role."""
+
+    name: str
+    place: str
+    role: Role
+
+
+class Attempt(msgspec.Struct):
+    """A proposal under way: its plan, the call of the tool, and the answers up to now."""
+
+    plan: Plan
+    kept: KeptProposal
+    call: ToolCall
+    role: Role
+    answers: dict[str, Any] = {}
+    calls: dict[str, tuple[AskedCall, ...]] = {}
+    questions: tuple[Question, ...] = ()
+    done: str = ""  # what the change did, in words
+
+    @property
+    def proposal(self) -> Proposal:
+        return self.kept.proposal
+
+
+class Proposals(msgspec.Struct, frozen=True):
+    """All proposals of this gateway. `list_owners` lists the owners' direct chats on networks."""
+
+    engine: Engine
+    registry: HookRegistry
+    outbox: Outbox
+    activity: Activity
+    tasks: anyio.abc.TaskGroup
+    list_owners: Callable[[], Sequence[Address]]
+    node: str
+    run_id: str
+    key: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(32))  # hides what a digest is made of
+
+    @property
+    def journal(self) -> ProposalJournal:
+        return ProposalJournal(self.engine)
+
+    async def make(self, plan: Plan, by: Proposer) -> Proposal:
+        """Look at a plan, and ask the owners.
+
+        Raises:
+            GatewayError: it cannot be done, a hook refuses it, or this person has proposed too much.
+        """
+        kept = await self._begin(plan, by)
+        try:
+            shown = await self._describe(plan, kept.proposal)
+            digest = hmac.digest(self.key, plan.make_digest(), hashlib.sha256).hex()
+            kept = await self._write(kept, replace(kept.proposal, shown=shown, digest=digest))
+            args = {"kind": plan.kind, "name": plan.name, "change": [msgspec.to_builtins(one) for one in shown]}
+            call = ToolCall(kept.proposal.id, TOOL, args | {"digest": digest})
+            attempt = Attempt(plan, kept, call, by.role)
+            if entry := await self._try(attempt):
+                raise SessionError(entry.content)
+        except BaseException as error:
+            with anyio.CancelScope(shield=True):
+                await self._end(kept.proposal, "failed", str(error) if isinstance(error, GatewayError) else BROKEN_OFF)
+            raise
+        self.tasks.start_soon(self._attend, attempt)
+        return attempt.proposal
+
+    async def withdraw(self, number: str, by: str) -> Proposal:
+        """Withdraw an open proposal of one's own. Raises SessionError if no open one has that id."""
+        _, found = await self.journal.read(by)
+        if found is None or found.id != number or not found.is_open:
+            raise SessionError(f"no proposal {number[:60]!r} of yours is open")
+        if not await self._end(found, "withdrawn", ""):
+            raise SessionError("an owner was faster")
+        return replace(found, state="withdrawn", mark="")
+
+    async def is_settled(self, reply: Reply) -> bool:
+        """Return True if this reply shows a proposal that needs no answer any more."""
+        kind, _, rest = reply.id.partition(":")
+        return kind == KIND and await self.journal.find(rest.partition(":")[0]) is None
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """End the proposals that an earlier process of this gateway left."""
+        for _, left in await self.journal.list():
+            if left.node == self.node and left.run != self.run_id and left.state in ("open", "allowed"):
+                await self._end(left, "failed", RESTARTED if left.state == "open" else BROKEN_OFF)
+        task_status.started()
+        await anyio.sleep_forever()
+
+    async def _begin(self, plan: Plan, by: Proposer) -> KeptProposal:
+        """Write a proposal without its question. Raises SessionError if this person has proposed too much."""
+        (seq, last), now = await self.journal.read(by.name), time.time()
+        if last and last.state in ("open", "allowed") and now < last.until:
+            raise SessionError(OPEN_ALREADY)
+        begun = tuple(at for at in (last.begun if last else ()) if now - at < HOUR)
+        if len(begun) >= MOST_AN_HOUR:
+            raise SessionError(f"{MOST_AN_HOUR} proposals in an hour are the most\ntry again later")
+        begins = Proposal(
+            id=secrets.token_hex(6),
+            kind=plan.kind,
+            name=plan.name,
+            by=by.name,
+            place=by.place,
+            node=self.node,
+            run=self.run_id,
+            at=now,
+            until=now + OPEN_SECONDS,
+            begun=(*begun, now),
+        )
+        try:
+            return KeptProposal(await self.journal.write(begins, seq), begins)
+        except Conflict:
+            raise SessionError(OPEN_ALREADY) from None
+
+    async def _describe(self, plan: Plan, proposal: Proposal) -> tuple[LiteralText, ...]:
+        who = LiteralText("A person proposes on the page:", f"{proposal.by}, from {proposal.place}")
+        where = LiteralText("It is done on the machine:", proposal.node)
+        shown = tuple(LiteralText(one.words, show_signs(one.text)) for one in (who, *await plan.look(), where))
+        if sum(len(one.words) + len(one.text) for one in shown) > MOST_SHOWN:
+            raise SessionError("this is too long for an owner to see whole\npropose less at once")
+        return shown
+
+    async def _write(self, kept: KeptProposal, proposal: Proposal) -> KeptProposal:
+        return KeptProposal(await self.journal.write(proposal, kept.seq), proposal)
+
+    async def _try(self, attempt: Attempt) -> Entry | None:
+        """Call the tool; None: a question was put."""
+        by = attempt.proposal.by
+        facts: dict[str, Any] = {"platform": WEB, "user_id": by, "session_id": "", "turn_id": attempt.proposal.id}
+        facts |= {"role": attempt.role, "scope": scope_of(attempt.role)}
+        view = self.registry.scope(facts, answers=attempt.answers)
+        ports = Ports(
+            run=view.run,
+            emit=view.emit,
+            wants=view.wants,
+            facts=facts,
+            authors=view.bags.authors,
+            changed_by=view.changed_by,
+            turn_id=attempt.proposal.id,
+            answers=attempt.answers,
+            calls=attempt.calls,
+        )
+        tool = Tool(TOOL, "", {}, partial(_apply, attempt), asks=True)
+        try:
+            return await run_tool(Agent(KIND, DemoModel(), tools=(tool,)), attempt.call, ports)
+        except Pause as pause:
+            await self._ask(attempt, pause.questions)
+            return None
+
+    async def _ask(self, attempt: Attempt, questions: tuple[Question, ...]) -> None:
+        """Put the questions as one, with a mark of its own: an old button answers no later question."""
+        if any(call.args != attempt.call.args for one in questions for call in one.calls):
+            raise SessionError(CALL_CHANGED)
+        attempt.questions = questions
+        attempt.calls |= {one.id: one.calls for one in questions if one.calls}
+        proposal = attempt.proposal
+        asked = tuple(
+            LiteralText("A hook asks as well:", show_signs(f"{one.hook}: {one.prompt}"))
+            for one in questions
+            if one.hook != TOOL
+        )
+        owners = self.list_owners()  # a network that is not connected yet gets the question when it is
+        mark = question_token_of(proposal.id, "\0".join(one.id for one in questions))
+        places = tuple(dict.fromkeys(at.served_as for at in owners))
+        put = replace(proposal, state="open", mark=mark, shown=(*proposal.shown, *asked), places=places)
+        attempt.kept = await self._write(attempt.kept, put)
+        shown = tuple(show_proposal(put))
+        for number, at in enumerate(owners):
+            buttons = make_answer_buttons(mark, can_last=False)
+            reply = Reply(f"{KIND}:{mark}:{number}", at, to_markdown(shown), buttons=buttons, literals=shown)
+            await self.outbox.post(reply, put.session_key)
+
+    async def _attend(self, attempt: Attempt) -> None:
+        """See a proposal through to its end."""
+        try:
+            while (answered := await self._hear(attempt)) is not None:
+                attempt.kept = answered
+                CALLER.set(Caller(answered.proposal.answered_by, "proposal", "owner"))
+                attempt.answers |= {one.id: "yes" for one in attempt.questions}
+                if entry := await self._try(attempt):
+                    await self._end(
+                        attempt.proposal, "done" if attempt.done else "failed", attempt.done or entry.content
+                    )
+                    return
+        except GatewayError as error:
+            await self._end(attempt.proposal, "failed", str(error))
+        except Exception:  # its failure must not end the others
+            log.exception("the proposal %s cannot be seen to", attempt.proposal.id)
+            await self._end(attempt.proposal, "failed", BROKEN_OFF)
+
+    async def _hear(self, attempt: Attempt) -> KeptProposal | None:
+        """Wait for the answer, and return the proposal if an owner allowed it."""
+        asked = attempt.proposal
+        tail = await self.engine.tail(subject_of(asked.by))
+        with anyio.move_on_after(max(asked.until - time.time(), 0)):
+            while (found := await self._read(asked)) and found.proposal.state == "open":
+                await anext(tail, None)
+        await self._end(asked, "late", "")  # unless it was answered
+        found = await self._read(asked)
+        if found and found.proposal.state == "refused":
+            await self._end(found.proposal, "refused", "")
+        return found if found and found.proposal.state == "allowed" else None
+
+    async def _read(self, asked: Proposal) -> KeptProposal | None:
+        seq, now = await self.journal.read(asked.by)
+        return KeptProposal(seq, now) if now and now.id == asked.id else None
+
+    async def _end(self, proposal: Proposal, state: State, result: str) -> bool:
+        """Write the end of a proposal, record it, and show it in the chats that asked.
+
+        Returns False if it is not in the state any more in which it was seen.
+        """
+        found = await self._read(proposal)
+        if found is None or (state in ("late", "withdrawn") and found.proposal.state != "open"):
+            return False
+        ended = replace(found.proposal, state=state, result=result, mark="")
+        try:
+            await self.journal.write(ended, found.seq)
+        except Conflict:
+            return False
+        on = f"{proposal.id} {proposal.kind} {proposal.name}: {state}"
+        await self.activity.write(ActivityRecord(what="proposals.end", on=on, who=ended.answered_by or ended.by))
+        self.tasks.start_soon(self._close, ended)
+        return True
+
+    async def _close(self, ended: Proposal) -> None:
+        questions = ShownQuestions(self.engine, self.outbox)
+        pattern = subjects.reply_pattern_of_session(ended.session_key)
+        try:
+            async with anyio.create_task_group() as tasks:
+                async for record, kept in records.read_all(self.engine, pattern, records.OwedReply):
+                    shown = ShownQuestion(record.seq, kept.reply)
+                    tasks.start_soon(questions.close, shown, describe_end(ended))
+        except Exception:  # a chat that still shows it has no effect
+            log.exception("the proposal %s is still shown", ended.id)
+
+
+async def _apply(attempt: Attempt, args: dict[str, Any], _context: Any) -> str:
+    """Make the change, if the call is the one that was shown."""
+    if args != attempt.call.args:
+        raise AgentError(CALL_CHANGED)
+    attempt.done = await attempt.plan.apply()
+    return attempt.done
+
+
+def describe_end(ended: Proposal) -> str:
+    """Describe the end of a proposal, for the chats that showed it."""
+    by = f" by {ended.answered_by.replace(':', ' ')}" if ended.answered_by else ""
+    words = {
+        "done": f"Allowed{by}.",
+        "refused": f"Refused{by}.",
+        "withdrawn": "It was withdrawn.",
+        "late": "No answer came in time.",
+        "failed": f"Allowed{by}, and it failed:" if by else "It was not done:",
+    }
+    return " ".join(filter(None, [words.get(ended.state, ""), ended.result]))

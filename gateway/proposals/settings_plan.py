@@ -1,0 +1,141 @@
+"""The plan to change settings: some by their names, or those of a model or of a network.
+
+The values are written as `config set` writes them. A secret is shown by its last four characters and by what it opens:
+the network says which bot a token is of, and a key is named with the address that it goes to.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TypeAlias
+
+from gateway.adapters.shared.adapter_finder import list_places
+from gateway.adapters.shared.adapter_loading import load_part
+from gateway.adapters.shared.folder import PlatformCheck
+from gateway.config.change_writer import check_files, write_change
+from gateway.config.changes import SettingChange, prepare_settings, refuse_override, split_key
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import Configuration, read_configuration
+from gateway.config.providers import PROVIDERS
+from gateway.config.reference import as_text, list_values, values_of
+from gateway.config.schema import SettingsSchema
+from gateway.config.settings import ModelSettings
+from gateway.errors import AdapterError, ConfigError
+from gateway.messages.message import LiteralText
+from gateway.proposals.verbs import ProposalKind
+from gateway.threads import run_in_thread
+
+SHOWN_SIGNS = 4  # of a secret
+LONG_ENOUGH = 16  # characters of a secret of which four may be shown
+NOT_ASKED = "Its network was not asked, since other settings change with it"
+
+Reload: TypeAlias = Callable[[], Awaitable[tuple[list[str], list[str]]]]
+"""Reads the configuration again; returns the settings that changed, and those that count after a restart."""
+
+
+def collect_settings(kind: ProposalKind, name: str, values: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the values by the whole names of their settings.
+
+    Raises:
+        ConfigError: nothing is to change, or the fields are not those of a model or a network.
+    """
+    if not values or (kind == "network" and not name):
+        raise ConfigError("nothing is named that is to change")
+    if kind == "settings":
+        return dict(values)
+    quoted = '"' + name.replace('"', "") + '"' if "." in name else name
+    above = f"platforms.{quoted}" if kind == "network" else f"models.{quoted}" if name else "model"
+    return {f"{above}.{field}": value for field, value in values.items()}
+
+
+class SettingsPlan:
+    """A change of settings. Raises ConfigError if it cannot be written, before a question is put."""
+
+    def __init__(
+        self,
+        schema: SettingsSchema,
+        home: Home,
+        current: Configuration,
+        kind: ProposalKind,
+        values: Mapping[str, str | None],
+        reload: Reload | None,
+    ) -> None:
+        for key in values:
+            name = ".".join(split_key(key))
+            refuse_override(key, next(iter(list_values(current, "", name))).origin)
+        self.kind: str = kind
+        self._schema, self._home, self._current = schema, home, current
+        self._values, self._reload = values, reload
+        self._change: SettingChange = prepare_settings(schema, home, get_process_environment(), values)
+        self.name = self._change.name
+        check_files(self._change)
+        drafts = {file.path: file.after for file in self._change.files}
+        planned, _ = read_configuration(schema, home, get_process_environment(), drafts=drafts)
+        if planned is None:
+            raise ConfigError(
+                "config.yaml has an error, and no setting is changed beside it\nhermes-gateway config check"
+            )
+        self._planned = planned
+
+    def make_digest(self) -> bytes:
+        return bytes.fromhex(self._change.digest)
+
+    async def look(self) -> tuple[LiteralText, ...]:
+        files = [LiteralText(f"Written to {file.path.name}:", "\n".join(file.lines)) for file in self._change.files]
+        before = values_of(self._current.settings)
+        now = [f"{key}: {_find_value(before, key)}" for key in self._values]
+        warnings = [LiteralText("A warning:", f"{one.what}; {one.remedy}") for one in self._change.warnings]
+        secrets = [LiteralText("It ends with:", self._show_end(key)) for key in self._change.secrets]
+        opens = [await self._name_opened(key) for key in self._change.secrets]
+        return (*files, LiteralText("As it is now:", "\n".join(now)), *secrets, *opens, *warnings)
+
+    async def apply(self) -> str:
+        await run_in_thread(partial(write_change, self._home, self._change))
+        written = f"written to {', '.join(str(file.path) for file in self._change.files)}"
+        if self._reload is None:
+            return f"{written}; in force after a restart"
+        try:
+            _, later = await self._reload()
+        except ConfigError as error:
+            return f"{written}, and not in force: {error}"
+        return f"{written}; in force {f'after a restart: {chr(44).join(later)}' if later else 'now'}"
+
+    def _show_end(self, key: str) -> str:
+        value = self._values[key] or ""
+        return f"…{value[-SHOWN_SIGNS:]}" if len(value) >= LONG_ENOUGH else "(too short to show a part of it)"
+
+    async def _name_opened(self, key: str) -> LiteralText:
+        """Name what a secret opens.
+
+        Raises:
+            AdapterError: the network does not accept the token.
+        """
+        path = split_key(key)
+        if path[0] == "platforms":
+            return await self._name_bot(path[1])
+        settings = self._planned.settings.model if path[0] == "model" else self._find_model(path)
+        if settings is None:
+            return LiteralText("The address to which it goes is not known here")
+        offered = PROVIDERS.get(settings.provider)
+        return LiteralText("It goes to:", settings.base_url or (offered.base_url if offered else settings.provider))
+
+    def _find_model(self, path: tuple[str, ...]) -> ModelSettings | None:
+        return self._planned.settings.models.get(path[1]) if path[0] == "models" else None
+
+    async def _name_bot(self, network: str) -> LiteralText:
+        """Ask the network which bot it is; not at an address that is a part of the proposal."""
+        place = list_places(self._home)[network]
+        others = {split_key(key)[-1] for key in self._values if key not in self._change.secrets} - {"enabled"}
+        if others or place.origin:
+            return LiteralText(NOT_ASKED)
+        check: PlatformCheck = load_part(place, "check")
+        try:
+            report = await check.check(getattr(self._planned.settings.platforms, network))
+        except AdapterError as error:
+            raise AdapterError(f"{network}: {error}") from None
+        return LiteralText("It is the token of:", report.who)
+
+
+def _find_value(before: object, key: str) -> str:
+    for part in split_key(key):
+        before = before.get(part) if isinstance(before, dict) else None
+    return "not set" if before is None else as_text(before)
