@@ -32,6 +32,7 @@ PART_WORDS: Mapping[str, str] = MappingProxyType(
         "events of others": "passes on events of other gateways",
         "hooks that wait": "ends the waits of hooks for an answer",
         "approvals": "asks approvers, and closes what was answered",
+        "proposals": "ends what the page proposed before a restart",
         "voice": "reads answers aloud",
         "quiet chats": "remembers for a day what is said to others there",
         "names": "keeps the names of people and chats",

@@ -284,10 +284,13 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield nodes.make_part("jobs", JobRunner(base.engine, turns.dispatcher.jobs, ports, ahead=clock).run, TENDING)
     yield Part("events of others", gateway.presence.event_relay.run)
     yield nodes.make_part("approvals", partial(turns.dispatcher.approvals.run, approvers), TENDING)
-    yield Part("proposals", turns.proposals.run)
     yield nodes.make_part("voice", turns.dispatcher.voice_answers.run, TENDING)
-    yield Part("quiet chats", people.heard.run)
-    yield Part("names", people.names.run)
+    for name, run in (
+        ("proposals", turns.proposals.run),
+        ("quiet chats", people.heard.run),
+        ("names", people.names.run),
+    ):
+        yield Part(name, run)
     yield Part("journal alerts", networks.journal_alerts.run)
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
         yield Part(name, partial(turns.outbox.serve_platform, JournalTransport(platform)))
