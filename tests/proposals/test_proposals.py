@@ -1,6 +1,7 @@
 """Changes of the house from the page: an owner elsewhere decides, and nobody and nothing else does."""
 
 import json
+import random
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -281,6 +282,31 @@ async def test_a_person_is_forgotten_after_an_owner_s_yes(house: House) -> None:
     await house.wire.press(await house.question(), "Yes", by=ANN)
     await house.ended("done")
     assert not any(one["person"] == f"telegram:{BEN}" and one["sessions"] for one in people(house))
+
+
+ODD: tuple[Any, ...] = (
+    *("", "x", "../../etc/passwd", "\0", "a\nb", "${HOME}", "{a: [1", "&a [*a, *a]", "!!python/object:os.system x"),
+    *("é" * 150, "\u202e", "platforms.telegram.token", "access.owners.telegram", "hooks.dirs", "tools.shell_allow"),
+    *("model.api_key", '"a"."b"', "web.listen", "mcp_servers.x.command", "telegram:1001", "slack", "telegram"),
+    *("activity-log", "true", "1e999", "~", "/bin/sh", "http://169.254.169.254/", "- a", "TELEGRAM_BOT_TOKEN"),
+)
+
+
+@pytest.mark.thorough
+@pytest.mark.row("T11")
+async def test_a_flood_of_proposals_by_a_stolen_login_changes_nothing(house: House) -> None:
+    before, env, dice = house.config, house.gateway.home.env.read_bytes(), random.Random(7)
+    for _ in range(400):
+        kind = dice.choice(("settings", "model", "network", "hook", "person", "odd", None))
+        values = {dice.choice(ODD): dice.choice((*ODD, None, 5, ["x"])) for _ in range(dice.randint(0, 3))}
+        made = await house.do("proposals.make", kind=kind, name=dice.choice(ODD), values=values)
+        assert made.status in (200, 400, 409), (kind, values, made)
+        if made.status == 200:
+            number = json.loads(made.body)["id"]
+            assert (await house.do("approvals.answer", id=number, allowed=True)).status == 409
+            await house.do("proposals.withdraw", id=number)
+    assert (house.config, house.gateway.home.env.read_bytes()) == (before, env)
+    assert "Traceback" not in house.gateway.home.log.read_text()
 
 
 def people(house: House) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from gateway.daemon.groups.process import Base
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.turns import Turns
 from gateway.daemon.reload import ReloadConfiguration
-from gateway.errors import RoleRefused
+from gateway.errors import ConfigError, RoleRefused
 from gateway.people.person import parse_person
 from gateway.people.verbs import PersonParams
 from gateway.proposals.hook_plan import HookPlan, PersonPlan
@@ -55,6 +55,8 @@ async def proposals_make(
     params: ProposalParams,
 ) -> Any:
     by = find_proposer()
+    if params.values and params.kind in ("hook", "person"):
+        raise ConfigError(f"a proposal of the kind {params.kind} takes no values")
     if params.kind == "hook":
         plan: Plan = HookPlan(base.home, params.name, hooks.folder_hooks.reload)
     elif params.kind == "person":
