@@ -67,25 +67,27 @@ class ScreenOutput(io.TextIOBase):
         self._terminal = terminal
         self._wake = wake
         self._lock = threading.Lock()
-        self._text = ""
+        self._pieces = list[str]()
 
     def write(self, text: str) -> int:
         with self._lock:
-            self._text += text
-        try:
-            self._wake()
-        except RuntimeError:  # the loop has ended, and the prompt with it
-            self.print_lines()
+            self._pieces.append(text)
+        if "\n" in text:
+            try:
+                self._wake()
+            except RuntimeError:  # the loop has ended, and the prompt with it
+                self.print_lines()
         return len(text)
 
     def print_lines(self) -> None:
         with self._lock:
-            *whole, self._text = self._text.split("\n")
+            *whole, rest = "".join(self._pieces).split("\n")
+            self._pieces = [rest]
         print(*whole, "", sep="\n", end="", file=self._terminal, flush=True)
 
     @property
     def has_lines(self) -> bool:
-        return "\n" in self._text
+        return any("\n" in piece for piece in self._pieces)
 
     def isatty(self) -> bool:
         return self._terminal.isatty()
