@@ -69,5 +69,7 @@ def show_question(one: dict[str, Any], names: dict[str, Any]) -> None:
     left = format_duration(max(one["until"] - time.time(), 0))
     who = to_one_line(f"{name}({one['platform']} {one['user_id']}) in {place}, for {left} yet")
     print(fold_for(sys.stdout, f"{apply_style(one['id'], 'bold')}  {who}", "  "))
+    if one["hooks"]:
+        print(to_one_line(f"  the hook {', '.join(one['hooks'])} asks:"))
     for line in show_signs(one["question"]).split("\n") if one["question"] else ():
         print(f"  {line}")

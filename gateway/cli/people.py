@@ -104,7 +104,7 @@ def export_people(args: argparse.Namespace, home: Home) -> None:
         raise GatewayError("one file holds one person: leave --output away, or export them one by one")
     for person in args.people:
         path = Path(args.output or f"{person.replace(':', '-').replace('/', '-')}.zip")
-        print_note(f"{path}: {format_count(write_archive(home, person, path), 'part')}")
+        print_note(f"{path.absolute()}: {format_count(write_archive(home, person, path), 'part')}")
 
 
 def write_archive(home: Home, person: str, path: Path) -> int:

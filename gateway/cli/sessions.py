@@ -88,7 +88,9 @@ def show_list(args: argparse.Namespace, home: Home) -> None:
         )
         for one in found["sessions"]
     ]
-    show_table(("  session", "platform", "person", "turns", "last used", ""), rows, "there are no sessions yet")
+    is_part = args.platform or args.person or args.search
+    empty = "no session is like that" if is_part else "there are no sessions yet"
+    show_table(("  session", "platform", "person", "turns", "last used", ""), rows, empty)
     show_next(found)
 
 

@@ -14,6 +14,7 @@ import msgspec
 from gateway.agent.tool_approval import LASTING
 from gateway.engine.interface import Engine
 from gateway.errors import SessionError
+from gateway.events import Pause
 from gateway.lanes.lanes import Lanes, list_open_sessions
 from gateway.messages.message import Address, LiteralText, Message
 from gateway.questions.approval_requests import ApprovalRequests
@@ -118,6 +119,7 @@ class OpenQuestions(msgspec.Struct, frozen=True):
         return {
             "id": question.mark,
             "question": turn.questions[name],
+            "hooks": find_hooks_of_question(turn, name),
             "session_key": question.session_key,
             "platform": at.platform,
             "chat_id": at.chat_id,
@@ -136,3 +138,10 @@ class OpenQuestions(msgspec.Struct, frozen=True):
         found = await self.engine.read(subjects.approval_subject_of(request.mark), limit=1)
         shown = await self.approvals.shown.list(found[0].seq, request) if found else []
         return tuple(one for each in shown for one in each.reply.literals if one.words.startswith(LASTING_WORDS))
+
+
+def find_hooks_of_question(turn: OpenTurn, name: str) -> list[str]:
+    """Return the hooks that ask this question; none if a tool's own rule asks it."""
+    prompt, calls = turn.questions[name], {call.call_id for call in turn.calls.get(name, ())}
+    asked = (one for one in turn.decisions if one.decision == Pause.decision and prompt in one.reason)
+    return sorted({one.hook for one in asked if not calls or one.call_id in calls})

@@ -95,6 +95,17 @@ async def test_the_owner_sees_on_the_host_what_would_run_and_answers_there(
     assert (again.returncode, "is open" in again.stderr) == (1, True)
 
 
+async def test_a_question_says_which_hook_asks_it(gateway: GatewayProcess, wire: TelegramWire) -> None:
+    handler = "def handle(event_type, context):\n    context.ask('Shall it?')\n"
+    gateway.add_hook("careful", {"HOOK.yaml": "intercepts: [tool:before]\n", "handler.py": handler})
+    await begin(gateway, settings=f"access: {{{PEOPLE}, tools: {{user: [shell]}}}}\ntools: {{shell: allow}}\n")
+    await wire.write("run it", by=BEN)
+    await question(wire)
+    assert "the hook careful asks:\n  Shall it?" in (await cli(gateway, "approvals")).stdout
+    (one,) = await listed(gateway)
+    assert one["hooks"] == ["careful"]
+
+
 async def test_a_question_outlives_the_gateway_and_is_asked_once(gateway: GatewayProcess, wire: TelegramWire) -> None:
     await begin(gateway)
     await wire.write("run it", by=BEN)

@@ -14,7 +14,7 @@ from gateway.engine.sqlite.backup import read_in
 from gateway.logs.signs import as_shown_name
 from gateway.messages.message import Address, Message
 from gateway.messages.roles import Role
-from gateway.records import names as names_module
+from gateway.records import names as records_names
 from gateway.records import subjects
 from gateway.records.names import KnownNames
 from gateway.records.records import KnownName
@@ -134,7 +134,7 @@ def test_a_name_that_does_not_say_who_it_is_needs_the_id() -> None:
 
 def test_no_crowd_and_no_renaming_fills_the_memory() -> None:
     names = KnownNames(MemoryEngine())
-    most = names_module.MOST_NAMES
+    most = records_names.MOST_NAMES
     for at in range(most + 10):
         names.note(said(f"Name {at}", user=str(at)), "guest")
     assert len(names.people.known) == most
@@ -213,6 +213,13 @@ async def test_ten_thousand_sessions_are_searched_and_sorted_at_once(tmp_path: P
     assert (turns, len(turns)) == (sorted(turns, reverse=True), 10)
     assert [one["title"] for one in (await ask(SessionListParams(search="t 777")))["sessions"]][-1] == "T 777"
     await search.close()
+
+
+def test_no_code_that_decides_about_rights_knows_names() -> None:
+    house = Path(records_names.__file__).parents[1]
+    deciding = [*(house / "access").glob("*.py"), *(house / "questions").glob("*.py"), *(house / "chats").glob("*.py")]
+    assert len(deciding) > 15
+    assert not [path.name for path in deciding if "records.names" in path.read_text("utf-8")]
 
 
 @pytest.fixture
