@@ -28,7 +28,7 @@ PART_WORDS: Mapping[str, str] = MappingProxyType(
         "facts": "follows access, rules, names and usage in the journal",
         "lanes": "answers messages, one at a time in a conversation",
         "signs of turns": "shows in chats that a turn runs",
-        "reminders": "brings what was scheduled when it is due",
+        "jobs": "does at its time what was scheduled",
         "events of others": "passes on events of other gateways",
         "hooks that wait": "ends the waits of hooks for an answer",
         "approvals": "asks approvers, and closes what was answered",

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gateway.config.providers import PRICES_DATE
-from gateway.messages.transcript import Usage, sum_usage
+from gateway.messages.transcript import Usage, add_usage
 from gateway.records.names import KnownNames, fold_name
 from gateway.records.records import DayUsage, UsageRow
 from gateway.usage.usage_journal import UsageJournal
@@ -38,7 +38,7 @@ async def usage(usage: UsageJournal, names: KnownNames, params: UsageParams) -> 
         "prices_of": PRICES_DATE,
         "rows": [{"name": name, **as_fields(used)} for name, used in shown],
         "count": len(rows),
-        "total": as_fields(sum_usage([*rows.values()])),
+        "total": as_fields(add_usage([*rows.values()])),
         "budgets": budgets,
         "names": names.describe(people),
     }
@@ -63,7 +63,7 @@ def collect_usage(days: Iterable[DayUsage], by: UsageKey, person: str = "") -> d
         for row in day.rows:
             if person in ("", row.person):
                 found.setdefault(find_name(day, row), []).append(row.usage)
-    sums = {name: sum_usage(used) for name, used in found.items()}
+    sums = {name: add_usage(used) for name, used in found.items()}
     if by == "day":
         return sums
     return dict(sorted(sums.items(), key=lambda one: (-one[1].cost, -one[1].tokens, one[0])))
