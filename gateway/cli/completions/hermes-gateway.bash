@@ -16,12 +16,16 @@ _hermes_gateway() {
         ' approvals yes --for') words="session always" ;;
         ' pairing approve --as') words="owner admin operator user" ;;
         ' pairing invite --as') words="owner admin operator user" ;;
+        ' people list --sort') words="name id latest sessions role" ;;
+        ' people list --role') words="owner admin operator user guest none" ;;
         ' keys new --as') words="user operator" ;;
         ' usage --by') words="person model day hook session" ;;
+        ' usage --sort') words="cost tokens calls name" ;;
         ' jobs add --missed') words="once skip" ;;
         ' jobs add --overlap') words="skip queue" ;;
         ' cron add --missed') words="once skip" ;;
         ' cron add --overlap') words="skip queue" ;;
+        ' sessions list --sort') words="latest began turns name" ;;
         ' sessions export --format') words="markdown json" ;;
         ' migrate --to') words="nats sqlite" ;;
         ' logs --level') words="debug info warning error critical" ;;
@@ -30,7 +34,7 @@ _hermes_gateway() {
                 '') words="run chat status open stop restart reload doctor security hooks skills events setup service platform approvals pairing people keys activity usage send jobs cron sessions backup migrate upgrade uninstall demo logs config completions --home --version --help" ;;
                 ' run') words="--help --log-level --roles" ;;
                 ' chat') words="--help --message --session --json" ;;
-                ' status') words="--help --json" ;;
+                ' status') words="--help --parts --json" ;;
                 ' open') words="--help --end --json" ;;
                 ' stop') words="--help" ;;
                 ' restart') words="--help" ;;
@@ -114,7 +118,7 @@ _hermes_gateway() {
                 ' pairing uninvite') words="--help --json" ;;
                 ' pairing revoke') words="--help --json" ;;
                 ' people') words="list show export forget --help" ;;
-                ' people list') words="--help --json" ;;
+                ' people list') words="--help --search --sort --platform --role --limit --json" ;;
                 ' people show') words="--help --json" ;;
                 ' people export') words="--help --output" ;;
                 ' people forget') words="--help --yes --json" ;;
@@ -125,7 +129,7 @@ _hermes_gateway() {
                 ' activity') words="list export --help" ;;
                 ' activity list') words="--help --json --last --before --since --who --what" ;;
                 ' activity export') words="--help --since --who --what" ;;
-                ' usage') words="--help --by --days --person --json" ;;
+                ' usage') words="--help --by --days --person --search --sort --limit --json" ;;
                 ' send') words="--help --to --file --wait --json" ;;
                 ' jobs') words="list add show history pause resume run remove --help" ;;
                 ' jobs list') words="--help --json" ;;
@@ -146,7 +150,7 @@ _hermes_gateway() {
                 ' cron run') words="--help --json" ;;
                 ' cron remove') words="--help --json" ;;
                 ' sessions') words="list show search export stop delete rebuild --help" ;;
-                ' sessions list') words="--help --platform --limit --after --json" ;;
+                ' sessions list') words="--help --platform --person --search --sort --limit --after --json" ;;
                 ' sessions show') words="--help --limit --before --longest --json" ;;
                 ' sessions search') words="--help --limit --after --json" ;;
                 ' sessions export') words="--help --format --output" ;;

@@ -484,7 +484,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at " sessions"' -f -a rebuild -d
 complete -c hermes-gateway -n '__hermes_gateway_at " sessions"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " sessions list"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " sessions list"' -l platform -d "only of this platform"
-complete -c hermes-gateway -n '__hermes_gateway_at " sessions list"' -l person -d "only of this person: telegram:1002"
+complete -c hermes-gateway -n '__hermes_gateway_at " sessions list"' -l person -d "only of this person: NETWORK:ID"
 complete -c hermes-gateway -n '__hermes_gateway_at " sessions list"' -l search -d "only with this in the title, a name or the key"
 complete -c hermes-gateway -n '__hermes_gateway_at " sessions list"' -l sort -x -a "latest began turns name" -d "in which order"
 complete -c hermes-gateway -n '__hermes_gateway_at " sessions list"' -l limit -d "at most N"
