@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.cli.logs import parse_moment
-from gateway.cli.output import add_json_option, format_name, print_note, show_json, show_table
+from gateway.cli.output import add_json_option, format_name, format_names, print_note, show_json, show_table
 from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
 from gateway.control.client import call_gateway
@@ -53,8 +53,7 @@ def format_rows(page: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """Yield the rows of a page with the names of people."""
     names = page["names"]
     for one in page["activity"]:
-        on = " ".join(format_name(names, word) for word in one["on"].split(" "))
-        moment, who = format_moment(one["at"]), format_name(names, one["who"])
+        moment, who, on = format_moment(one["at"]), format_name(names, one["who"]), format_names(names, one["on"])
         yield moment, who, one["place"], one["what"], on, one["outcome"]
 
 

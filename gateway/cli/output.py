@@ -95,6 +95,11 @@ def format_name(names: Mapping[str, Any], identity: str, otherwise: str = "") ->
     return f"{known['name']} ({identity})" if known["is_shared"] else str(known["name"])
 
 
+def format_names(names: Mapping[str, Any], text: str) -> str:
+    """Return the text with names in place of the ids in it."""
+    return " ".join(format_name(names, word) for word in text.split(" "))
+
+
 def print_text(text: str) -> None:
     """Print lines of our own."""
     print(fold_for(sys.stdout, apply_program_name(text)))

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gateway.cli.output import add_json_option, format_name, print_note, show_json, show_table
+from gateway.cli.output import add_json_option, format_name, format_names, print_note, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import call_gateway
 from gateway.yaml_source.units import format_count
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     if found["budgets"]:
         print()
         rows = [
-            (format_name(found["names"], one["budget"]), *(str(one[field]) for field in BUDGET_FIELDS))
+            (format_names(found["names"], one["budget"]), *(str(one[field]) for field in BUDGET_FIELDS))
             for one in found["budgets"]
         ]
         show_table(("budget", "in", "used", "of", "unit"), rows)

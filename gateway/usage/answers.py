@@ -29,7 +29,7 @@ async def usage(usage: UsageJournal, names: KnownNames, params: UsageParams) -> 
     rows = select_usage(collect_usage(days, params.by, params.person), names, params)
     shown = list(rows.items())[: None if params.limit < 0 else params.limit]
     budgets = [one.as_fields() for one in usage.totals.list_budgets(params.person)]
-    people = [*(name for name, _ in shown), *(one["budget"] for one in budgets)]
+    people = [*(name for name, _ in shown), *(one["budget"].rpartition(" ")[2] for one in budgets)]
     return {
         "by": params.by,
         "since": since,

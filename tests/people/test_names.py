@@ -40,6 +40,7 @@ access:
   chats: {{telegram: ["{GROUP}"]}}
   groups: {{ops: {{people: [telegram:1009], role: operator}}}}
 sessions: {{per_user_in_groups: false}}
+budgets: {{each_person: {{day: {{tokens: 1000000}}}}}}
 platforms: {{telegram: {{require_mention: false}}}}
 tools: {{approvers: [owner], shell: ask}}
 """
@@ -275,7 +276,8 @@ async def test_people_and_chats_are_shown_by_name_everywhere(wire: TelegramWire,
     used = await cli(gateway, "usage")
     assert "Ann Lee 1" in used
     assert f"Ben (telegram:{BEN}) 2" in used
-    assert ANN not in await cli(gateway, "usage", "--search", "ben")
+    assert "each_person Ann Lee 2" in used
+    assert "Ann Lee 1" not in await cli(gateway, "usage", "--search", "ben")
     sessions = await cli(gateway, "sessions", "list")
     assert "Ann Lee 1" in sessions
     assert "Ops room" in sessions
