@@ -63,6 +63,19 @@ def test_many_people_are_turned_over_like_pages(open_screen: OpenScreen) -> None
         expect(rows).to_have_count(100, timeout=PATIENCE)
 
 
+def test_one_of_many_people_is_found_by_a_part_of_their_id(open_screen: OpenScreen) -> None:
+    with open_screen() as screen:
+        screen.enter("people", "telegram:")
+        field = screen.room.get_by_role("searchbox", name="Name or id")
+        field.fill("m:2119")
+        field.press("Enter")
+        rows = screen.room.locator("tbody").first.locator("tr")
+        expect(rows).to_have_count(1, timeout=PATIENCE)
+        expect(rows.locator("b")).to_have_text("telegram:2119")
+        screen.room.get_by_role("link", name="Owners").click()
+        expect(screen.room).to_contain_text("No matches.", timeout=PATIENCE)
+
+
 def test_what_a_hook_prints_is_seen_as_it_prints_it(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
     with open_screen() as screen:
         screen.enter("hooks/audit", "What it can do")

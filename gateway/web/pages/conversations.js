@@ -9,6 +9,7 @@ import { avatar, mark } from './signs.js'
 export const title = 'Conversations'
 
 const ROWS = 50
+const FEW = 8  // found by name
 const ENTRIES = 60
 const LONGEST = 4000  // characters of a text; the rest comes on demand
 const MOST = 200_000
@@ -45,7 +46,7 @@ export async function show(rest, _asked, found) {
 }
 
 const searchWords = query => (may('sessions.search')
-  ? [el('div', { className: 'tabs' }, searchFor('Words in conversations', query, words => (words ? linkTo('', { q: words }) : '#conversations')))] : [])
+  ? [el('div', { className: 'tabs' }, searchFor('Words or a name', query, words => (words ? linkTo('', { q: words }) : '#conversations')))] : [])
 
 async function list(after, open) {
   const { sessions, next, names } = await ask('sessions.list', { limit: ROWS, after })
@@ -60,9 +61,10 @@ async function list(after, open) {
 }
 
 async function find(query, after) {
-  const { hits, next, names } = await ask('sessions.search', { query, limit: ROWS, after })
+  const [{ hits, next, names }, { sessions, names: known }] = await Promise.all([ask('sessions.search', { query, limit: ROWS, after }), ask('sessions.list', { search: query, limit: after ? 0 : FEW })])
   const rows = hits.map(hit => [nameOf(hit, names), hit.role, { node: hit.snippet, className: 'full' }, ago(hit.at)])
   return el('div', {}, head(`Found: ${query}`, { back: ['Conversations', '#conversations'] }), ...searchWords(query),
+    ...(sessions.length ? [panel(['By name', el('small', {}, 'title, person or chat')], el('div', { className: 'list' }, ...sessions.map(one => drawTalk(one, known))))] : []),
     panel('', table([column('Conversation'), column('Who'), column('Where', 'full'), number('When')], rows, 'No matches.')),
     pager([after && ['newest', linkTo('', { q: query })], next && ['older', linkTo('', { q: query, after: next })]]))
 }

@@ -4,7 +4,7 @@
 import { actionForm, actions } from './acting.js'
 import { ask, may } from './asking.js'
 import { plot, sumOf } from './curves.js'
-import { ago, bytes, column, columns, command, counted, el, facts, head, named, number, pad, pagesFrom, panel, placeFrom, quiet, rowsOf, saveAs, stack, table } from './dom.js'
+import { ago, bytes, column, columns, command, counted, el, facts, head, named, number, pad, pagesFrom, panel, placeFrom, placeIn, quiet, rowsOf, saveAs, searchFor, stack, table, tabs } from './dom.js'
 import { drawTalk } from './conversations.js'
 import { drawAsking, findOpen } from './needs.js'
 import { proposal } from './proposals.js'
@@ -17,14 +17,15 @@ export const calm = 10000
 const ROLES = ['user', 'operator', 'admin']
 const DAYS = 30
 const price = one => (one.cost == null ? 'unknown' : one.cost.toFixed(one.cost < 1 ? 4 : 2))
+const TABS = { '': 'All', owner: 'Owners', admin: 'Admins', user: 'Users' }
 const roleOf = role => el('span', { className: `pill ${role === 'owner' ? 'mine' : ''}`.trim() }, role || 'none')
 
 export async function show(place) {
   if (place && !place.startsWith('?')) return showOne(place)
-  const { first } = placeFrom(place)
+  const { first, text, tab } = placeFrom(place)
   const rows = rowsOf(100, 30)  // the person who wrote last is first
   const [{ people, count }, { keys }, { asking }, used] = await Promise.all([
-    ask('people.list', { sort: 'latest', first, limit: rows }), ask('keys.list'), findOpen(), ask('usage', { by: 'person', days: DAYS }),
+    ask('people.list', { sort: 'latest', first, limit: rows, search: text, role: tab }), ask('keys.list'), findOpen(), ask('usage', { by: 'person', days: DAYS }),
   ])
   const costs = new Map(used.rows.map(one => [one.name, one]))
   const heads = [column('Person'), column('Role'), number('Conversations', 'off-phone'), number(`Calls, ${DAYS} days`, 'off-phone'), number('Cost', 'off-phone'), number('Last seen')]
@@ -36,8 +37,9 @@ export async function show(place) {
   return el('div', {},
     head(title, { facts: [counted(count, 'person', 'people'), asking.length ? `${asking.length} waiting for access` : '', counted(keys.length, 'API key')] }),
     ...(asking.length && may('pairing.approve') ? [el('section', { className: 'panel needs', 'aria-label': 'Wait for access' }, ...asking.map(drawAsking))] : []),
-    panel('', table(heads, shown, 'Nobody may write, and nobody has written.')),
-    pagesFrom('people', { first }, rows, count),
+    tabs(Object.entries(TABS).map(([one, label]) => [label, placeIn('people', { tab: one, text }), one === tab]), searchFor('Name or id', text, words => placeIn('people', { text: words, tab }))),
+    panel('', table(heads, shown, text || tab ? 'No matches.' : 'Nobody may write, and nobody has written.')),
+    pagesFrom('people', { first, text, tab }, rows, count),
     columns('c53',
       panel(['Programs', el('small', {}, 'allowed at the port by a key')], table([column('Key'), column('Role'), column('Agent', 'off-phone'), number('Made')], programs, 'No program has a key.'), pad(command('hermes-gateway keys new NAME'))),
       panel('Give access', pad(drawCode()), pad(command('hermes-gateway pairing invite')))))
@@ -52,8 +54,8 @@ function drawCode() {
 async function showOne(id) {
   const [platform, ...user] = id.split(':')
   const [{ people }, shown, days, { sessions, names }, open] = await Promise.all([
-    ask('people.list'), may('people.show') ? ask('people.show', { person: id }) : null, ask('usage', { by: 'day', days: DAYS, person: id }),
-    ask('sessions.list', { platform, limit: 500 }), findOpen(),
+    ask('people.list', { search: id, limit: 50 }), may('people.show') ? ask('people.show', { person: id }) : null, ask('usage', { by: 'day', days: DAYS, person: id }),
+    ask('sessions.list', { platform, person: user.join(':'), limit: 200 }), findOpen(),
   ])
   const one = people.find(found => found.person === id) ?? { person: id, name: '', role: '', sessions: 0, last_active: 0 }
   const theirs = sessions.filter(each => each.user_id === user.join(':'))
