@@ -88,7 +88,7 @@ class Job(msgspec.Struct, frozen=True):
         return count_moments(read_timetable(self.when, self.zone), self.since, now)
 
 
-class DueMoments(NamedTuple):
+class DueMoments(msgspec.Struct, frozen=True):
     """Moments that are due, of which the last one counts; those before it were missed, up to `previous`."""
 
     first: float

@@ -197,7 +197,7 @@ class JobRunner:
                 rows.append(Moment(due.first, "missed", "the next one ran", 0.0, due.previous, due.count - 1))
             message = make_message(job, due.last, self._ports.find_role)
             reason = self._find_refusal(job, message)
-            state = "skipped" if reason else "running"
+            state: MomentState = "skipped" if reason else "running"
             rows.insert(0, Moment(due.last, state, reason, round(due.late_by, 3)))
             if reason == STRANGER:
                 after = replace(after, paused=STRANGER)
@@ -277,10 +277,13 @@ async def wait_for_end(engine: Engine, ports: JobPorts, job: Job, seq: int) -> t
     """
     subject = subjects.session_subject_of("turn", job.session_key)
     heard = await engine.tail(subject)
-    async for _, kept in records.read_all(engine, subject, records.TurnEnded, seq):
-        if kept.upto >= seq:
+    left, is_long = job.max_time, False
+    began: float | None = None
+    async for _, kept in records.read_all(engine, subject, records.TurnRecord, seq):
+        if isinstance(kept, records.TurnEnded) and kept.upto >= seq:
             return kept, False
-    left, began, is_long = job.max_time, anyio.current_time(), False
+        if isinstance(kept, records.Claim) and kept.on >= seq:
+            began = anyio.current_time()
     while True:
         record = None
         with anyio.move_on_after(None if began is None else max(0.0, left - (anyio.current_time() - began))):

@@ -40,7 +40,7 @@ def gateway(tmp_path: Path) -> Any:
 
 def test_a_job_that_a_kill_cut_off_ends_once_and_hooks_see_it(gateway: GatewayProcess) -> None:
     wait = {"name": "shell", "args": {"command": f"touch {gateway.home.root}/begun; sleep 600"}}
-    turns = [
+    turns: list[dict[str, Any]] = [
         {"user": "sweep", "answers": [{"tool_calls": [wait]}, {"text": "swept"}]},
         {"user": "quiet", "text": "[SILENT]"},
     ]

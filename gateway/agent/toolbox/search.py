@@ -7,7 +7,7 @@ results, so the model gets them bounded, as JSON below a line that says so.
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 import anyio
 import msgspec
@@ -37,7 +37,7 @@ TakeSearch: TypeAlias = Callable[[str], Awaitable[bool]]
 _decode = JsonDecoder[Any]().decode
 
 
-class SearchService(NamedTuple):
+class SearchService(msgspec.Struct, frozen=True):
     """A service: where it listens, what it takes, where its results are, and what it calls their excerpt."""
 
     name: str

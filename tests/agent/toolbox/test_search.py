@@ -150,7 +150,8 @@ async def test_a_failure_names_its_remedy(service, provider, status, body, words
 
 async def test_nothing_found_is_an_empty_list_and_odd_answers_too(service):
     url, answers, _ = service
-    for odd in ({"results": []}, {"results": {"0": {}}}, {"results": [1, None, {"url": 5}]}, [], 7, None):
+    odds: tuple[Any, ...] = ({"results": []}, {"results": {"0": {}}}, {"results": [1, None, {"url": 5}]}, [], 7, None)
+    for odd in odds:
         answers["tea"] = (200, {"unresponsive_engines": 7} | odd if isinstance(odd, dict) else odd, {})
         assert await fetch_results(options(url), "tea", 5) == []
 
