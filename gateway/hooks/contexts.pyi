@@ -38,6 +38,7 @@ class GatewayStartup(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class JobDue(Context):
@@ -51,6 +52,7 @@ class JobDue(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class JobDone(Context):
@@ -64,6 +66,7 @@ class JobDone(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class JobFailed(Context):
@@ -77,6 +80,7 @@ class JobFailed(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class JobSkipped(Context):
@@ -90,6 +94,7 @@ class JobSkipped(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class JobMissed(Context):
@@ -103,6 +108,7 @@ class JobMissed(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class GatewayShutdown(Context):
@@ -116,6 +122,7 @@ class GatewayShutdown(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class PlatformUp(Context):
@@ -129,6 +136,7 @@ class PlatformUp(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class PlatformDown(Context):
@@ -142,6 +150,7 @@ class PlatformDown(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class PlatformUnreadable(Context):
@@ -155,6 +164,7 @@ class PlatformUnreadable(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class HookLoaded(Context):
@@ -168,6 +178,7 @@ class HookLoaded(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class HookFailed(Context):
@@ -181,6 +192,7 @@ class HookFailed(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class HookTripped(Context):
@@ -194,31 +206,14 @@ class HookTripped(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class MessageReceived(Context):
     """`message:received`: A person who may speak here wrote something. Once for every message, edit, button and file."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "platform",
-            "account",
-            "user_name",
-            "chat_id",
-            "chat_name",
-            "chat_type",
-            "thread_id",
-            "message_id",
-            "session_key",
-            "text",
-            "text_before",
-            "reply_to",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "account", "user_name", "chat_id", "chat_name", "chat_type", "thread_id", "message_id", "session_key", "text", "text_before", "reply_to", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -229,6 +224,7 @@ class MessageReceived(Context):
     def __getitem__(self, field: Literal["extra"], /) -> dict[str, Any]: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["text"], value: str, /) -> None: ...
     @overload
@@ -238,22 +234,7 @@ class AudioBefore(Context):
     """`audio:before`: What somebody said is about to be made into words, before its turn begins. Deny leaves it a file."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "platform",
-            "account",
-            "chat_id",
-            "chat_type",
-            "thread_id",
-            "role",
-            "message_id",
-            "session_key",
-            "language",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "account", "chat_id", "chat_type", "thread_id", "role", "message_id", "session_key", "language", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "result", "cause"], /) -> str | None: ...
     @overload
@@ -262,6 +243,7 @@ class AudioBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["language"], value: str, /) -> None: ...
     @overload
@@ -271,23 +253,7 @@ class AudioAfter(Context):
     """`audio:after`: What somebody said was made into words, or could not be."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "platform",
-            "account",
-            "chat_id",
-            "chat_type",
-            "thread_id",
-            "role",
-            "message_id",
-            "session_key",
-            "text",
-            "error",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "account", "chat_id", "chat_type", "thread_id", "role", "message_id", "session_key", "text", "error", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -296,15 +262,14 @@ class AudioAfter(Context):
     def __getitem__(self, field: Literal["duration", "time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Literal["text"], value: str, /) -> None: ...
 
 class MessageSending(Context):
     """`message:sending`: Something is about to be said. An interceptor here switches streaming off."""
 
     @overload
-    def __getitem__(
-        self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "id"], /
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["attachments"], /) -> list[dict[str, Any]]: ...
     @overload
@@ -313,6 +278,7 @@ class MessageSending(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["text"], value: str, /) -> None: ...
     @overload
@@ -322,9 +288,7 @@ class MessageSent(Context):
     """`message:sent`: The chat network took it."""
 
     @overload
-    def __getitem__(
-        self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "id"], /
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["attachments"], /) -> list[dict[str, Any]]: ...
     @overload
@@ -337,17 +301,14 @@ class MessageSent(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class MessageFailed(Context):
     """`message:failed`: It could not be delivered, for good."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "error", "id"],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "error", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["attachments"], /) -> list[dict[str, Any]]: ...
     @overload
@@ -358,36 +319,35 @@ class MessageFailed(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class ReactionAdded(Context):
     """`reaction:added`: A person put a reaction on a message."""
 
     @overload
-    def __getitem__(
-        self, field: Literal["platform", "account", "chat_id", "role", "message_id", "reaction", "id"], /
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "account", "chat_id", "role", "message_id", "reaction", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class ReactionRemoved(Context):
     """`reaction:removed`: A person took a reaction back."""
 
     @overload
-    def __getitem__(
-        self, field: Literal["platform", "account", "chat_id", "role", "message_id", "reaction", "id"], /
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "account", "chat_id", "role", "message_id", "reaction", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class BudgetWarning(Context):
@@ -401,6 +361,7 @@ class BudgetWarning(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class BudgetExceeded(Context):
@@ -414,6 +375,7 @@ class BudgetExceeded(Context):
     def __getitem__(self, field: Literal["allowed", "resumed"], /) -> bool: ...
     @overload
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
+
     @overload
     def __setitem__(self, field: Literal["allowed"], value: bool, /) -> None: ...
     @overload
@@ -430,6 +392,7 @@ class AccessDenied(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class AccessPaired(Context):
@@ -443,6 +406,7 @@ class AccessPaired(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class PersonForgotten(Context):
@@ -456,6 +420,7 @@ class PersonForgotten(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class SessionStart(Context):
@@ -469,6 +434,7 @@ class SessionStart(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class SessionEnd(Context):
@@ -482,6 +448,7 @@ class SessionEnd(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class SessionReset(Context):
@@ -495,15 +462,14 @@ class SessionReset(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class SessionCompress(Context):
     """`session:compress`: An overlong conversation was summarised."""
 
     @overload
-    def __getitem__(
-        self, field: Literal["platform", "session_id", "session_key", "old_session_id", "id"], /
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "session_id", "session_key", "old_session_id", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -512,23 +478,21 @@ class SessionCompress(Context):
     def __getitem__(self, field: Literal["compression_count"], /) -> int: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class Command(Context):
     """`command:*`: A command is about to run, while a turn runs too."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal["platform", "command", "raw_command", "args", "raw_args", "session_id", "session_key", "id"],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "command", "raw_command", "args", "raw_args", "session_id", "session_key", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "result", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["command", "args"], value: str, /) -> None: ...
     @overload
@@ -545,6 +509,7 @@ class Schedule(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class Webhook(Context):
@@ -562,6 +527,7 @@ class Webhook(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class AgentInit(Context):
@@ -575,36 +541,14 @@ class AgentInit(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class AgentStart(Context):
     """`agent:start`: A turn begins."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "platform",
-            "chat_id",
-            "thread_id",
-            "chat_type",
-            "session_id",
-            "message",
-            "message_full",
-            "turn_id",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_name",
-            "message_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "chat_id", "thread_id", "chat_type", "session_id", "message", "message_full", "turn_id", "account", "user_name", "person", "scope", "role", "chat_name", "message_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -619,6 +563,7 @@ class AgentStart(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["message_full"], value: str, /) -> None: ...
     @overload
@@ -634,28 +579,7 @@ class AgentStep(Context):
     """`agent:step`: The model wanted tools, and they have run."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "platform",
-            "session_id",
-            "turn_id",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "session_id", "turn_id", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -668,41 +592,14 @@ class AgentStep(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class AgentEnd(Context):
     """`agent:end`: The turn is over, however it ended. Retry begins a new turn with the message."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "platform",
-            "chat_id",
-            "thread_id",
-            "chat_type",
-            "session_id",
-            "message",
-            "message_full",
-            "response",
-            "response_full",
-            "stop",
-            "hook_ended",
-            "model",
-            "turn_id",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_name",
-            "message_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["platform", "chat_id", "thread_id", "chat_type", "session_id", "message", "message_full", "response", "response_full", "stop", "hook_ended", "model", "turn_id", "account", "user_name", "person", "scope", "role", "chat_name", "message_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
@@ -713,6 +610,7 @@ class AgentEnd(Context):
     def __getitem__(self, field: Literal["completed", "interrupted", "resumed"], /) -> bool: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
+
     @overload
     def __setitem__(self, field: Literal["response_full"], value: str, /) -> None: ...
     @overload
@@ -724,30 +622,7 @@ class LlmBefore(Context):
     @overload
     def __getitem__(self, field: Literal["messages", "tools"], /) -> list[dict[str, Any]]: ...
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "system",
-            "model",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["system", "model", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["hop", "tokens"], /) -> int: ...
     @overload
@@ -758,6 +633,7 @@ class LlmBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["messages", "tools"], value: list[dict[str, Any]], /) -> None: ...
     @overload
@@ -771,65 +647,21 @@ class LlmChunk(Context):
     @overload
     def __getitem__(self, field: Literal["chunk", "user_id", "cause"], /) -> str | None: ...
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "text",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["text", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["index", "hop"], /) -> int: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Literal["chunk"], value: str | None, /) -> None: ...
 
 class LlmAfter(Context):
     """`llm:after`: The model answered or failed. Retry discards the answer and calls again."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "content",
-            "stop",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["content", "stop", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["tool_calls"], /) -> list[dict[str, Any]]: ...
     @overload
@@ -842,6 +674,7 @@ class LlmAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["content"], value: str, /) -> None: ...
     @overload
@@ -857,34 +690,14 @@ class ToolsBefore(Context):
     @overload
     def __getitem__(self, field: Literal["hop"], /) -> int: ...
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Literal["calls", "tools"], value: list[dict[str, Any]], /) -> None: ...
 
 class ToolsAfter(Context):
@@ -895,64 +708,21 @@ class ToolsAfter(Context):
     @overload
     def __getitem__(self, field: Literal["hop"], /) -> int: ...
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Literal["results"], value: list[dict[str, Any]], /) -> None: ...
 
 class ToolBefore(Context):
     """`tool:before`: One tool is about to run."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "tool",
-            "call_id",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["tool", "call_id", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["args"], /) -> dict[str, Any]: ...
     @overload
@@ -965,6 +735,7 @@ class ToolBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["tool"], value: str, /) -> None: ...
     @overload
@@ -976,30 +747,7 @@ class ToolAfter(Context):
     """`tool:after`: One tool has run, failed, or was denied. Deny withholds what it gave."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "tool",
-            "call_id",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["tool", "call_id", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["args"], /) -> dict[str, Any]: ...
     @overload
@@ -1018,6 +766,7 @@ class ToolAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["result"], value: Any, /) -> None: ...
     @overload
@@ -1031,66 +780,21 @@ class MessageAdd(Context):
     @overload
     def __getitem__(self, field: Literal["message"], /) -> dict[str, Any]: ...
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Literal["message"], value: dict[str, Any], /) -> None: ...
 
 class HandoffBefore(Context):
     """`handoff:before`: Another agent is about to take over (transfer) or to be asked (call)."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "kind",
-            "source",
-            "target",
-            "reason",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["kind", "source", "target", "reason", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["input", "result"], /) -> Any: ...
     @overload
@@ -1099,6 +803,7 @@ class HandoffBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["target"], value: str, /) -> None: ...
     @overload
@@ -1108,31 +813,7 @@ class HandoffAfter(Context):
     """`handoff:after`: The other agent is done."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "kind",
-            "source",
-            "target",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["kind", "source", "target", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["result"], /) -> Any: ...
     @overload
@@ -1143,6 +824,7 @@ class HandoffAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["result"], value: Any, /) -> None: ...
     @overload
@@ -1152,37 +834,14 @@ class SkillBefore(Context):
     """`skill:before`: A skill is about to be loaded or unloaded."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "action",
-            "skill",
-            "version",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["action", "skill", "version", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["result", "user_id", "cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["skill", "version"], value: str, /) -> None: ...
     @overload
@@ -1192,32 +851,7 @@ class SkillAfter(Context):
     """`skill:after`: A skill has been loaded or unloaded."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "action",
-            "skill",
-            "version",
-            "content",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["action", "skill", "version", "content", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["tools"], /) -> list[str]: ...
     @overload
@@ -1228,6 +862,7 @@ class SkillAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["content"], value: str, /) -> None: ...
     @overload
@@ -1237,30 +872,7 @@ class NodeBefore(Context):
     """`node:before`: A part of the turn is entered."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "node",
-            "node_type",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["node", "node_type", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["state"], /) -> dict[str, Any]: ...
     @overload
@@ -1271,6 +883,7 @@ class NodeBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["state"], value: dict[str, Any], /) -> None: ...
     @overload
@@ -1280,30 +893,7 @@ class NodeAfter(Context):
     """`node:after`: A part of the turn is left."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "node",
-            "node_type",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["node", "node_type", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["result"], /) -> Any: ...
     @overload
@@ -1316,6 +906,7 @@ class NodeAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["result"], value: Any, /) -> None: ...
     @overload
@@ -1327,29 +918,7 @@ class InterruptBefore(Context):
     """`interrupt:before`: The person is about to be asked."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "name",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["name", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["value"], /) -> Any: ...
     @overload
@@ -1358,35 +927,14 @@ class InterruptBefore(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Literal["value"], value: Any, /) -> None: ...
 
 class InterruptAfter(Context):
     """`interrupt:after`: The person answered."""
 
     @overload
-    def __getitem__(
-        self,
-        field: Literal[
-            "name",
-            "turn_id",
-            "platform",
-            "account",
-            "user_name",
-            "person",
-            "scope",
-            "role",
-            "chat_id",
-            "chat_name",
-            "thread_id",
-            "chat_type",
-            "message_id",
-            "session_id",
-            "session_key",
-            "agent",
-            "id",
-        ],
-        /,
-    ) -> str: ...
+    def __getitem__(self, field: Literal["name", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
     @overload
     def __getitem__(self, field: Literal["value", "response"], /) -> Any: ...
     @overload
@@ -1395,6 +943,7 @@ class InterruptAfter(Context):
     def __getitem__(self, field: Literal["time"], /) -> float: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     def __setitem__(self, field: Literal["response"], value: Any, /) -> None: ...
 
 class ModelCreate(Context):
@@ -1410,6 +959,7 @@ class ModelCreate(Context):
     def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
     @overload
     def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
     @overload
     def __setitem__(self, field: Literal["model"], value: str, /) -> None: ...
     @overload
