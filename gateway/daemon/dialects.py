@@ -12,7 +12,12 @@ from gateway.hermes.dialects import HERMES
 from gateway.hermes.missing_plugins import make_missing_source
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
-from gateway.hermes.sources import add_hermes_variables, list_hermes_sources, make_plugin_source
+from gateway.hermes.sources import (
+    add_hermes_variables,
+    create_hermes_folders,
+    list_hermes_sources,
+    make_plugin_source,
+)
 from gateway.hooks.places.dialect import OURS, Dialect
 from gateway.hooks.places.folder_source import FolderSource
 from gateway.hooks.places.installed_source import BUILT_IN_FOLDER, make_installed_source
@@ -20,6 +25,7 @@ from gateway.hooks.places.sources import Source
 
 DIALECTS: tuple[Dialect, ...] = (OURS, HERMES)
 TOOLS = (*OUR_TOOLS_ALONE, *(row.ours for row in HERMES_TOOLS.rows))  # our tools for which a dialect has names
+create_folders = create_hermes_folders  # the folders of a home that hooks of other programs expect
 add_variables = add_hermes_variables  # the environment of hooks, with the names that other programs have in it
 
 

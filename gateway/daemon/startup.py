@@ -17,6 +17,7 @@ from gateway.config.loading import Configuration
 from gateway.control.server import ControlServer, JudgeCaller, VerbAnswer
 from gateway.daemon.cluster_table import find_files, open_journal
 from gateway.daemon.control_verbs import FindPart
+from gateway.daemon.dialects import create_folders
 from gateway.daemon.gateway import Gateway, build_gateway
 from gateway.daemon.groups.hooks import Hooks, list_all_sources, reload_places
 from gateway.daemon.groups.networks import Networks
@@ -50,7 +51,6 @@ from gateway.daemon.verb_activity import write_refusal
 from gateway.daemon.web import GatewayWeb
 from gateway.engine.interface import Engine
 from gateway.hermes.plugin_host import PluginGrants
-from gateway.hermes.sources import create_hermes_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.wires.fork_client import ForkServerClient
@@ -107,7 +107,7 @@ async def open_gateway_on(
     caller_check: BuildCallerCheck | None = None,
 ) -> AsyncIterator[Gateway]:
     """Open a gateway on a journal that is open."""
-    create_hermes_folders(home)
+    create_folders(home)
     current = CurrentConfiguration(configuration)
     TOOL_SERVERS.set(lambda: current.settings.mcp_servers)  # before any task starts, since each task copies it
     async with (
