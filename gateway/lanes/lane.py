@@ -211,7 +211,6 @@ class Lane:
         self._is_leaving = False
         self._context = context
         self._interrupting = InterruptRequests()
-        self._is_corrected = False
         self._error = ""
         self._is_told = False  # that it must wait
         self._listening: anyio.CancelScope | None = None  # while audio is transcribed
@@ -279,7 +278,7 @@ class Lane:
                     self.wakeup.rest()
                     await anyio.sleep(pause)
 
-    async def _take_arrival(self, arrival: NewMessage) -> None:
+    async def _take_arrival(self, arrival: NewMessage) -> bool:
         """Claim the turn of a message in the append that writes it, if it is the next one and a slot is free."""
         session = await self._context.sessions.open(self.key)
         job = _make_job(uuid.uuid4().hex, 1, [(0, arrival.message)])
@@ -288,33 +287,34 @@ class Lane:
         if is_next and self._context.slots.has_free(job.person, rank):
             async with self._wait_for_slot(job):
                 with bind_context(turn=job.turn_id):
-                    await self._take(session, job, arrival)
+                    return await self._take(session, job, arrival)
+        return False
 
     async def _pass(self) -> None:
         self.wakeup.listen()
+        is_corrected = False
         if (arrival := self.arrival) and not arrival.seq.done():
             with arrival.trying():
-                await self._take_arrival(arrival)
-            return
-        session, todo = await find_next_job(self._context, self.key)
-        self.job = todo if isinstance(todo, TurnJob) else None
-        match todo:  # a ring between `listen` and here is not lost: `has_news` and `wait` see it
-            case None:
-                self.is_over = not self.wakeup.has_news
-            case float():
-                await self.wakeup.wait(todo)
-            case TurnJob() if todo.audio:
-                await self._listen(session, todo)
-            case TurnJob():
-                async with self._wait_for_slot(todo) as waited:
-                    if waited:
-                        session, todo = await find_next_job(self._context, self.key)
-                    if isinstance(todo, TurnJob) and not todo.audio:
-                        with bind_context(turn=todo.turn_id):
-                            await self._take(session, todo)
-                if self._is_corrected:
-                    self._is_corrected = False
-                    await anyio.sleep(self._context.settings.calm)
+                is_corrected = await self._take_arrival(arrival)
+        else:
+            session, todo = await find_next_job(self._context, self.key)
+            self.job = todo if isinstance(todo, TurnJob) else None
+            match todo:  # a ring between `listen` and here is not lost: `has_news` and `wait` see it
+                case None:
+                    self.is_over = not self.wakeup.has_news
+                case float():
+                    await self.wakeup.wait(todo)
+                case TurnJob() if todo.audio:
+                    await self._listen(session, todo)
+                case TurnJob():
+                    async with self._wait_for_slot(todo) as waited:
+                        if waited:
+                            session, todo = await find_next_job(self._context, self.key)
+                        if isinstance(todo, TurnJob) and not todo.audio:
+                            with bind_context(turn=todo.turn_id):
+                                is_corrected = await self._take(session, todo)
+        if is_corrected:
+            await anyio.sleep(self._context.settings.calm)
 
     @asynccontextmanager
     async def _wait_for_slot(self, job: TurnJob) -> AsyncIterator[bool]:
@@ -365,23 +365,24 @@ class Lane:
         except EngineError as error:
             log.info("who waits in %s is not told: %s", self.key, error)
 
-    async def _take(self, session: Session, job: TurnJob, arrival: NewMessage | None = None) -> None:
+    async def _take(self, session: Session, job: TurnJob, arrival: NewMessage | None = None) -> bool:
+        """Run the turn, or give it up; return True if its message was edited meanwhile."""
         if job.failures >= self._context.settings.attempts:
             await self._give_up(session, job, self._error or "it failed each time", job.failures)
-            return
+            return False
         if job.deaths >= self._context.settings.deaths:
             await self._give_up(session, job, "the gateway ended in the middle of it each time", job.deaths)
-            return
+            return False
         if job.waited > self._context.settings.longest:
             await self._give_up(session, job, f"nobody answered it for {job.waited:.0f} s", job.attempt - 1)
-            return
+            return False
         self.claim = claim = await self._claim(session, job, arrival)
         self._is_told = False
         try:
             self._interrupting.stop(claim)
             if job.is_stopped:
                 claim.stop()
-            await self._run(claim)
+            return await self._run(claim)
         except anyio.get_cancelled_exc_class():
             await claim.release()  # the process stops: the next node must not count this as a failed try
             raise
@@ -427,29 +428,29 @@ class Lane:
         self._context.marks.cut_off.discard(job.turn_id)  # from here on the journal has it
         return TurnClaim(self._context, claimed, job, owed)
 
-    async def _run(self, claim: TurnClaim) -> None:
+    async def _run(self, claim: TurnClaim) -> bool:
         try:
             result = await self._work(claim)
         except Conflict:
             log.info("turn %s of %s went to somebody else", claim.job.turn_id, self.key)
             await claim.take_back()
-            return
+            return False
         except Exception as error:  # the work is the dispatcher's, with hooks, tools and models
             log.exception("turn %s of %s failed, try %d", claim.job.turn_id, self.key, claim.job.attempt)
             self._error = f"{type(error).__name__}: {error}"
             result = None
         if claim.is_lost:
             await claim.take_back()
-            return
+            return False
         if result is None:
             result = await _pause(self._context, claim)
             if result is None:
                 await claim.fail()
         if result and claim.is_corrected:
             result = _leave_corrected(claim, result)
-            self._is_corrected = result.is_corrected
         if result:
             await claim.commit(result)
+        return result is not None and claim.is_corrected and result.is_corrected
 
     async def _work(self, claim: TurnClaim) -> LaneResult | None:
         """Run the turn and return its result; an interrupted turn without a result keeps what it had finished."""
