@@ -261,6 +261,7 @@ async def test_what_no_file_can_set_or_cannot_be_written_is_refused_before_anybo
     assert house.config.endswith("# edited\n")
 
 
+@pytest.mark.row("T23")
 async def test_a_hook_of_an_index_is_installed_with_the_rights_that_were_shown(house: House) -> None:
     nobody = await house.make("hook", "no-such-hook")
     assert (nobody.status, b"no index has such a hook" in nobody.body) == (409, True)
