@@ -14,6 +14,7 @@ from gateway.cli.markdown import Block, encode_markdown, parse_markdown, render_
 
 ENDED_BY_A_GAP = frozenset({"Paragraph", "Table", "BlockQuote", "HtmlBlock"})
 FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)")
+DEEPEST_FENCE = 3  # columns; what is set in further is a line of code
 MOST_OPEN = 200  # lines of a block that are held back, since all of it is read again at each
 LONGEST_OPEN = 16_000
 USUAL_COLUMNS = 80
@@ -85,10 +86,11 @@ class MarkdownText:
         return self._go_on([label] if label else [])
 
     def _write_code(self, line: str, indent: str, mark: str) -> list[str]:
-        if re.fullmatch(rf" {{0,3}}{re.escape(mark[0])}{{{len(mark)},}}[ \t]*", line):
+        inner = line.lstrip(" ")
+        end = inner.rstrip(" \t")
+        if len(line) - len(inner) <= DEEPEST_FENCE and len(end) >= len(mark) and {*end} == {mark[0]}:
             self._fence = None
             return []
-        inner = line.lstrip(" ")
         return self._go_on([render_code(line[min(len(indent), len(line) - len(inner)) :])])
 
 
