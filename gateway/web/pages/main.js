@@ -47,8 +47,8 @@ async function look() {
   const found = mayLook ? findOpen() : null
   try {
     // All at once, so that none waits for another one's request.
-    const [status, needs, shown] = await Promise.all([asked, found, isDue ? looked.room.show(looked.rest, asked, found) : null])
-    if (status) showFrame(status, needs)
+    const frame = Promise.all([asked, found]).then(([status, needs]) => status && showFrame(status, needs))
+    const [shown] = await Promise.all([isDue ? looked.room.show(looked.rest, asked, found) : null, frame])
     if (isDue) looked.due = performance.now() + (looked.room.calm ?? 0)
     if (looked === open && shown) draw(shown)
   } catch (error) {
@@ -177,6 +177,7 @@ function enter() {
 }
 
 document.addEventListener('seek', seek)
+document.addEventListener('late', refresh)
 addEventListener('keydown', event => {
   if ((event.ctrlKey || event.metaKey) && event.key === 'k') { event.preventDefault(); seek() }
   if (event.key !== '/' || event.ctrlKey || event.metaKey || /INPUT|TEXTAREA|SELECT/.test(event.target.tagName)) return

@@ -19,10 +19,22 @@ export const title = 'Overview'
 export const leave = leaveNeeds
 
 const LATEST = 6
+const PATIENCE = 300  // milliseconds for the hooks, of which there may be a thousand: what needs somebody comes first
+let known = null  // the hooks of the last answer
+
+// An answer that comes late is drawn later, once; from then on the last one stands in until the next is there.
+async function listHooks() {
+  const isFirst = !known
+  const asked = ask('hooks.list', { by: 'worst', limit: LATEST }).then(found => { known = found })
+  await Promise.race([asked, new Promise(resolve => setTimeout(resolve, PATIENCE))])
+  if (isFirst && !known) asked.then(() => document.dispatchEvent(new Event('late')), () => {})
+  else asked.catch(() => {})
+  return known ?? { hooks: [], count: '' }
+}
 
 export async function show(_rest, asked, found) {
   const [status, open, { hooks, count }, { sessions, names = {} }, { platforms }, usage, day, proposals] = await Promise.all([
-    asked, found, ask('hooks.list', { by: 'worst', limit: LATEST }), ask('sessions.list', { limit: LATEST }), ask('platform.list'), ask('usage', { by: 'day', days: 1 }), readDay(), listProposals(),
+    asked, found, listHooks(), ask('sessions.list', { limit: LATEST }), ask('platform.list'), ask('usage', { by: 'day', days: 1 }), readDay(), listProposals(),
   ])
   const paused = platforms.filter(one => one.state === 'paused').map(one => drawPaused(one, status.backlog.replies[one.name] ?? 0))
   const needs = drawNeeds(status, open, [...drawWaiting(proposals), ...paused])
