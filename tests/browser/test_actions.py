@@ -378,6 +378,29 @@ def test_a_changed_setting_is_read_again(gateway: GatewayProcess, open_screen: O
     gateway.call("reload")
 
 
+def test_a_setting_is_proposed_and_waits_for_an_owner_elsewhere(
+    gateway: GatewayProcess, open_screen: OpenScreen
+) -> None:
+    before = gateway.home.config.read_text()
+    with open_screen() as screen:
+        screen.enter("settings", "In force")
+        screen.room.get_by_label("with the defaults").check()
+        button(screen, "Change logs.level").click()
+        dialog = screen.page.get_by_role("dialog")
+        dialog.get_by_role("textbox").fill("debug")
+        assert screen.list_barriers() == []
+        dialog.get_by_role("button", name="Propose").click()
+        shows(dialog, "Nothing has changed yet.")
+        dialog.get_by_role("button", name="Close").click()
+        screen.enter("overview", "waits for an owner")
+        waiting = screen.room.get_by_role("article").filter(has_text="waits for an owner")
+        assert waiting.get_by_role("button").all_inner_texts() == ["Withdraw"]
+        press(screen, button(waiting, "Withdraw"))
+        expect(screen.room).not_to_contain_text("waits for an owner", timeout=PATIENCE)
+        assert screen.faults == []
+    assert gateway.home.config.read_text() == before
+
+
 def test_what_is_kept_of_a_person_is_saved(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
     gateway.say("a word of mine", session="kept")
     with open_screen() as screen:
