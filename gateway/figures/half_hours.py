@@ -26,7 +26,7 @@ HALF_HOUR, HOUR, DAY = 1800, 3600, 86_400
 MOST_HALF_HOURS, MOST_DAYS = 96, 30
 MOST_HOOKS = 10
 MOST_NETWORKS = 10
-LOOK_SECONDS = 20.0
+LOOK_SECONDS = 300.0
 WRITE_SECONDS = 5.0
 
 HookCounts = dict[str, tuple[int, int]]
@@ -50,7 +50,8 @@ class HalfHours:
         task_status.started()
         try:
             while True:
-                await anyio.sleep(LOOK_SECONDS)
+                left = HALF_HOUR - self.clock() % HALF_HOUR
+                await anyio.sleep(min(LOOK_SECONDS, left))  # the clock may be set meanwhile
                 if begin_of(self.clock(), HALF_HOUR) != self._at:
                     await self.write()
         finally:
