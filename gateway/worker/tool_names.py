@@ -85,7 +85,8 @@ class ToolNames:
 
     def resolve_args(self, tool: str, args: Args) -> dict[str, Any]:
         """Return their arguments for our tool under our names."""
-        row = self._ours.get(tool)
+        own = (row for row in self.rows if row.ours == tool and row.matches(args))
+        row = next(own, self._ours.get(tool))
         return row.resolve(args) if row else dict(args)
 
     def resolve_call(self, tool: str, args: Args) -> tuple[str, dict[str, Any]]:

@@ -189,7 +189,7 @@ def test_the_transcript_has_the_results_as_hermes_has_them(theirs: Side, ours: S
 
 def test_every_shape_is_compared(theirs: Side) -> None:
     compared = {tool for tool, _, _, _ in CALLS}
-    # `send_message` and `send_file` are given to no model there, `delegate` answers later there, and `scheduled` is in
-    # the table's test.
-    assert TOOL_RESULTS.keys() - compared == {"send_message", "send_file", "delegate", "scheduled"}
+    # `send_message` and `send_file` are given to no model there, `delegate` answers later there, `web_search` needs a
+    # service there, and `scheduled` is in the table's test.
+    assert TOOL_RESULTS.keys() - compared == {"send_message", "send_file", "delegate", "web_search", "scheduled"}
     assert len(theirs.told) == len(CALLS)
