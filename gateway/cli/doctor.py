@@ -89,6 +89,7 @@ KINDS = {
     "in": "messages",
     "dead": "dead letters",
     "keep": "stores of hooks",
+    "job": "histories of jobs",
 }  # of records, by the second segment of their subjects
 JOURNAL_FULL_SHARE = 0.9  # of the journal's bound
 PATIENCE = 10.0

@@ -92,7 +92,7 @@ class TurnChat(msgspec.Struct, eq=False):
         """List the jobs of this conversation, or what became of the moments of one."""
         found = await self.jobs.list_of(self.turn.session.key)
         if not name:
-            return "\n".join([describe_job(one, await self.jobs.read_history(one, 1)) for one in found])
+            return "\n".join(map(describe_job, found))
         job = await self._find(name)
         return "\n".join(describe_end(one, job.zone) for one in await self.jobs.read_history(job, SHOWN_MOMENTS))
 

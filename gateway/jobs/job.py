@@ -4,7 +4,7 @@ A moment is a job and the instant at which it is due. `20m` counts on the journa
 clock does not shift it; a time, a cron line and `every 2h` go by the wall clock.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
@@ -29,13 +29,25 @@ Overlap: TypeAlias = Literal["skip", "queue"]
 MomentState: TypeAlias = Literal["running", "ran", "skipped", "failed", "missed"]
 
 
+class Moment(msgspec.Struct, frozen=True):
+    """The state of a moment, or of `count` that were missed in a row, up to `until`."""
+
+    due: float
+    state: MomentState
+    reason: str = ""
+    late_by: float = 0.0
+    until: float = 0.0
+    count: int = 1
+    answer: str = ""
+
+
 class Job(msgspec.Struct, frozen=True):
     """A job, and how far it has come: `since` is its last moment, `running` are those without an end.
 
     `origin` is where it was made, and `address` where its answer goes. It has at most the `role` of the turn that made
     it; `is_internal`: that turn was no person's, but answered for by `person`. `at` is its one moment; 0: it repeats.
     `ahead`: by how many seconds the wall clock was ahead then; None: it goes by the wall clock. `asked` is a moment
-    of `jobs run`. `paused` is the reason.
+    of `jobs run`. `paused` is the reason. `last` is the last moment that has ended, without its answer.
     """
 
     id: str
@@ -62,6 +74,7 @@ class Job(msgspec.Struct, frozen=True):
     paused: str = ""
     failures: int = 0
     running: tuple[float, ...] = ()
+    last: Moment | None = None
 
     @property
     def is_over(self) -> bool:
@@ -96,18 +109,6 @@ class DueMoments(msgspec.Struct, frozen=True):
     count: int
     late_by: float
     previous: float = 0.0
-
-
-class Moment(msgspec.Struct, frozen=True):
-    """The state of a moment, or of `count` that were missed in a row, up to `until`."""
-
-    due: float
-    state: MomentState
-    reason: str = ""
-    late_by: float = 0.0
-    until: float = 0.0
-    count: int = 1
-    answer: str = ""
 
 
 class JobTime(NamedTuple):
@@ -197,11 +198,11 @@ def describe_moment(at: float, zone: str) -> str:
     return f"{datetime.fromtimestamp(at, find_zone(zone)).astimezone(find_zone(zone)):%Y-%m-%d %H:%M %Z}"
 
 
-def describe_job(job: Job, ends: Sequence[Moment]) -> str:
+def describe_job(job: Job) -> str:
     """Say in one line when a job comes, and how its last moment ended."""
     due = job.at or read_timetable(job.when, job.zone).next_after(job.since)
     facts = [describe_moment(due, job.zone), *([] if job.at else [job.when]), *(["paused"] if job.paused else [])]
-    last = f" [last: {describe_end(ends[0], job.zone)}]" if ends else ""
+    last = f" [last: {describe_end(job.last, job.zone)}]" if job.last else ""
     return f"{job.name}: {', '.join(facts)}: {job.text}{last}"
 
 

@@ -121,7 +121,7 @@ class JobJournal:
 
     async def read_moment(self, job: Job, due: float) -> tuple[int, Moment | None]:
         """Return the last record of a moment."""
-        where = subjects.hook_store_subject_of(history_of(job), f"{due:.3f}")
+        where = subjects.moment_subject_of(job.id, due)
         seq, kept = await records.read_last(self._engine, where, records.StoredValue)
         return seq, msgspec.convert(kept.value, Moment) if kept else None
 
@@ -138,7 +138,7 @@ class JobJournal:
                 return job
             left = tuple(due for due in found.job.running if due != moment.due)
             failures = found.job.failures + 1 if moment.state == "failed" else 0
-            now = msgspec.structs.replace(found.job, running=left, failures=failures)
+            now = msgspec.structs.replace(found.job, running=left, failures=failures, last=_without_answer(moment))
             try:
                 await self.change(StoredJob(found.seq, now), row)
             except Conflict:
@@ -148,9 +148,8 @@ class JobJournal:
 
     async def read_history(self, job: Job, limit: int = 1000) -> list[Moment]:
         """Return what became of its moments, the newest first."""
-        found = {
-            kept.key: msgspec.convert(kept.value, Moment) async for _, kept in read_store(self._engine, history_of(job))
-        }
+        rows = records.read_all(self._engine, subjects.moment_subject_of(job.id), records.StoredValue)
+        found = {row.subject: msgspec.convert(kept.value, Moment) async for row, kept in rows}
         return sorted(found.values(), key=lambda one: one.due, reverse=True)[:limit]
 
 
@@ -159,9 +158,8 @@ def key_of(job: Job) -> str:
     return f"{job.maker}/{job.name}"
 
 
-def history_of(job: Job) -> str:
-    """Return the owner of the store with its history."""
-    return f"{subjects.JOBS}/{job.id}"
+def _without_answer(moment: Moment) -> Moment:
+    return msgspec.structs.replace(moment, answer="")
 
 
 def make_job_put(found: StoredJob) -> NewRecord:
@@ -172,7 +170,8 @@ def make_job_put(found: StoredJob) -> NewRecord:
 
 
 def make_row_put(job: Job, moment: Moment, seq: int = 0) -> NewRecord:
-    """Make the record of a moment, whose last one was `seq`."""
+    """Make the record of a moment, whose last one was `seq`; `people forget` finds it by its maker."""
     ttl = None if moment.state == "running" else find_history_limit(job, moment.due)
-    key, value = f"{moment.due:.3f}", msgspec.to_builtins(moment)
-    return make_value_put(history_of(job), key, value, expect=seq, ttl=ttl)
+    value = {**msgspec.to_builtins(moment), "maker": job.maker}
+    kept = records.StoredValue(hook=subjects.JOBS, key=job.name, value=value)
+    return NewRecord(subjects.moment_subject_of(job.id, moment.due), records.encode(kept), expect=seq, ttl=ttl)

@@ -208,7 +208,7 @@ class JobRunner:
         first = rows[0]
         puts = [make_row_put(job, one) for one in rows]
         if first.state != "running" or message is None:
-            await self._jobs.change(StoredJob(seq, job), *puts)
+            await self._jobs.change(StoredJob(seq, replace(job, last=first)), *puts)
         else:
             self._runs[job.maker].append(self._clock())
             now = replace(job, running=(*job.running, first.due))

@@ -48,6 +48,8 @@ SUBJECTS = (
     subjects.RETRY_SUBJECTS,
     subjects.DEAD_SUBJECTS,
     subjects.hook_store_subject_of(subjects.REMINDERS),
+    subjects.hook_store_subject_of(subjects.JOBS),
+    subjects.MOMENT_SUBJECTS,
 )
 
 SessionTurn: TypeAlias = tuple[tuple[Entry, ...], tuple[str, ...], tuple[MessagePiece, ...]]
@@ -222,6 +224,8 @@ def is_of(kept: records.JournalRecord, person: Person) -> bool:
         case records.DeadLetterRecord(data=data):
             inner = _decode(data)
             return inner is not None and is_of(inner, person)
+        case records.StoredValue(hook=subjects.JOBS, value={"maker": maker}):
+            return maker == str(person)
         case records.StoredValue(value={"address": {"platform": platform}, "user_id": user_id}):
             return person == (platform, user_id)
     return False

@@ -44,6 +44,7 @@ OWED_EVENT_SUBJECTS = "gw.owed.>"
 RETRY_SUBJECTS = "gw.redo.*"
 DEAD_SUBJECTS = "gw.dead.>"
 HOOK_STORE_SUBJECTS = "gw.keep.*.*"
+MOMENT_SUBJECTS = "gw.job.*.*"
 ACCESS_SUBJECT = "gw.access"
 KEYS_SUBJECT = "gw.keys"
 LOGIN_SUBJECT = "gw.logins"
@@ -272,6 +273,11 @@ def _event_path_of(name: str) -> str:
 def hook_store_subject_of(hook: str, key: str | None = None) -> str:
     """Return the subject of a hook's stored value; without a key, the pattern of its whole store."""
     return f"gw.keep.{token_of(hook)}.{'*' if key is None else token_of(key)}"
+
+
+def moment_subject_of(job_id: str, due: float | None = None) -> str:
+    """Return the subject of a job's moment; without one, the pattern of its whole history."""
+    return f"gw.job.{token_of(job_id)}.{'*' if due is None else token_of(f'{due:.3f}')}"
 
 
 def node_hooks_subject_of(node: str) -> str:

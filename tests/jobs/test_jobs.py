@@ -19,6 +19,8 @@ from gateway.jobs.runner import DUE_TEXT, SPENT, STILL_RUNNING, STRANGER, TOO_OF
 from gateway.lanes.lanes import make_inbound_put
 from gateway.messages.message import Message
 from gateway.messages.roles import Role
+from gateway.people.person import Person
+from gateway.people.traces import is_of
 from gateway.records import records, subjects
 from gateway.records.stores import make_value_put
 from tests.dispatcher.room import KEY, ROOM, chat
@@ -307,6 +309,16 @@ async def test_a_removed_job_whose_moment_runs_still_has_its_end(house: House) -
         await until(lambda: any(name == "job:done" for name, _ in house.told))
         tasks.cancel_scope.cancel()
     assert await house.rows(job) == [(1, "ran", "")]
+
+
+async def test_jobs_and_their_history_are_of_their_maker(house: House) -> None:
+    await house.add()
+    house.now = NOON + 3600
+    await house.run_until_all_ended()
+    kept = [records.decode(one.data) for one in await house.engine.read("gw.>", limit=100)]
+    kept = [one for one in kept if isinstance(one, records.StoredValue)]
+    assert len(kept) == 2
+    assert all(is_of(one, Person("net", "7")) and not is_of(one, Person("net", "8")) for one in kept)
 
 
 def test_about_a_thousand_moments_are_kept() -> None:

@@ -21,12 +21,12 @@ BY_HAND = "paused by hand"
 async def jobs_list(turns: Turns) -> Any:
     jobs = turns.dispatcher.jobs
     found = sorted([one.job async for one in jobs.read_all()], key=lambda job: (job.is_over, job.name, job.maker))
-    return {"jobs": [await _describe(jobs, job) for job in found]}
+    return {"jobs": [_describe(job) for job in found]}
 
 
 async def jobs_show(turns: Turns, params: JobParams) -> Any:
     jobs = turns.dispatcher.jobs
-    return await _describe(jobs, (await jobs.find(params.name)).job)
+    return _describe((await jobs.find(params.name)).job)
 
 
 async def jobs_history(turns: Turns, params: JobParams) -> Any:
@@ -65,7 +65,7 @@ async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -
         max_time=params.max_time,
     )
     await jobs.add(job, replace=params.replace)
-    return await _describe(jobs, job)
+    return _describe(job)
 
 
 async def jobs_pause(turns: Turns, params: JobParams) -> Any:
@@ -80,7 +80,7 @@ async def jobs_run(turns: Turns, params: JobParams) -> Any:
     jobs = turns.dispatcher.jobs
     job = (await jobs.find(params.name)).job
     await jobs.ask(job)
-    return await _describe(jobs, job)
+    return _describe(job)
 
 
 async def jobs_remove(turns: Turns, params: JobParams) -> Any:
@@ -93,7 +93,7 @@ async def jobs_remove(turns: Turns, params: JobParams) -> Any:
 async def _change(jobs: JobJournal, name: str, reason: str) -> Any:
     job = (await jobs.find(name)).job
     await jobs.pause(job, reason)
-    return await _describe(jobs, (await jobs.find(f"{job.maker}/{job.name}")).job)
+    return _describe((await jobs.find(f"{job.maker}/{job.name}")).job)
 
 
 def _describe_end(moment: Moment) -> dict[str, Any]:
@@ -103,10 +103,15 @@ def _describe_end(moment: Moment) -> dict[str, Any]:
     return {**said, "answer": moment.answer}
 
 
-async def _describe(jobs: JobJournal, job: Job) -> dict[str, Any]:
-    last = await jobs.read_history(job, 1)
+def _describe(job: Job) -> dict[str, Any]:
     state = "running" if job.running else "paused" if job.paused else "over" if job.is_over else "waiting"
     fields = ("name", "maker", "when", "zone", "text", "agent", "missed", "overlap", "max_time", "failures", "paused")
     to = "" if job.address.platform == INTERNAL else f"{job.address.served_as}:{job.address.chat_id}"
     said = {name: getattr(job, name) for name in fields}
-    return {**said, "state": state, "next": job.find_next(), "to": to, "last": _describe_end(last[0]) if last else None}
+    return {
+        **said,
+        "state": state,
+        "next": job.find_next(),
+        "to": to,
+        "last": _describe_end(job.last) if job.last else None,
+    }
