@@ -1,1 +1,1 @@
-"""Work that the clock starts: the timetables of hooks, and reminders."""
+"""Work that the clock starts: the timetables of hooks, and jobs."""
