@@ -225,7 +225,7 @@ def is_of(kept: records.JournalRecord, person: Person) -> bool:
             inner = _decode(data)
             return inner is not None and is_of(inner, person)
         case records.StoredValue(hook=subjects.JOBS, value={"maker": maker}):
-            return str(person) == maker
+            return bool(maker == str(person))
         case records.StoredValue(value={"address": {"platform": platform}, "user_id": user_id}):
             return person == (platform, user_id)
     return False
