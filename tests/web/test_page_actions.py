@@ -237,7 +237,7 @@ def test_an_approval_is_given_as_it_was_shown_and_once(gateway: GatewayProcess, 
     assert (first.status, second.status) == (200, 409)
     assert b"it was answered, or nobody answered in time" in second.body
     gateway.until(lambda: "it ran" in str(gateway.call("sessions.show", {"session": "agent:main:terminal:dm:one"})))
-    assert browser.ask("approvals.list") == {"approvals": [], "questions": []}
+    assert browser.ask("approvals.list") == {"approvals": [], "questions": [], "names": {}}
     ((place, on),) = acted(gateway, "approvals.answer")
     assert (place.startswith("page "), on) == (True, f"allow {asked['id']}")
 
