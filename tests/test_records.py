@@ -102,6 +102,9 @@ WRITTEN = {
     b'"unpriced":0,"estimated":0},"hook":"h","session_id":"s"},"warned":["w"]}': records.RecordedCall,
     b'{"kind":"day","v":1,"at":0.0,"day":"2026-01-31","rows":[{"person":"net:ann","usage":{},"hook":"","session_id":""}],'
     b'"warned":["w"]}': records.DayUsage,
+    b'{"kind":"half_hour","v":1,"at":0.0,"work":{"turns":2,"cost":0.5},"times":[0,2],"messages":{"net":2},"hooks":{"h":[3,'
+    b"1]}}": records.HalfHour,
+    b'{"kind":"figure_day","v":1,"at":0.0,"hours":{"7":{"turns":2,"tokens":9}}}': records.FigureDay,
     b'{"kind":"folded","v":1,"at":0.0,"upto":9}': records.UsageCursor,
     b'{"kind":"call","v":1,"at":0.0,"id":"c","key":"k","agent":"main","session_key":"s","digest":"d","user":"u",'
     b'"stored":true}': records.ProgramCall,

@@ -13,7 +13,7 @@ from gateway.cli.layout import get_columns
 from gateway.cli.markdown import Block, encode_markdown, parse_markdown, render_blocks, render_code, render_label
 
 ENDED_BY_A_GAP = frozenset({"Paragraph", "Table", "BlockQuote", "HtmlBlock"})
-FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)")
+FENCE = re.compile(r"( {0,3})(`{3,}+(?=[^`]*$)|~{3,}+)(.*)")
 DEEPEST_FENCE = 3  # columns; what is set in further is a line of code
 MOST_OPEN = 200  # lines of a block that are held back, since all of it is read again at each
 LONGEST_OPEN = 16_000

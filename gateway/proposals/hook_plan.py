@@ -91,28 +91,3 @@ class HookPlan:
 
 def _name_content(found: FetchedHook | InstalledHook) -> str:
     return "\n".join((found.digest, *found.packages))
-
-
-class PersonPlan:
-    """The removal of what is kept of a person."""
-
-    kind = "person"
-
-    def __init__(
-        self, person: str, count: Callable[[], Awaitable[str]], forget: Callable[[], Awaitable[object]]
-    ) -> None:
-        self.name = person
-        self._count, self._forget = count, forget
-
-    def make_digest(self) -> bytes:
-        return hashlib.sha256(self.name.encode()).digest()
-
-    async def look(self) -> tuple[LiteralText, ...]:
-        return (
-            LiteralText("Forget a person, for good:", self.name),
-            LiteralText("Kept of them:", await self._count()),
-        )
-
-    async def apply(self) -> str:
-        await self._forget()
-        return "what was kept of them is removed"

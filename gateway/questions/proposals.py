@@ -201,6 +201,7 @@ def as_approval(proposal: Proposal) -> dict[str, Any]:
         "shown": [msgspec.to_builtins(one) for one in proposal.shown],
         "digest": proposal.digest,
         "tools": [TOOL],
+        "hooks": [],
         "calls": [{"tool": TOOL, "args": args}],
         "who": f"{WEB} {proposal.by}",
         "can_last": False,

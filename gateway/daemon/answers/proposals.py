@@ -1,5 +1,7 @@
 """Answers about proposals. A person on the page proposes; owners answer elsewhere, and what they allow is done here."""
 
+import hashlib
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -15,9 +17,10 @@ from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.turns import Turns
 from gateway.daemon.reload import ReloadConfiguration
 from gateway.errors import ConfigError, RoleRefused
+from gateway.late_imports import load_modules
+from gateway.messages.message import LiteralText
 from gateway.people.person import parse_person
 from gateway.people.verbs import PersonParams
-from gateway.proposals.hook_plan import HookPlan, PersonPlan
 from gateway.proposals.proposals import Plan, Proposer
 from gateway.proposals.settings_plan import SettingsPlan, collect_settings
 from gateway.proposals.verbs import ProposalIdParams, ProposalParams
@@ -26,6 +29,7 @@ from gateway.records.activity import CALLER
 from gateway.threads import run_in_thread
 
 MOST_LISTED = 20
+HOOK_PLAN = "gateway.proposals.hook_plan"  # loaded at its first use, since it brings the installer
 PAGE = "page "  # begins the place of a caller on the page
 OWNER_LOGIN = "login "  # begins the name of a caller with the owner's login
 
@@ -58,7 +62,8 @@ async def proposals_make(
     if params.values and params.kind in ("hook", "person"):
         raise ConfigError(f"a proposal of the kind {params.kind} takes no values")
     if params.kind == "hook":
-        plan: Plan = HookPlan(base.home, params.name, hooks.folder_hooks.reload)
+        [loaded] = await run_in_thread(load_modules, HOOK_PLAN)
+        plan: Plan = loaded.HookPlan(base.home, params.name, hooks.folder_hooks.reload)
     elif params.kind == "person":
         plan = make_person_plan(base, storage, people, params.name)
     else:
@@ -75,6 +80,31 @@ async def proposals_list(turns: Turns) -> Any:
 
 async def proposals_withdraw(turns: Turns, params: ProposalIdParams) -> Any:
     return show(await turns.proposals.withdraw(params.id, find_proposer().name))
+
+
+class PersonPlan:
+    """The removal of what is kept of a person."""
+
+    kind = "person"
+
+    def __init__(
+        self, person: str, count: Callable[[], Awaitable[str]], forget: Callable[[], Awaitable[object]]
+    ) -> None:
+        self.name = person
+        self._count, self._forget = count, forget
+
+    def make_digest(self) -> bytes:
+        return hashlib.sha256(self.name.encode()).digest()
+
+    async def look(self) -> tuple[LiteralText, ...]:
+        return (
+            LiteralText("Forget a person, for good:", self.name),
+            LiteralText("Kept of them:", await self._count()),
+        )
+
+    async def apply(self) -> str:
+        await self._forget()
+        return "what was kept of them is removed"
 
 
 def make_person_plan(base: Base, storage: Storage, people: People, name: str) -> PersonPlan:
