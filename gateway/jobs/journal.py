@@ -7,6 +7,7 @@ after 90 days.
 
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -97,23 +98,23 @@ class JobJournal:
 
     async def pause(self, job: Job, reason: str) -> None:
         """Pause a job for this reason, or go on with it without one: moments in between are not made up for."""
-        while (found := await self.read(key_of(job))) and found.job.id == job.id:
-            since = found.job.since if reason or found.job.at else max(found.job.since, self.clock())
-            now = msgspec.structs.replace(found.job, paused=reason, since=since, failures=0)
-            try:
-                await self.change(StoredJob(found.seq, now))
-                return
-            except Conflict:
-                continue
+
+        def pause(found: Job) -> Job:
+            since = found.since if reason or found.at else max(found.since, self.clock())
+            return msgspec.structs.replace(found, paused=reason, since=since, failures=0)
+
+        await self._update(job, pause)
 
     async def ask(self, job: Job) -> None:
         """Have a job run now, in addition to its own times."""
+        await self._update(job, lambda found: msgspec.structs.replace(found, asked=self.clock()))
+
+    async def _update(self, job: Job, change: Callable[[Job], Job]) -> None:
+        """Change a job as it is now, and again if another process was faster; one that is gone stays gone."""
         while (found := await self.read(key_of(job))) and found.job.id == job.id:
-            try:
-                await self.change(StoredJob(found.seq, msgspec.structs.replace(found.job, asked=self.clock())))
+            with suppress(Conflict):
+                await self.change(StoredJob(found.seq, change(found.job)))
                 return
-            except Conflict:
-                continue
 
     async def remove(self, job: Job) -> None:
         """Remove a job; its history goes with time."""

@@ -10,7 +10,6 @@ One of several gateways on a journal does this at a time. If two do it for a mom
 import dataclasses
 import heapq
 import logging
-import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -25,14 +24,13 @@ from gateway.engine.interface import Engine, Tail, append_until_written
 from gateway.errors import Conflict
 from gateway.jobs.job import GRACE, DueMoments, Job, Moment, MomentState, describe_moment
 from gateway.jobs.journal import JobJournal, StoredJob, key_of, make_job_put, make_row_put
+from gateway.jobs.schedule import LONGEST_JUMP, LOOK
 from gateway.messages.message import Address, Message
 from gateway.messages.roles import Role, pick_low_role
 from gateway.records import records, subjects
 from gateway.records.stores import read_store
 from gateway.yaml_source.units import format_duration
 
-LOOK = 5.0  # seconds between two readings of the wall clock, at most
-LONGEST_JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
 JOB_MESSAGE = "job-"  # starts the ids of their messages
 HOUR, RUNS_AN_HOUR, MOST_FAILURES = 3600.0, 60, 5
 DUE_TEXT = "[A reminder that was set here is due. Tell the person, or do what it says.] {}"
@@ -98,13 +96,12 @@ class JobRunner:
         engine: Engine,
         jobs: JobJournal,
         ports: JobPorts,
-        clock: Callable[[], float] = time.time,
         ahead: Callable[[], float] = float,
     ) -> None:
         self._engine = engine
         self._jobs = jobs
         self._ports = ports
-        self._clock = clock
+        self._clock = jobs.clock
         self._ahead = ahead
         self._wall, self._steady = NextMoments(), NextMoments()
         self._runs: dict[str, deque[float]] = defaultdict(deque)  # by maker, within the last hour

@@ -49,7 +49,7 @@ class House:
         ports = JobPorts(
             self.accept, self.stop, lambda _: self.role, lambda name, **facts: self.told.append((name, facts))
         )
-        return JobRunner(self.engine, self.jobs, ports, lambda: self.now, lambda: self.ahead)
+        return JobRunner(self.engine, self.jobs, ports, lambda: self.ahead)
 
     async def accept(self, message: Message, key: str, *extra: NewRecord) -> int:
         seqs = await self.engine.append(make_inbound_put(message, key, "", self.now), *extra)
