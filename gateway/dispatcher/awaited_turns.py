@@ -81,13 +81,6 @@ class AwaitedTurns(msgspec.Struct, eq=False):
             elif timer and isinstance(kept, records.Claim) and timer.deadline == math.inf:
                 timer.deadline = anyio.current_time() + left
             if isinstance(kept, records.TurnEnded) and kept.upto >= seq:
-                return SubmitResult(
-                    await self._read_replies(key, kept.turn_id, seq), kept.status, kept.turn_id, kept.error
-                )
+                answer = await records.read_answer(self._engine, key, kept.turn_id, seq)
+                return SubmitResult(answer, kept.status, kept.turn_id, kept.error)
         raise GatewayError("the gateway stops")
-
-    async def _read_replies(self, key: str, turn_id: str, after: int) -> str:
-        """Return the texts of the turn's replies, without its questions; an end and its replies are one append."""
-        found = records.read_all(self._engine, subjects.reply_pattern_of_session(key), records.OwedReply, after)
-        replies = [one.reply async for _, one in found if one.turn_id == turn_id]
-        return "\n\n".join(reply.text for reply in replies if not reply.buttons)

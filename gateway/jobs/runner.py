@@ -235,7 +235,7 @@ class JobRunner:
         """Wait for the end of a running moment, whose message has this sequence, and write it down."""
         end, is_long = await wait_for_end(self._engine, self._ports, job, seq)
         state, reason = read_end(end, f"took longer than {format_duration(job.max_time)}" if is_long else "")
-        answer = (await read_answer(self._engine, job.session_key, end.turn_id, seq))[:LONGEST_ANSWER]
+        answer = (await records.read_answer(self._engine, job.session_key, end.turn_id, seq))[:LONGEST_ANSWER]
         moment = replace(moment, state=state, reason=reason[:LONGEST_REASON], answer=answer)
         now = await append_until_written(partial(self._jobs.end, job, moment), f"the end of the job {job.name}")
         if now is None:
@@ -296,13 +296,6 @@ async def wait_for_end(engine: Engine, ports: JobPorts, job: Job, seq: int) -> t
                 left, began = left - (anyio.current_time() - began), None
             case records.Claim(on=on) if on >= seq and not is_long:
                 began = anyio.current_time() if began is None else began
-
-
-async def read_answer(engine: Engine, session_key: str, turn_id: str, after: int) -> str:
-    """Return the texts of a turn's replies: an end and its replies are one append."""
-    found = records.read_all(engine, subjects.reply_pattern_of_session(session_key), records.OwedReply, after)
-    replies = [one.reply async for _, one in found if one.turn_id == turn_id]
-    return "\n\n".join(reply.text for reply in replies if not reply.buttons)
 
 
 def read_end(end: records.TurnEnded, reason: str) -> tuple[MomentState, str]:

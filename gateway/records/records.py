@@ -517,6 +517,13 @@ async def read_all(
         after = page[-1].seq
 
 
+async def read_answer(engine: Engine, session_key: str, turn_id: str, after: int) -> str:
+    """Return the texts of a turn's replies, without its questions: an end and its replies are one append."""
+    found = read_all(engine, subjects.reply_pattern_of_session(session_key), OwedReply, after)
+    replies = [one.reply async for _, one in found if one.turn_id == turn_id]
+    return "\n\n".join(reply.text for reply in replies if not reply.buttons)
+
+
 async def purge_record(engine: Engine, record: Record) -> int:
     """Remove this record alone; return 0 if it was gone."""
     return await engine.purge(record.subject, record.seq, after=record.seq - 1)
