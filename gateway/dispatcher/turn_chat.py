@@ -1,11 +1,11 @@
 """Acts of the agent's tools in the chat of their turn: send a text, a file, a poll or a place, or set a reminder."""
 
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
+from gateway.agent.tools import ScheduleAction
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AdapterError, AgentError
 from gateway.jobs.job import Job, describe_end, describe_job, describe_moment, parse_time
@@ -79,10 +79,9 @@ class TurnChat(msgspec.Struct, eq=False):
         jobs, clock, turn, said = self.jobs, self.context.engine.clock, self.turn, self.message
         zone, now = self.context.settings.timezone(), jobs.clock()
         at, ahead = parse_time(when, zone, now, clock.calculate_difference)
-        number, is_internal = subjects.token_of(f"{turn.turn_id}/{key}")[:6], said.kind == "internal"
-        maker = said.person or said.payer
-        job = Job(number, number, maker, when, text, said.address, said.address, turn.session.key, said.user_id, now)
-        job = replace(job, role=said.role or self.role, is_internal=is_internal, person=said.person)
+        number, here = subjects.token_of(f"{turn.turn_id}/{key}")[:6], said.address
+        job = Job(number, number, said.payer, when, text, here, here, turn.session.key, said.user_id, now)
+        job = replace(job, role=said.role or self.role, is_internal=said.kind == "internal", person=said.person)
         job = replace(job, zone=zone, at=at, ahead=ahead)
         await jobs.add(job)
         due = describe_moment(job.find_next() or at, zone)
@@ -96,7 +95,7 @@ class TurnChat(msgspec.Struct, eq=False):
         job = await self._find(name)
         return "\n".join(describe_end(one, job.zone) for one in await self.jobs.read_history(job, SHOWN_MOMENTS))
 
-    async def change_scheduled(self, name: str, action: Literal["remove", "pause", "resume"]) -> None:
+    async def change_scheduled(self, name: str, action: ScheduleAction) -> None:
         """Remove, pause or resume a job of this conversation."""
         job = await self._find(name)
         if action == "remove":
