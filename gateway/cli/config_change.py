@@ -6,7 +6,7 @@ from contextlib import suppress
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.output import print_note, print_text, show_json
 from gateway.config.change_writer import undo_change, write_change
-from gateway.config.changes import SettingChange, prepare_setting, refuse_override, split_key
+from gateway.config.changes import SettingChange, prepare_settings, refuse_override, split_key
 from gateway.config.home import Home, get_process_environment
 from gateway.control.client import call_gateway
 from gateway.errors import GatewayError
@@ -18,7 +18,7 @@ def change_setting(home: Home, key: str, value: str | None, *, as_json: bool) ->
     running = find_running_origins(home)
     refuse_override(key, running.get(".".join(split_key(key)), ""))  # a service has variables that this terminal lacks
     schema, environ = load_settings_schema(), get_process_environment()
-    change = prepare_setting(schema, home, environ, key, value)
+    change = prepare_settings(schema, home, environ, {key: value})
     write_change(home, change)
     show_change(change, is_running=bool(running), as_json=as_json)
 

@@ -141,17 +141,12 @@ def refuse_override(key: str, origin: str) -> None:
         raise ChangeError(f"{what}\nchange it there, or remove it there first")
 
 
-def prepare_setting(
-    schema: SettingsSchema, home: Home, environ: Mapping[str, str], key: str, text: str | None
-) -> SettingChange:
-    """Plan to set a value, or with None to remove it. Nothing is written. Raises as `prepare_settings` does."""
-    return prepare_settings(schema, home, environ, {key: text})
-
-
 def prepare_settings(
     schema: SettingsSchema, home: Home, environ: Mapping[str, str], values: Mapping[str, str | None]
 ) -> SettingChange:
     """Plan to set these values, and to remove those that are None, so that their next source or the default counts.
+
+    Nothing is written.
 
     Raises:
         ChangeError: one is set where no file reaches, is not right, or cannot be edited; or one to remove is not set.

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.change_writer import undo_change, write_change
-from gateway.config.changes import prepare_setting, split_key
+from gateway.config.changes import prepare_settings, split_key
 from gateway.config.env_lines import remove_variable, set_variable
 from gateway.config.environment import read_environment
 from gateway.config.home import Home
@@ -28,7 +28,7 @@ def write(home: Home, config: str = "", env: str = "") -> None:
 
 
 def change(home: Home, key: str, value: str | None, **environ: str) -> None:
-    write_change(home, prepare_setting(SCHEMA, home, environ, key, value))
+    write_change(home, prepare_settings(SCHEMA, home, environ, {key: value}))
 
 
 def texts(home: Home) -> tuple[str, str]:
@@ -108,10 +108,10 @@ def test_one_mistake_can_be_mended_beside_another(home: Home) -> None:
 
 def test_a_file_that_changed_is_a_link_or_read_only_is_refused_with_the_lines(home: Home) -> None:
     write(home, "logs: {keep: 3}\n")
-    plan = prepare_setting(SCHEMA, home, {}, "logs.level", "debug")
-    same = prepare_setting(SCHEMA, home, {}, "logs.level", "debug")
+    plan = prepare_settings(SCHEMA, home, {}, {"logs.level": "debug"})
+    same = prepare_settings(SCHEMA, home, {}, {"logs.level": "debug"})
     home.config.write_text("logs: {keep: 5}\n")
-    assert plan.digest == same.digest != prepare_setting(SCHEMA, home, {}, "logs.level", "debug").digest
+    assert plan.digest == same.digest != prepare_settings(SCHEMA, home, {}, {"logs.level": "debug"}).digest
     with pytest.raises(ConfigError, match=r"has changed meanwhile(.|\n)*logs:\n  level: debug"):
         write_change(home, plan)
     other = home.root / "other.env"
