@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from dotenv.parser import Binding, parse_stream
 
 from gateway.config.environment import find_references
-from gateway.yaml_source.edit import EditError
+from gateway.yaml_source.edit import BOM, EditError, find_line_break
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,=~-]+\Z")
-_BREAK = re.compile(r"\r\n|\r|\n")
-_BOM = "\ufeff"
 
 
 def set_variable(data: bytes, name: str, value: str) -> bytes:
@@ -29,7 +27,7 @@ def set_variable(data: bytes, name: str, value: str) -> bytes:
     line = f"{name}={_quote(value)}"
     at = _find_line(bindings, name)
     if at is None:
-        line_break = _find_break(text)
+        line_break = find_line_break(text)
         ending = "" if not text or text.endswith(("\n", "\r")) else line_break
         changed = f"{text}{ending}{line}{line_break}"
     else:
@@ -54,7 +52,7 @@ def remove_variable(data: bytes, name: str) -> bytes:
 
 def _read_bindings(data: bytes) -> tuple[str, list[Binding]]:
     try:
-        text = data.decode("utf-8").removeprefix(_BOM)
+        text = data.decode("utf-8").removeprefix(BOM)
     except UnicodeDecodeError:
         raise EditError("cannot be written: .env is not UTF-8 text") from None
     return text, list(parse_stream(io.StringIO(text)))
@@ -89,11 +87,6 @@ def _replace(bindings: list[Binding], lines: Mapping[int, str]) -> str:
     return "".join(parts)
 
 
-def _find_break(text: str) -> str:
-    found = _BREAK.search(text)
-    return found[0] if found else "\n"
-
-
 def _quote(value: str) -> str:
     if _PLAIN.match(value):
         return value
@@ -107,5 +100,5 @@ def _check(data: bytes, changed: str, wanted: Mapping[str, str]) -> bytes:
     _text, bindings = _read_bindings(changed.encode("utf-8", "surrogateescape"))
     if _read_values(bindings) != wanted:
         raise EditError("cannot be written without a change to other lines of .env")
-    bom = _BOM if data.startswith(_BOM.encode()) else ""
+    bom = BOM if data.startswith(BOM.encode()) else ""
     return f"{bom}{changed}".encode()

@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"-?[A-Za-z0-9_./~$+][A-Za-z0-9_./~$+@%-]*(?:[ :=][A-Za-z0-9
 _UNSAFE = re.compile(r"[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
 _COMMENT = re.compile(r"[ \t]*(?:#[^\r\n]*)?")
 _BREAK = re.compile(r"\r\n|\r|\n")
-_BOM = "\ufeff"
+BOM = "\ufeff"
 
 
 class EditError(ValueError):
@@ -69,6 +69,12 @@ def format_lines(path: tuple[str, ...], written: str, indent: int = 0) -> list[s
     *above, last = map(_format_text, path)
     lines = [f"{' ' * (indent + 2 * depth)}{key}:" for depth, key in enumerate(above)]
     return [*lines, f"{' ' * (indent + 2 * len(above))}{last}: {written}"]
+
+
+def find_line_break(text: str) -> str:
+    """Return the first line break of a text, which its new lines get too."""
+    found = _BREAK.search(text)
+    return found[0] if found else "\n"
 
 
 def _format_text(text: str) -> str:
@@ -137,11 +143,10 @@ class _MarkedText:
 
     def __init__(self, data: bytes) -> None:
         text = data.decode("utf-8")
-        self.bom = _BOM if text.startswith(_BOM) else ""
-        self.text = text.removeprefix(_BOM)
+        self.bom = BOM if text.startswith(BOM) else ""
+        self.text = text.removeprefix(BOM)
         self.root = yaml.compose(self.text, Loader=yaml.CSafeLoader)
-        found = _BREAK.search(self.text)
-        self.line_break = found[0] if found else "\n"
+        self.line_break = find_line_break(self.text)
 
     def splice(self, start: int, end: int, new: str) -> str:
         return f"{self.bom}{self.text[:start]}{new}{self.text[end:]}"
