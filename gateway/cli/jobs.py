@@ -5,16 +5,10 @@
 
 import argparse
 import json
-from datetime import datetime
 from typing import Any, get_args
 
-from gateway.cli.output import (
-    add_json_option,
-    show_answer,
-    show_fields,
-    show_result,
-    show_table,
-)
+from gateway.cli.output import add_json_option, show_answer, show_fields, show_result, show_table
+from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
 from gateway.control.client import PATIENCE, call_gateway
 from gateway.jobs.job import Missed, Overlap
@@ -24,9 +18,10 @@ from gateway.yaml_source.units import format_duration, parse_duration
 DEEDS = {
     "pause": ("have none of its times come until it is resumed", "the job {} is paused"),
     "resume": ("go on with it; the times meanwhile are not made up for", "the job {} goes on"),
-    "run": ("run it now, in addition to its own times", "the job {} runs now: hermes-gateway jobs history {}"),
+    "run": ("run it now, in addition to its own times", "the job {0} runs now: hermes-gateway jobs history {0}"),
     "remove": ("remove it", "the job {} is removed"),
 }
+GIVEN = frozenset({"name", "when", "text", "to", "zone", "agent", "missed", "overlap", "max_time", "replace"})
 EXAMPLE = 'hermes-gateway jobs add NAME --when "every 2h" --text TEXT'
 
 
@@ -75,12 +70,9 @@ def run(args: argparse.Namespace, home: Home) -> None:
         case "history":
             show_history(said["moments"])
         case "add":
-            show_result(said, f"the job {said['name']} comes at {format_time(said['next'])}", as_json=args.json)
+            show_result(said, f"the job {said['name']} comes at {format_moment(said['next'])}", as_json=args.json)
         case verb:
-            show_result(said, DEEDS[verb][1].format(said["name"], said["name"]), as_json=args.json)
-
-
-GIVEN = frozenset({"name", "when", "text", "to", "zone", "agent", "missed", "overlap", "max_time", "replace"})
+            show_result(said, DEEDS[verb][1].format(said["name"]), as_json=args.json)
 
 
 def show_jobs(found: dict[str, Any]) -> None:
@@ -109,7 +101,7 @@ def show_job(one: dict[str, Any]) -> None:
 def show_history(found: list[dict[str, Any]]) -> None:
     rows = [
         (
-            format_time(one.get("due") or one["from"]),
+            format_moment(one.get("due") or one["from"]),
             one["state"],
             format_duration(round(one["late_by"])) if one["late_by"] >= 1 else "-",
             str(one.get("count", 1)),
@@ -121,12 +113,7 @@ def show_history(found: list[dict[str, Any]]) -> None:
 
 
 def format_next(one: dict[str, Any]) -> str:
-    return format_time(one["next"]) if one["next"] else "-"
-
-
-def format_time(moment: float) -> str:
-    """Write a time by this machine's clock."""
-    return f"{datetime.fromtimestamp(moment).astimezone():%Y-%m-%d %H:%M}"
+    return format_moment(one["next"] or 0) or "-"
 
 
 def format_last(one: dict[str, Any]) -> str:
