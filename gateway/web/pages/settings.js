@@ -27,7 +27,7 @@ export async function show() {
     ...(findings.length ? [panel(['Found', el('small', {}, 'as hermes-gateway config check says it')], table([column('Kind'), column('Where', 'soft'), column('What', 'full')], wrong, ''))] : []),
     ...drawProposals(proposals),
     panel(['In force', el('label', { className: 'far' }, box, ' with the defaults')], el('div', { id: 'in-force' }, draw())),
-    panel('At the terminal', pad(command('hermes-gateway config check'), command('hermes-gateway config explain NAME'))))
+    panel('At the terminal', pad(command('hermes-gateway config check'), command('hermes-gateway config show NAME --origin'))))
 }
 
 const drawChange = one => proposal('Change', {
