@@ -5,7 +5,7 @@ operator's own. A service that lacks its address or key is an error of the confi
 with its place.
 
 Guests have the tool with SearXNG only, since each search by Brave costs money; `access.tools.guest` decides otherwise.
-A hook answers at `tool:before`; the docs page on agents has one.
+A hook answers at `tool:before`; `docs/web-search.md` has one.
 """
 
 from typing import Annotated, Literal

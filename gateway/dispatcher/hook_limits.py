@@ -28,7 +28,7 @@ def limit_ports(
 ) -> Ports:
     """Return the ports limited to a user's tools and files; with several hooks, to what all of them may use.
 
-    The agent may read the files that the hooks may read by their manifests. A message elsewhere or a reminder belongs
+    The agent may read the files that the hooks may read by their manifests. A message elsewhere or a job belongs
     to the hook. Lasting approvals do not count: a person gave them for words of people.
     """
     limits = {name: context.agents.find_limits(name) for name in sorted(hooks)}

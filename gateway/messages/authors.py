@@ -1,7 +1,7 @@
 """The author of a text, beside its role: the role says what a turn may do, the author whose words these are.
 
 A person is known by their role, `owner` to `guest`; only a person's words are commands. All other authors have a name:
-`hook:NAME`, `webhook:NAME`, `api:KEY` (a program), `job` (a reminder), `mcp:SERVER` and `agent:NAME`. Their words are a
+`hook:NAME`, `webhook:NAME`, `api:KEY` (a program), `job` (a job), `mcp:SERVER` and `agent:NAME`. Their words are a
 text for the agent, whatever the role of the turn: such a text runs no command, approves and answers nothing, and pairs
 no person. Two exceptions: a program types commands for itself, and a hook with `uses: [send]` may send to any chat.
 """

@@ -97,7 +97,7 @@ class SettingsPlan:
             _, later = await self._reload()
         except ConfigError as error:
             return f"{written}, and not in force: {error}"
-        return f"{written}; in force {f'after a restart: {chr(44).join(later)}' if later else 'now'}"
+        return f"{written}; in force {'after a restart: ' + ', '.join(later) if later else 'now'}"
 
     def _show_end(self, key: str) -> str:
         value = self._values[key] or ""
