@@ -66,17 +66,19 @@ class SettingChange(Struct, frozen=True):
 
 
 class Drafts(Struct, frozen=True):
-    """The planned content of files, and the lines that a person would write there."""
+    """The planned files, and the names of the settings in them that are secret."""
 
-    before: dict[Path, bytes | None] = field(default_factory=dict)
-    data: dict[Path, bytes] = field(default_factory=dict)
-    lines: dict[Path, list[str]] = field(default_factory=dict)
+    files: dict[Path, FileChange] = field(default_factory=dict)
     secrets: list[str] = field(default_factory=list)
 
-    def add(self, path: Path, before: bytes | None, data: bytes, lines: list[str]) -> None:
-        self.before.setdefault(path, before)
-        self.data[path] = data
-        self.lines.setdefault(path, []).extend(lines)
+    def add(self, path: Path, before: bytes | None, after: bytes, lines: list[str]) -> None:
+        """Plan a change of a file, which may be planned to change already."""
+        known = self.files.get(path) or FileChange(path, before, after, ())
+        self.files[path] = FileChange(path, known.before, after, (*known.lines, *lines))
+
+    def find(self, path: Path) -> bytes | None:
+        """Return the planned content of a file; None if it does not change."""
+        return self.files[path].after if path in self.files else None
 
 
 class Sources:
@@ -86,11 +88,11 @@ class Sources:
         self, schema: SettingsSchema, home: Home, environ: Mapping[str, str], drafts: Drafts | None = None
     ) -> None:
         self.home, self.environ, self.drafts = home, environ, drafts or Drafts()
-        data = self.drafts.data
-        self.config = data[home.config] if home.config in data else _read_file(home.config)
-        self.env = data[home.env] if home.env in data else _read_file(home.env)
+        config, env = self.drafts.find(home.config), self.drafts.find(home.env)
+        self.config = _read_file(home.config) if config is None else config
+        self.env = _read_file(home.env) if env is None else env
         self.root = parse_yaml(self.config or b"", str(home.config)).root
-        self.outside: Environment = read_environment(environ, home.env, data.get(home.env))
+        self.outside: Environment = read_environment(environ, home.env, env)
         self.base = schema
         self.schema = schema.expand(home, self.root, self.outside)
 
@@ -160,11 +162,9 @@ def prepare_settings(
         except EditError as error:
             told = "" if text is not None else "\nwhat is in effect: hermes-gateway config show --origin"
             raise ChangeError(f"`{key}` {error}{told}") from None
-    files = [
-        FileChange(path, drafts.before[path], data, tuple(drafts.lines[path])) for path, data in drafts.data.items()
-    ]
+    files = (*drafts.files.values(),)
     new = _check(Sources(schema, home, environ), values, files)
-    return SettingChange(", ".join(values), tuple(files), tuple(new), tuple(drafts.secrets))
+    return SettingChange(", ".join(values), files, tuple(new), tuple(drafts.secrets))
 
 
 def _set(sources: Sources, key: str, path: KeyPath, text: str) -> None:
