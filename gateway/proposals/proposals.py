@@ -128,7 +128,7 @@ class Proposals(msgspec.Struct, frozen=True):
         try:
             shown = await self._describe(plan, kept.proposal)
             digest = hmac.digest(self.key, plan.make_digest(), hashlib.sha256).hex()
-            kept = await self._write(kept, replace(kept.proposal, shown=shown, digest=digest))
+            kept = await self.journal.write(replace(kept.proposal, shown=shown, digest=digest), kept.seq)
             args = {"kind": plan.kind, "name": plan.name, "change": [msgspec.to_builtins(one) for one in shown]}
             call = ToolCall(kept.proposal.id, TOOL, args | {"digest": digest})
             attempt = Attempt(plan, kept, call, by.role)
@@ -184,7 +184,7 @@ class Proposals(msgspec.Struct, frozen=True):
             begun=(*begun, now),
         )
         try:
-            return KeptProposal(await self.journal.write(begins, seq), begins)
+            return await self.journal.write(begins, seq)
         except Conflict:
             raise SessionError(OPEN_ALREADY) from None
 
@@ -195,9 +195,6 @@ class Proposals(msgspec.Struct, frozen=True):
         if sum(len(one.words) + len(one.text) for one in shown) > MOST_SHOWN:
             raise SessionError("this is too long for an owner to see whole\npropose less at once")
         return shown
-
-    async def _write(self, kept: KeptProposal, proposal: Proposal) -> KeptProposal:
-        return KeptProposal(await self.journal.write(proposal, kept.seq), proposal)
 
     async def _try(self, attempt: Attempt) -> Entry | None:
         """Call the tool; None: a question was put."""
@@ -239,7 +236,7 @@ class Proposals(msgspec.Struct, frozen=True):
         mark = question_token_of(proposal.id, "\0".join(one.id for one in questions))
         places = tuple(dict.fromkeys(at.served_as for at in owners))
         put = replace(proposal, state="open", mark=mark, shown=(*proposal.shown, *asked), places=places)
-        attempt.kept = await self._write(attempt.kept, put)
+        attempt.kept = await self.journal.write(put, attempt.kept.seq)
         shown = tuple(show_proposal(put))
         for number, at in enumerate(owners):
             buttons = make_answer_buttons(mark, can_last=False)

@@ -101,8 +101,8 @@ class ProposalJournal(msgspec.Struct, frozen=True):
         seq, kept = await records.read_last(self.engine, subject_of(by), records.StoredValue)
         return seq, msgspec.convert(kept.value, Proposal) if kept else None
 
-    async def write(self, proposal: Proposal, seq: int) -> int:
-        """Write a proposal in place of the person's record at `seq`, and return the new sequence.
+    async def write(self, proposal: Proposal, seq: int) -> KeptProposal:
+        """Write a proposal in place of the person's record at `seq`.
 
         Raises:
             Conflict: another process was faster.
@@ -110,7 +110,7 @@ class ProposalJournal(msgspec.Struct, frozen=True):
         value = msgspec.to_builtins(proposal)
         (written,) = await self.engine.append(make_value_put(STORE, proposal.by, value, expect=seq, ttl=KEPT_SECONDS))
         await self.engine.purge(subject_of(proposal.by), written - 1)
-        return written
+        return KeptProposal(written, proposal)
 
     async def find(self, mark: str) -> KeptProposal | None:
         """Return the open proposal whose question has this mark."""

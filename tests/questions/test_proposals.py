@@ -51,7 +51,7 @@ async def test_the_first_answer_counts_and_none_counts_later() -> None:
     made = Proposal(
         id="p", kind="settings", name="x", by="ann", place="page", node="n", run="r", at=now, until=now + 60, mark="aa"
     )
-    seq = await journal.write(made, 0)
+    seq, _ = await journal.write(made, 0)
     with pytest.raises(Conflict):
         await journal.write(made, 0)
     assert await answer_proposal(engine, TYPED, "owner", "", "yes") is None
