@@ -169,13 +169,10 @@ def find_difference(now: HalfHour, before: HalfHour, at: float) -> HalfHour:
 
 def cut(one: HalfHour) -> HalfHour:
     """Leave out all but the hooks that failed or were called most, and the networks with most messages."""
-    worst = [name for name, (_, failures) in nlargest(MOST_HOOKS, one.hooks.items(), key=_failures_of) if failures]
+    failed = [name for name, (_, failures) in one.hooks.items() if failures]
+    worst = nlargest(MOST_HOOKS // 2, failed, key=lambda name: one.hooks[name][1])
     called = nlargest(MOST_HOOKS, one.hooks, key=one.hooks.__getitem__)
-    names = list(dict.fromkeys([*worst[: MOST_HOOKS // 2], *called]))[:MOST_HOOKS]
+    names = list(dict.fromkeys([*worst, *called]))[:MOST_HOOKS]
     networks = nlargest(MOST_NETWORKS, one.messages.items(), key=lambda item: item[1])
     hooks = {name: one.hooks[name] for name in names}
     return msgspec.structs.replace(one, messages=dict(networks), hooks=hooks)
-
-
-def _failures_of(item: tuple[str, tuple[int, int]]) -> int:
-    return item[1][1]

@@ -14,15 +14,14 @@ from gateway.errors import RoleRefused, SessionError
 from gateway.questions.open_questions import Persons
 from gateway.questions.proposals import NOT_HERE, as_approval
 from gateway.questions.verbs import ApprovalAnswerParams, QuestionAnswerParams
-from gateway.records import activity
-from gateway.records.activity import CALLER, TERMINAL_PLACE
+from gateway.records.activity import CALLER, OWNER, TERMINAL_PLACE
 
 OWNERS = ((terminal.PLATFORM, terminal.OWNER), (places.PLATFORM, places.OWNER))
 
 
 def find_persons() -> Persons:
     """Return the caller as chats know them: the owner, or a person of the page with their name on a network."""
-    platform, _, name = CALLER.get(activity.OWNER).name.partition(":")
+    platform, _, name = CALLER.get(OWNER).name.partition(":")
     if platform != places.PLATFORM or not name:
         return OWNERS
     network, colon, user = name.partition(":")
@@ -55,7 +54,7 @@ async def approvals_answer(people: People, turns: Turns, params: ApprovalAnswerP
         by = f"{terminal.PLATFORM}:{terminal.OWNER}"
         await turns.proposals.journal.answer(found, allowed=params.allowed, by=by, digest=params.digest)
         return {"id": params.id, "allowed": params.allowed}
-    role = CALLER.get(activity.OWNER).role
+    role = CALLER.get(OWNER).role
     if not people.access.can_approve(role, is_own=False):
         raise RoleRefused(f"the role {role} approves nothing here: tools.approvers in config.yaml says who does")
     answer = "deny" if not params.allowed else "yes" if params.lasts == "once" else params.lasts
