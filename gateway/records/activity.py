@@ -39,6 +39,8 @@ class Caller(NamedTuple):
 
 HOOK_PLACE = "control socket"  # of processes that the gateway has started itself
 TERMINAL_PLACE = "terminal"  # of a person at the control socket
+PAGE_PLACE = "page "  # begins the place of a person on the page
+OWNER_LOGIN = "login "  # begins the name of a person with the owner's login there
 OWNER = Caller("owner", TERMINAL_PLACE, "owner")  # the caller where no check identified one
 CALLER: ContextVar[Caller] = ContextVar("caller")
 """The caller of the present request; set at the control socket and at the port."""

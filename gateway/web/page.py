@@ -19,7 +19,7 @@ import msgspec
 from gateway.adapters.page.places import OWNER, PLATFORM
 from gateway.control.server import VerbAnswer
 from gateway.installation import PROGRAM
-from gateway.records.activity import CALLER, Activity, Caller
+from gateway.records.activity import CALLER, OWNER_LOGIN, PAGE_PLACE, Activity, Caller
 from gateway.records.records import ActivityRecord, Login
 from gateway.web.chat import read_json
 from gateway.web.host_rules import ENTRANCE, HostRules
@@ -144,8 +144,8 @@ class Page:
 
     def _name_caller(self, login: Login, request: HttpRequest, peer: str) -> Caller:
         """Name the caller: a person by name, the owner by the beginning of the login's mark, to tell logins apart."""
-        name = f"login {login.mark[:8]}" if login.person == OWNER else f"{PLATFORM}:{login.person}"
-        return Caller(name, f"page {self._rules.find_peer(request.headers, peer)}", login.role)
+        name = f"{OWNER_LOGIN}{login.mark[:8]}" if login.person == OWNER else f"{PLATFORM}:{login.person}"
+        return Caller(name, f"{PAGE_PLACE}{self._rules.find_peer(request.headers, peer)}", login.role)
 
     def _show_file(self, name: str) -> HttpResponse:
         """Return one of the page's own files, by its whole name."""

@@ -25,13 +25,11 @@ from gateway.proposals.proposals import Plan, Proposer
 from gateway.proposals.settings_plan import SettingsPlan, collect_settings
 from gateway.proposals.verbs import ProposalIdParams, ProposalParams
 from gateway.questions.proposals import Proposal
-from gateway.records.activity import CALLER
+from gateway.records.activity import CALLER, OWNER_LOGIN, PAGE_PLACE
 from gateway.threads import run_in_thread
 
 MOST_LISTED = 20
 HOOK_PLAN = "gateway.proposals.hook_plan"  # loaded at its first use, since it brings the installer
-PAGE = "page "  # begins the place of a caller on the page
-OWNER_LOGIN = "login "  # begins the name of a caller with the owner's login
 
 
 def find_proposer() -> Proposer:
@@ -41,7 +39,7 @@ def find_proposer() -> Proposer:
         RoleRefused: the caller is not on the page.
     """
     caller = CALLER.get(None)
-    if caller is None or not caller.place.startswith(PAGE):
+    if caller is None or not caller.place.startswith(PAGE_PLACE):
         raise RoleRefused("proposals are made on the page; at the terminal you change a setting by config set")
     name = "owner" if caller.name.startswith(OWNER_LOGIN) else caller.name
     while name.startswith(f"{PLATFORM}:"):  # a link from the page's own chat is for the same person
