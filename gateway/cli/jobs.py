@@ -16,8 +16,8 @@ from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_duration, parse_duration
 
 DEEDS = {
-    "pause": ("have none of its times come until it is resumed", "the job {} is paused"),
-    "resume": ("go on with it; the times meanwhile are not made up for", "the job {} goes on"),
+    "pause": ("stop its times until it is resumed", "the job {} is paused"),
+    "resume": ("go on with it; times that passed in the pause do not run", "the job {} goes on"),
     "run": ("run it now, in addition to its own times", "the job {0} runs now: hermes-gateway jobs history {0}"),
     "remove": ("remove it", "the job {} is removed"),
 }
@@ -36,9 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--to", default="", metavar="PLACE", help="the chat that gets the answer, as `send` takes it")
     add.add_argument("--zone", default="", help="the time zone, as Europe/Berlin; by default gateway.timezone")
     add.add_argument("--agent", default="", metavar="NAME", help="who does it; by default as the routes say")
-    missed = "the last time that was missed comes later, or none does (once)"
+    missed = "after a downtime, the last missed time runs, or none (once)"
     add.add_argument("--missed", choices=get_args(Missed), default="once", help=missed)
-    overlap = "what becomes of a time while the one before still runs; of a queue one waits (skip)"
+    overlap = "if the one before still runs, a time is skipped, or one waits (skip)"
     add.add_argument("--overlap", choices=get_args(Overlap), default="skip", help=overlap)
     add.add_argument("--max-time", type=read_duration, default=600.0, metavar="TIME", help="stop it after that (10m)")
     add.add_argument("--replace", action="store_true", help="in the place of the job with this name")
