@@ -1,5 +1,5 @@
 // All hooks, failing ones first; and one hook in its room: what is wrong, its calls over time, what it can do, its last
-// calls, its output, and its actions. The page adds no hook: a line to type does.
+// calls, its output, and its actions. The page adds no hook: it proposes one, or shows the line to type.
 
 import { actionForm, actions } from './acting.js'
 import { ask, may } from './asking.js'
@@ -83,7 +83,7 @@ async function showAll({ first, text, tab }) {
       searchFor('Name, description or event', text, words => placeIn('hooks', { text: words, tab }))),
     panel('', drawHooks(shown, day, empty), ...(off.length ? [fold(counted(off.length, 'built-in hook is off', 'built-in hooks are off'), drawHooks(off, day, ''))] : [])),
     pagesFrom('hooks', { first, text, tab }, rows, tab ? on.length : count),
-    ...(may('hooks.logs') ? [panel(['A new one', el('small', {}, 'nothing is installed from here')], pad(...(mayPropose ? [drawAdd()] : []), command('hermes-gateway hooks search WORDS'), command('hermes-gateway hooks new NAME')))] : []))
+    ...(may('hooks.logs') ? [panel(['A new one', el('small', {}, mayPropose ? 'an owner allows it elsewhere' : 'at the terminal')], pad(...(mayPropose ? [drawAdd()] : []), command('hermes-gateway hooks search WORDS'), command('hermes-gateway hooks new NAME')))] : []))
 }
 
 function drawAdd() {
