@@ -25,7 +25,7 @@ from gateway.errors import Conflict
 from gateway.jobs.job import GRACE, DueMoments, Job, Moment, MomentState, describe_moment
 from gateway.jobs.journal import JobJournal, StoredJob, key_of, make_job_put, make_row_put
 from gateway.jobs.schedule import LONGEST_JUMP, LOOK
-from gateway.messages.message import Address, Message
+from gateway.messages.message import Message
 from gateway.messages.roles import Role, pick_low_role
 from gateway.records import records, subjects
 from gateway.records.stores import read_store
@@ -310,26 +310,11 @@ def read_end(end: records.TurnEnded, reason: str) -> tuple[MomentState, str]:
 async def take_reminders(engine: Engine, jobs: JobJournal) -> None:
     """Make jobs of the reminders that an earlier version has kept."""
     async for record, kept in read_store(engine, subjects.REMINDERS):
-        one = kept.value
-        address = msgspec.convert(one["address"], Address)
-        maker = one.get("person") or f"{address.platform}:{one['user_id']}"
-        job = Job(
-            id=one["id"],
-            name=one["id"],
-            maker=maker,
-            when=describe_moment(one["at"], ""),
-            text=one["text"],
-            address=address,
-            origin=address,
-            session_key=one["session_key"],
-            user_id=one["user_id"],
-            since=0.0,
-            role=one.get("role") or "owner",
-            is_internal=bool(one.get("role")),
-            person=one.get("person", ""),
-            at=one["at"],
-            ahead=one.get("ahead", 0.0),
-        )
+        one, role = kept.value, kept.value.get("role")  # its fields are those of a job, too
+        maker = one.get("person") or f"{one['address']['platform']}:{one['user_id']}"
+        named = {"name": one["id"], "maker": maker, "origin": one["address"], "when": describe_moment(one["at"], "")}
+        rights = {"role": role or "owner", "is_internal": bool(role), "ahead": one.get("ahead", 0.0), "since": 0.0}
+        job = msgspec.convert({**one, **named, **rights}, Job)
         if await jobs.read(key_of(job)) is None:
             await jobs.change(StoredJob(0, job))
         await engine.purge(record.subject)

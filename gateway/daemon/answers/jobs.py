@@ -25,8 +25,7 @@ async def jobs_list(turns: Turns) -> Any:
 
 
 async def jobs_show(turns: Turns, params: JobParams) -> Any:
-    jobs = turns.dispatcher.jobs
-    return _describe((await jobs.find(params.name)).job)
+    return _describe((await turns.dispatcher.jobs.find(params.name)).job)
 
 
 async def jobs_history(turns: Turns, params: JobParams) -> Any:
@@ -36,13 +35,11 @@ async def jobs_history(turns: Turns, params: JobParams) -> Any:
 
 
 async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -> Any:
-    jobs, clock = turns.dispatcher.jobs, base.engine.clock
+    jobs, clock, agents = turns.dispatcher.jobs, base.engine.clock, work.agents.now.names
     zone, now = params.zone or base.settings.gateway.timezone, jobs.clock()
     find_zone(zone)
-    if params.agent and params.agent not in work.agents.now.names:
-        raise AgentError(
-            f"the agent {params.agent!r} was not found; there are {', '.join(sorted(work.agents.now.names))}"
-        )
+    if params.agent and params.agent not in agents:
+        raise AgentError(f"the agent {params.agent!r} was not found; there are {', '.join(sorted(agents))}")
     address = turns.context.places.resolve_destination(params.to) if params.to else Address(INTERNAL, params.name)
     at, ahead = parse_time(params.when, zone, now, clock.calculate_difference)
     job = Job(
@@ -107,9 +104,8 @@ def _describe(job: Job) -> dict[str, Any]:
     state = "running" if job.running else "paused" if job.paused else "over" if job.is_over else "waiting"
     fields = ("name", "maker", "when", "zone", "text", "agent", "missed", "overlap", "max_time", "failures", "paused")
     to = "" if job.address.platform == INTERNAL else f"{job.address.served_as}:{job.address.chat_id}"
-    said = {name: getattr(job, name) for name in fields}
     return {
-        **said,
+        **{name: getattr(job, name) for name in fields},
         "state": state,
         "next": job.find_next(),
         "to": to,
