@@ -188,9 +188,9 @@ class DispatcherSettings(msgspec.Struct, frozen=True):
     """The settings for all turns of this process.
 
     `keys` say what is one session. The next process has another `run_id`; `is_running` knows those of other gateways
-    that go on. If no person waits, the gateway waits for an
-    approval as long as `unattended` returns. A message that waited for more than `too_old` seconds is not answered any
-    more. `redact` takes secrets out of an error. `timezone` returns the name of the zone of `gateway.timezone`.
+    that go on. If no person waits, the gateway waits for an approval as long as `unattended` returns. A message that
+    waited for more than `too_old` seconds is not answered any more. `redact` takes secrets out of an error. `timezone`
+    returns the name of the zone of `gateway.timezone`.
     """
 
     keys: SessionSettings

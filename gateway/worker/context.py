@@ -255,9 +255,8 @@ class HandlerCall:
         if self.meta.writable is None:
             changed |= {name: encode_value(f"the field {name!r}", self.context[name]) for name in added}
         refused = [name for name in self._fields.keys() - writable if not self._is_as_before(name)]
-        if (
-            self.meta.writable and self.context.name != BEGIN
-        ):  # there, a handler of Hermes keeps keys for the turn's end
+        # At the beginning of a turn, a handler of Hermes keeps keys for its end.
+        if self.meta.writable and self.context.name != BEGIN:
             refused += [name for name in added if get_close_matches(name, self.meta.writable, 1)]
         if changed:
             answer["changed"] = changed
