@@ -19,10 +19,11 @@ WORK_PREFIX = ".work-"  # of folders in which an archive is made
 JOURNAL = f"{OWN_FOLDER}/journal.db"
 ENV = ".env"
 SHARED = ("hooks", "plugins", "skills", "BOOT.md")
-# In our own folder: the state of the running gateway, files that are made from others, and copies.
+# In our own folder: the state of the running gateway, files that are made from others, and copies. What `config undo`
+# puts back has the bytes of `.env`, and belongs to the paths of this home.
 TRANSIENT = (
     *("logs", "voice", "folders", "backups", "restore", "replaced", "upgrade"),
-    *("gateway.lock", "control.sock", "turn-marks"),
+    *("gateway.lock", "control.sock", "turn-marks", "config-undo.json"),
 )
 TRANSIENT_BEGINNINGS = (".", "journal.db", "search.db")
 MADE_ANEW = "__pycache__"

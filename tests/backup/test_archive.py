@@ -39,6 +39,7 @@ def test_all_that_is_the_users_is_in_it_and_comes_back(home: Home, tmp_path: Pat
 
 
 def test_secrets_go_along_only_when_somebody_wants_them(home: Home, tmp_path: Path) -> None:
+    home.config_undo.write_text(TOKEN)  # as `config set` keeps the bytes that it replaced
     for name, with_env in (("with", True), ("without", False)):
         made = write_archive(home, tmp_path / name, with_env=with_env)
         assert (b"123:secret" in gzip.decompress(made.path.read_bytes())) is with_env
