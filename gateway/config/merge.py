@@ -142,6 +142,7 @@ def list_secret_paths(schema: SettingsSchema, tree: YamlNode) -> Iterator[tuple[
     for platform, account in _list_accounts(schema, tree):
         yield from schema.list_platform_secrets(platform, account)
     yield ("model", "api_key"), "GATEWAY_MODEL_API_KEY"
+    yield ("tools", "search", "key"), "GATEWAY_TOOLS_SEARCH_KEY"
     for name in _list_keys(tree, "models"):
         yield ("models", name, "api_key"), "MODEL_API_KEY"
     for name in _list_keys(tree, "mcp_servers"):

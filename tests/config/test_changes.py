@@ -13,6 +13,7 @@ from gateway.config.changes import prepare_settings, split_key
 from gateway.config.env_lines import remove_variable, set_variable
 from gateway.config.environment import read_environment
 from gateway.config.home import Home
+from gateway.config.loading import load_configuration
 from gateway.errors import ConfigError
 from gateway.yaml_source.edit import EditError
 
@@ -50,6 +51,9 @@ def texts(home: Home) -> tuple[str, str]:
         ("models: {fast: {provider: openai, name: m}}\n", "", "models.fast.api_key", "sk-new",
          ('models: {fast: {provider: openai, name: m, api_key: "${MODEL_FAST_API_KEY}"}}\n',
           "MODEL_FAST_API_KEY=sk-new\n")),
+        ("", "", "tools.search.key", "bs-new", ("", "GATEWAY_TOOLS_SEARCH_KEY=bs-new\n")),
+        ("tools: {search: {key: '${BRAVE}'}}\n", "BRAVE=bs-old\n", "tools.search.key", "bs-new",
+         ("tools: {search: {key: '${BRAVE}'}}\n", "BRAVE=bs-new\n")),
         ("", "", "access.users.telegram", "17, 18", ("access:\n  users:\n    telegram: [17, 18]\n", "")),
         ("hooks: {each: {deep: {enabled: true}}}\n", "", "hooks.deep.options", "{a: '1'}",
          ('hooks: {each: {deep: {enabled: true, options: {a: "1"}}}}\n', "")),
@@ -97,6 +101,15 @@ def test_what_no_file_can_set_or_would_be_wrong_is_refused_before_anything_is_wr
     assert words in str(refused.value)
     assert texts(home) == ("logs: {keep: 3}\n", "A=1\n")
     assert not home.config_undo.exists()
+
+
+def test_the_key_of_the_search_comes_from_env_and_never_stands_in_the_file(home: Home) -> None:
+    write(home, "tools: {search: {provider: brave, key: '${BRAVE_API_KEY}'}}\n", "BRAVE_API_KEY=bs-canary-1\n")
+    loaded = load_configuration(SCHEMA, home, {})
+    assert loaded.settings.tools.search.key.reveal() == "bs-canary-1"
+    write(home, "tools: {search: {provider: brave, key: bs-canary-1}}\n")
+    with pytest.raises(ConfigError, match="`tools.search.key` is a secret, and this file is no place for one"):
+        load_configuration(SCHEMA, home, {})
 
 
 def test_one_mistake_can_be_mended_beside_another(home: Home) -> None:
