@@ -178,8 +178,11 @@ def count_moments(timetable: Timetable, since: float, now: float) -> DueMoments 
         last = since + count * timetable.seconds
         return DueMoments(first, last, count, now - last, last - timetable.seconds)
     last, count, previous = first, 1, 0.0
-    while count < MOST_COUNTED and (due := timetable.next_after(last)) <= now:
-        last, count, previous = due, count + 1, last
+    for due in timetable.times_after(first):  # in one pass: each search from the start begins at a midnight
+        if due > now or count == MOST_COUNTED:
+            break
+        if due > last:
+            last, count, previous = due, count + 1, last
     if count == MOST_COUNTED:
         previous, last = last, timetable.latest(last, now) or last
     return DueMoments(first, last, count, now - last, previous)

@@ -81,11 +81,14 @@ class Cron(NamedTuple):
 
     def next_after(self, moment: float) -> float:
         """Return the first time after this one; raises ValueError if it never comes."""
-        times = self._every_hour(moment) if self.is_hourly else self._at_hours(moment)
-        found = next(times, None)
+        found = next(self.times_after(moment), None)
         if found is None:
             raise ValueError("names a day that never comes")
         return found
+
+    def times_after(self, moment: float) -> Iterator[float]:
+        """Yield the times after this one; where the clock is put forward, one may come twice or out of its order."""
+        return self._every_hour(moment) if self.is_hourly else self._at_hours(moment)
 
     def latest(self, since: float, until: float) -> float | None:
         """Return the last time that is after `since` and not after `until`, or None."""

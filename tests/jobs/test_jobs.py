@@ -13,7 +13,7 @@ import pytest
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.engine.interface import NewRecord
 from gateway.errors import AgentError
-from gateway.jobs.job import Job, find_history_limit, parse_time
+from gateway.jobs.job import Job, count_moments, find_history_limit, parse_time, read_timetable
 from gateway.jobs.journal import MOST_OF_ONE, JobJournal
 from gateway.jobs.runner import DUE_TEXT, SPENT, STILL_RUNNING, STRANGER, TOO_OFTEN, JobPorts, JobRunner
 from gateway.lanes.lanes import make_inbound_put
@@ -23,6 +23,7 @@ from gateway.people.person import Person
 from gateway.people.traces import is_of
 from gateway.records import records, subjects
 from gateway.records.stores import make_value_put
+from gateway.yaml_source.timetable import Cron
 from tests.dispatcher.room import KEY, ROOM, chat
 from tests.engine.conftest import JUMPS
 from tests.engine.memory_engine import MemoryEngine
@@ -332,6 +333,15 @@ def test_about_a_thousand_moments_are_kept() -> None:
         90,
         90,
     ]
+
+
+def test_moments_are_counted_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    stamped, stamp = list[datetime](), Cron._stamp
+    monkeypatch.setattr(Cron, "_stamp", lambda cron, wall: stamped.append(wall) or stamp(cron, wall))
+    found = count_moments(read_timetable("0-59 0-23 * * *", "UTC"), NOON, NOON + 86_400)
+    assert found
+    assert (found.count, found.last, found.previous) == (1440, NOON + 86_400, NOON + 86_340)
+    assert len(stamped) < 10_000
 
 
 async def test_reminders_of_an_earlier_version_come_as_jobs_of_one_moment(house: House) -> None:
