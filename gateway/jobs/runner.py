@@ -25,7 +25,8 @@ from gateway.errors import Conflict
 from gateway.jobs.job import GRACE, DueMoments, Job, Moment, MomentState, describe_moment
 from gateway.jobs.journal import JobJournal, StoredJob, key_of, make_job_put, make_row_put
 from gateway.jobs.schedule import LONGEST_JUMP, LOOK
-from gateway.messages.message import Message
+from gateway.messages.authors import HOOK, WEBHOOK, find_author
+from gateway.messages.message import Address, Message
 from gateway.messages.roles import Role, pick_low_role
 from gateway.records import records, subjects
 from gateway.records.stores import read_store
@@ -257,7 +258,8 @@ def make_message(job: Job, due: float, find_role: Callable[[Message], Role | Non
     said = Message(f"{JOB_MESSAGE}{job.id}-{due:.3f}", job.address, job.user_id, text, session=job.session_key)
     said = dataclasses.replace(said, agent=job.agent, person=job.person, is_job=True)
     if job.is_internal:
-        return dataclasses.replace(said, kind="internal", role=job.role)
+        least = find_internal_role(job, find_role)
+        return dataclasses.replace(said, kind="internal", role=least) if least else None
     now = find_role(Message("", job.origin, job.user_id, ""))
     if now is None:
         return None
@@ -265,6 +267,16 @@ def make_message(job: Job, due: float, find_role: Callable[[Message], Role | Non
     if job.address == job.origin and role == now:
         return said
     return dataclasses.replace(said, kind="internal", role=role, person=job.person or job.maker)
+
+
+def find_internal_role(job: Job, find_role: Callable[[Message], Role | None]) -> Role | None:
+    """Return the least of a job's rights and those that the person who answers for it has now; None: they have none."""
+    network, _, user = job.person.partition(":")
+    if not user or job.person.startswith((HOOK, WEBHOOK)) or find_author(job.person).startswith((HOOK, WEBHOOK)):
+        return job.role  # no person, but a hook or a webhook, whose rights were given to it
+    at = job.origin if job.origin.platform == network else Address(network, user)
+    now = find_role(Message("", at, user, ""))
+    return pick_low_role(now, job.role) if now else None
 
 
 async def wait_for_end(engine: Engine, ports: JobPorts, job: Job, seq: int) -> tuple[records.TurnEnded, bool]:

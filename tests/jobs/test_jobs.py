@@ -216,6 +216,16 @@ async def test_a_maker_who_may_not_speak_any_more_has_no_moment(house: House) ->
     assert (await house.jobs.find("tea")).job.paused == STRANGER
 
 
+@pytest.mark.parametrize(("person", "is_run"), [("net:7", False), ("hook:one", True), ("", True)])
+async def test_a_job_of_a_hook_ends_with_the_rights_of_who_answers_for_it(
+    house: House, person: str, is_run: bool
+) -> None:
+    await house.add(is_internal=True, person=person, user_id="hook:one", role="user")
+    house.role, house.now = None, NOON + 3600
+    await house.run_until_all_ended()
+    assert (len(house.came), (await house.jobs.find("tea")).job.paused) == (is_run, "" if is_run else STRANGER)
+
+
 @pytest.mark.parametrize(
     ("made_as", "now", "kind", "role"),
     [("owner", "owner", "text", ""), ("user", "owner", "internal", "user"), ("owner", "user", "text", "")],
@@ -337,7 +347,12 @@ def test_about_a_thousand_moments_are_kept() -> None:
 
 def test_moments_are_counted_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     stamped, stamp = list[datetime](), Cron._stamp
-    monkeypatch.setattr(Cron, "_stamp", lambda cron, wall: stamped.append(wall) or stamp(cron, wall))
+
+    def count(cron: Cron, wall: datetime) -> float:
+        stamped.append(wall)
+        return stamp(cron, wall)
+
+    monkeypatch.setattr(Cron, "_stamp", count)
     found = count_moments(read_timetable("0-59 0-23 * * *", "UTC"), NOON, NOON + 86_400)
     assert found
     assert (found.count, found.last, found.previous) == (1440, NOON + 86_400, NOON + 86_340)
