@@ -4,7 +4,7 @@ The values are written as `config set` writes them. A secret is shown by its las
 the network says which bot a token is of, and a key is named with the address that it goes to.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from gateway.config.change_writer import check_files, write_change
 from gateway.config.changes import SettingChange, prepare_settings, refuse_override, split_key
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, read_configuration
+from gateway.config.platform_settings import list_accounts
 from gateway.config.providers import PROVIDERS
 from gateway.config.reference import as_text, list_values, values_of
 from gateway.config.schema import SettingsSchema
@@ -27,6 +28,12 @@ from gateway.threads import run_in_thread
 SHOWN_SIGNS = 4  # of a secret
 LONG_ENOUGH = 16  # characters of a secret of which four may be shown
 NOT_ASKED = "Its network was not asked, since other settings change with it"
+PROXY = "proxy"  # a secret, since it may hold a password, and an address all the same: nothing goes there before a yes
+SHORTEST_SECRET = 4  # characters; a shorter one is found in any text
+SECRET_SHOWN = (
+    "a secret would be shown to all who see the proposal\n"
+    "name its setting by itself, or write ${NAME} here and NAME=... into .env"
+)
 
 Reload: TypeAlias = Callable[[], Awaitable[tuple[list[str], list[str]]]]
 """Reads the configuration again; returns the settings that changed, and those that count after a restart."""
@@ -81,6 +88,7 @@ class SettingsPlan:
 
     async def look(self) -> tuple[LiteralText, ...]:
         files = [LiteralText(f"Written to {file.path.name}:", "\n".join(file.lines)) for file in self._change.files]
+        self._refuse_shown_secrets([one.text for one in files])
         before = values_of(self._current.settings)
         now = [f"{key}: {_find_value(before, key)}" for key in self._values]
         warnings = [LiteralText("A warning:", f"{one.what}; {one.remedy}") for one in self._change.warnings]
@@ -99,6 +107,13 @@ class SettingsPlan:
             return f"{written}, and not in force: {error}"
         return f"{written}; in force {'after a restart: ' + ', '.join(later) if later else 'now'}"
 
+    def _refuse_shown_secrets(self, shown: Sequence[str]) -> None:
+        """Raise ConfigError for a new secret in what is shown: in a whole section, or a tool server's environment."""
+        plain = [text or "" for key, text in self._values.items() if key not in self._change.secrets]
+        new = [one for one in self._planned.secrets - self._current.secrets if len(one) >= SHORTEST_SECRET]
+        if any(one in text for one in new for text in (*shown, *plain)):
+            raise ConfigError(SECRET_SHOWN)
+
     def _show_end(self, key: str) -> str:
         value = self._values[key] or ""
         return f"…{value[-SHOWN_SIGNS:]}" if len(value) >= LONG_ENOUGH else "(too short to show a part of it)"
@@ -110,8 +125,10 @@ class SettingsPlan:
             AdapterError: the network does not accept the token.
         """
         path = split_key(key)
+        if is_proxy(key):
+            return LiteralText("It goes through:", (self._values[key] or "").rpartition("@")[2])
         if path[0] == "platforms":
-            return await self._name_bot(path[1])
+            return await self._name_bot(path[1], path[3] if path[2] == "accounts" else "")
         settings = self._planned.settings.model if path[0] == "model" else self._find_model(path)
         if settings is None:
             return LiteralText("The address to which it goes is not known here")
@@ -121,18 +138,24 @@ class SettingsPlan:
     def _find_model(self, path: tuple[str, ...]) -> ModelSettings | None:
         return self._planned.settings.models.get(path[1]) if path[0] == "models" else None
 
-    async def _name_bot(self, network: str) -> LiteralText:
+    async def _name_bot(self, network: str, account: str) -> LiteralText:
         """Ask the network which bot it is; not at an address that is a part of the proposal."""
-        place = list_places(self._home)[network]
-        others = {split_key(key)[-1] for key in self._values if key not in self._change.secrets} - {"enabled"}
-        if others or place.origin:
+        place, tokens = list_places(self._home)[network], {key for key in self._change.secrets if not is_proxy(key)}
+        others = {split_key(key)[-1] for key in self._values if key not in tokens} - {"enabled"}
+        bots = list_accounts(self._planned.settings.platforms)
+        settings = [one.settings for one in bots if (one.platform, one.account) == (network, account)]
+        if others or place.origin or not settings:
             return LiteralText(NOT_ASKED)
         check: PlatformCheck = load_part(place, "check")
         try:
-            report = await check.check(getattr(self._planned.settings.platforms, network))
+            report = await check.check(settings[0])
         except AdapterError as error:
             raise AdapterError(f"{network}: {error}") from None
         return LiteralText("It is the token of:", report.who)
+
+
+def is_proxy(key: str) -> bool:
+    return split_key(key)[-1] == PROXY
 
 
 def _find_value(before: object, key: str) -> str:

@@ -232,9 +232,27 @@ async def test_a_token_is_named_by_its_bot_and_a_wrong_one_is_refused(house: Hou
     assert "@gate_bot (Gate, id 4242)" in str(made["shown"])
     assert TOKEN not in str(made)
     await house.do("proposals.withdraw", id=made["id"])
+    through = await house.propose("network", "telegram", proxy="http://ann:pw-canary@127.0.0.1:9")  # nobody is called
+    assert "pw-canary" not in str(through)
+    assert {"words": "It goes through:", "text": "127.0.0.1:9"} in [
+        {name: one[name] for name in ("words", "text")} for one in through["shown"]
+    ]
+    await house.do("proposals.withdraw", id=through["id"])
     elsewhere = await house.make("network", "telegram", token=TOKEN, base_url="http://127.0.0.1:9")
     assert elsewhere.status == 409  # the environment names the address
     assert b"TELEGRAM_BASE_URL" in elsewhere.body
+
+
+async def test_a_secret_that_would_be_shown_whole_is_refused(house: House) -> None:
+    for key, value in (
+        ("mcp_servers.wiki", f"{{command: wiki, env: {{TOKEN: {SECRET}}}}}"),
+        ("mcp_servers.wiki", f'{{"url": "http://127.0.0.1:9", "headers": {{"Authorization": "Bearer {SECRET}"}}}}'),
+        ("tools.search", f"{{provider: brave, key: {SECRET}}}"),
+    ):
+        refused = await house.make("settings", **{key: value})
+        assert (refused.status, SECRET in refused.body.decode()) == (409, False), refused
+    assert SECRET not in str(await to_thread.run_sync(house.browser.ask, "proposals.list"))
+    assert not (house.hook / "seen.jsonl").exists()
 
 
 async def test_what_no_file_can_set_or_cannot_be_written_is_refused_before_anybody_is_asked(house: House) -> None:
