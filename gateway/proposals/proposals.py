@@ -23,7 +23,7 @@ from gateway.access.access_control import WEB
 from gateway.agent import Agent, Ports, Tool, run_tool
 from gateway.agent.models.demo import DemoModel
 from gateway.engine.interface import Engine
-from gateway.errors import AgentError, Conflict, GatewayError, SessionError
+from gateway.errors import AgentError, Conflict, EngineError, GatewayError, SessionError
 from gateway.events import AskedCall, Pause, Question
 from gateway.hooks import HookRegistry
 from gateway.logs.signs import show_signs
@@ -166,7 +166,8 @@ class Proposals(msgspec.Struct, frozen=True):
     async def _begin(self, plan: Plan, by: Proposer) -> KeptProposal:
         """Write a proposal without its question. Raises SessionError if this person has proposed too much."""
         (seq, last), now = await self.journal.read(by.name), time.time()
-        if last and last.state in ("open", "allowed") and now < last.until:
+        grace = OPEN_SECONDS if last and last.state == "allowed" else 0.0  # it is under way, and has its end to write
+        if last and last.state in ("open", "allowed") and now < last.until + grace:
             raise SessionError(OPEN_ALREADY)
         begun = tuple(at for at in (last.begun if last else ()) if now - at < HOUR)
         if len(begun) >= MOST_AN_HOUR:
@@ -217,6 +218,8 @@ class Proposals(msgspec.Struct, frozen=True):
         try:
             return await run_tool(Agent(KIND, DemoModel(), tools=(tool,)), attempt.call, ports)
         except Pause as pause:
+            if attempt.done:  # a hook asks about what is done already
+                return Entry("tool", attempt.done)
             await self._ask(attempt, pause.questions)
             return None
 
@@ -256,10 +259,16 @@ class Proposals(msgspec.Struct, frozen=True):
                     )
                     return
         except GatewayError as error:
-            await self._end(attempt.proposal, "failed", str(error))
+            await self._give_up(attempt, str(error))
         except Exception:  # its failure must not end the others
             log.exception("the proposal %s cannot be seen to", attempt.proposal.id)
-            await self._end(attempt.proposal, "failed", BROKEN_OFF)
+            await self._give_up(attempt, BROKEN_OFF)
+
+    async def _give_up(self, attempt: Attempt, reason: str) -> None:
+        try:
+            await self._end(attempt.proposal, "done" if attempt.done else "failed", attempt.done or reason)
+        except EngineError as error:  # what failed may be the journal itself, and the gateway must not end with it
+            log.error("the end of the proposal %s is not written: %s", attempt.proposal.id, error)
 
     async def _hear(self, attempt: Attempt) -> KeptProposal | None:
         """Wait for the answer, and return the proposal if an owner allowed it."""
@@ -312,7 +321,8 @@ async def _apply(attempt: Attempt, args: dict[str, Any], _context: Any) -> str:
     """Make the change, if the call is the one that was shown."""
     if args != attempt.call.args:
         raise AgentError(CALL_CHANGED)
-    attempt.done = await attempt.plan.apply()
+    if not attempt.done:  # a yes is for one change, also where a hook wants another try of the call
+        attempt.done = await attempt.plan.apply()
     return attempt.done
 
 
