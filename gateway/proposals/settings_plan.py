@@ -5,7 +5,7 @@ the network says which bot a token is of, and a key is named with the address th
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from hashlib import sha256
 from typing import TypeAlias
 
 from gateway.adapters.shared.adapter_finder import list_places
@@ -21,6 +21,7 @@ from gateway.config.reference import as_text, list_values, values_of
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import ModelSettings
 from gateway.errors import AdapterError, ConfigError
+from gateway.files.folders import read_plain_file
 from gateway.messages.message import LiteralText
 from gateway.proposals.verbs import ProposalKind
 from gateway.threads import run_in_thread
@@ -75,6 +76,7 @@ class SettingsPlan:
         self._change: SettingChange = prepare_settings(schema, home, get_process_environment(), values)
         self.name = self._change.name
         check_files(self._change)
+        self._seen = self._read_files()
         drafts = {file.path: file.after for file in self._change.files}
         planned, _ = read_configuration(schema, home, get_process_environment(), drafts=drafts)
         if planned is None:
@@ -97,7 +99,7 @@ class SettingsPlan:
         return (*files, LiteralText("As it is now:", "\n".join(now)), *secrets, *opens, *warnings)
 
     async def apply(self) -> str:
-        await run_in_thread(partial(write_change, self._home, self._change))
+        await run_in_thread(self._write)
         written = f"written to {', '.join(str(file.path) for file in self._change.files)}"
         if self._reload is None:
             return f"{written}; in force after a restart"
@@ -106,6 +108,17 @@ class SettingsPlan:
         except ConfigError as error:
             return f"{written}, and not in force: {error}"
         return f"{written}; in force {'after a restart: ' + ', '.join(later) if later else 'now'}"
+
+    def _write(self) -> None:
+        """Write it, if what was shown beside it still holds: the address of a key may stand in the other file."""
+        check_files(self._change)
+        if self._read_files() != self._seen:
+            raise ConfigError("config.yaml or .env has changed meanwhile; nothing was written")
+        write_change(self._home, self._change)
+
+    def _read_files(self) -> list[bytes]:
+        files = (path for path in (self._home.config, self._home.env) if path.exists())
+        return [sha256(str(path).encode() + read_plain_file(path)).digest() for path in files]
 
     def _refuse_shown_secrets(self, shown: Sequence[str]) -> None:
         """Raise ConfigError for a new secret in what is shown: in a whole section, or a tool server's environment."""

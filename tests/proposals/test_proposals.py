@@ -277,6 +277,11 @@ async def test_what_no_file_can_set_or_cannot_be_written_is_refused_before_anybo
     await to_thread.run_sync(house.gateway.cli, "approvals", "yes", await to_thread.run_sync(lambda: house.mark))
     assert "has changed meanwhile" in (await house.ended("failed"))["result"]
     assert house.config.endswith("# edited\n")
+    await house.propose("settings", **{"sessions.idle": "3h"})
+    house.gateway.home.env.write_text(house.gateway.home.env.read_text() + "OPENAI_BASE_URL=http://127.0.0.1:9\n")
+    await to_thread.run_sync(house.gateway.cli, "approvals", "yes", await to_thread.run_sync(lambda: house.mark))
+    assert ".env has changed meanwhile" in (await house.ended("failed"))["result"]
+    assert "idle" not in house.config
 
 
 @pytest.mark.row("T23")
