@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gateway.agent.tools import ScheduleAction
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AdapterError, AgentError
-from gateway.jobs.job import Job, describe_end, describe_job, describe_moment, parse_time
+from gateway.jobs.job import BY_HAND, Job, describe_end, describe_job, describe_moment, parse_time
 from gateway.jobs.journal import JobJournal
 from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import can_send, find_hook
@@ -79,8 +79,9 @@ class TurnChat(msgspec.Struct, eq=False):
         jobs, clock, turn, said = self.jobs, self.context.engine.clock, self.turn, self.message
         zone, now = self.context.settings.timezone(), jobs.clock()
         at, ahead = parse_time(when, zone, now, clock.calculate_difference)
-        number, here = subjects.token_of(f"{turn.turn_id}/{key}")[:6], said.address
-        job = Job(number, number, said.payer, when, text, here, here, turn.session.key, said.user_id, now)
+        whole, here = subjects.token_of(f"{turn.turn_id}/{key}"), said.address
+        number = whole[:6]  # its name, which is the maker's own; histories of all makers lie side by side
+        job = Job(whole, number, said.payer, when, text, here, here, turn.session.key, said.user_id, now)
         job = replace(job, role=said.role or self.role, is_internal=said.kind == "internal", person=said.person)
         job = replace(job, zone=zone, at=at, ahead=ahead)
         await jobs.add(job)
@@ -98,6 +99,8 @@ class TurnChat(msgspec.Struct, eq=False):
     async def change_scheduled(self, name: str, action: ScheduleAction) -> None:
         """Remove, pause or resume a job of this conversation."""
         job = await self._find(name)
+        if job.paused == BY_HAND and action == "resume":
+            raise AgentError(f"the reminder {name!r} was paused by hand; to go on: hermes-gateway jobs resume")
         if action == "remove":
             await self.jobs.remove(job)
         else:

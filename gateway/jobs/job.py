@@ -21,6 +21,7 @@ MAX_AHEAD = 366 * 86_400.0
 SHORTEST_INTERVAL = 60.0
 MOST_COUNTED = 10_000  # moments that were missed in a row
 MOST_ROWS, LONGEST_KEPT = 1000, 90 * 86_400.0  # of the history of a job
+BY_HAND = "paused by hand"  # at the terminal, or on the page; the agent does not resume it
 GRACE = 60.0  # seconds by which a moment may be late without being missed
 WRONG_TIME = "{when!r} is no time; write 20m, 3h, 2d, 2030-12-31T09:00, `every 2h` or a cron line as `0 9 * * 1-5`"
 

@@ -8,14 +8,13 @@ from gateway.daemon.groups.process import Base
 from gateway.daemon.groups.turns import Turns
 from gateway.daemon.groups.work import Work
 from gateway.errors import AgentError
-from gateway.jobs.job import Job, Moment, find_zone, parse_time
+from gateway.jobs.job import BY_HAND, Job, Moment, find_zone, parse_time
 from gateway.jobs.journal import JobJournal
 from gateway.jobs.verbs import JobAddParams, JobParams
 from gateway.messages.message import Address
 from gateway.records import subjects
 
 TERMINAL = Address(PLATFORM, "main")
-BY_HAND = "paused by hand"
 
 
 async def jobs_list(turns: Turns) -> Any:
