@@ -46,7 +46,11 @@ def write_change(home: Home, change: SettingChange) -> None:
             )
             for file in change.files
         ]
-        write_file(home.config_undo, msgspec.json.encode(kept))
+        try:
+            write_file(home.config_undo, msgspec.json.encode(kept))
+        except OSError as error:
+            _replace_all([(file.path, file.after, file.before) for file in change.files], _refuse(change.files))
+            raise ChangeError(f"{home.config_undo} cannot be written: {error.strerror}; nothing was changed") from None
 
 
 def check_files(change: SettingChange) -> None:
