@@ -8,9 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, TypeAlias
-
-import msgspec
+from typing import Literal, NamedTuple, TypeAlias
 
 Way: TypeAlias = Literal["uv tool", "pipx", "container", "clone", "environment", "system"]
 
@@ -20,7 +18,7 @@ UV_RECEIPT, PIPX_RECEIPT = "uv-receipt.toml", "pipx_metadata.json"
 IMAGE_RECEIPT = "hermes-gateway-image"  # written by our Dockerfile
 
 
-class Installation(msgspec.Struct, frozen=True):
+class Installation(NamedTuple):
     """The environment that holds the program.
 
     `container`: it came with our image; `clone`: `./x` made it beside the sources; `environment`: a person made it;

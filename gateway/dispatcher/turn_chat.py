@@ -14,7 +14,7 @@ from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import can_send, find_hook
 from gateway.messages.message import Message, Reply, attachment_from
 from gateway.messages.parts import Location, MessagePart, Poll, add_words
-from gateway.messages.roles import Role
+from gateway.messages.roles import Role, is_admin
 from gateway.records import subjects
 from gateway.threads import run_in_thread
 
@@ -89,10 +89,9 @@ class TurnChat(msgspec.Struct, eq=False):
         return f"Reminder {number} is set for {due}{'' if at else f', and repeats: {when}'}."
 
     async def list_scheduled(self, name: str) -> str:
-        """List the jobs of this conversation, or what became of the moments of one."""
-        found = await self.jobs.list_of(self.turn.session.key)
+        """List these jobs, or what became of the moments of one."""
         if not name:
-            return "\n".join(map(describe_job, found))
+            return "\n".join(map(describe_job, await self._list()))
         job = await self._find(name)
         return "\n".join(describe_end(one, job.zone) for one in await self.jobs.read_history(job, SHOWN_MOMENTS))
 
@@ -106,8 +105,13 @@ class TurnChat(msgspec.Struct, eq=False):
         else:
             await self.jobs.pause(job, BY_AGENT if action == "pause" else "")
 
+    async def _list(self) -> list[Job]:
+        """List the jobs of this conversation that its author made; an admin sees those of everybody."""
+        found, said = await self.jobs.list_of(self.turn.session.key), self.message
+        return [one for one in found if one.maker == said.payer or is_admin(said.role or self.role)]
+
     async def _find(self, name: str) -> Job:
-        found = [one for one in await self.jobs.list_of(self.turn.session.key) if one.name == name]
+        found = [one for one in await self._list() if one.name == name]
         if not found:
             raise AgentError(f"the reminder {name!r} was not found; `scheduled` lists them")
         return found[0]

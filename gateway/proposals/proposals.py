@@ -163,15 +163,24 @@ class Proposals(msgspec.Struct, frozen=True):
         task_status.started()
         await anyio.sleep_forever()
 
-    async def _begin(self, plan: Plan, by: Proposer) -> KeptProposal:
-        """Write a proposal without its question. Raises SessionError if this person has proposed too much."""
-        (seq, last), now = await self.journal.read(by.name), time.time()
+    async def check(self, by: str) -> tuple[int, tuple[float, ...]]:
+        """Return the sequence of this person's record, and when they proposed within this hour.
+
+        Raises:
+            SessionError: they have an open proposal, or made too many.
+        """
+        (seq, last), now = await self.journal.read(by), time.time()
         grace = OPEN_SECONDS if last and last.state == "allowed" else 0.0  # it is under way, and has its end to write
         if last and last.state in ("open", "allowed") and now < last.until + grace:
             raise SessionError(OPEN_ALREADY)
         begun = tuple(at for at in (last.begun if last else ()) if now - at < HOUR)
         if len(begun) >= MOST_AN_HOUR:
             raise SessionError(f"{MOST_AN_HOUR} proposals in an hour are the most\ntry again later")
+        return seq, begun
+
+    async def _begin(self, plan: Plan, by: Proposer) -> KeptProposal:
+        """Write a proposal without its question. Raises SessionError if this person has proposed too much."""
+        (seq, begun), now = await self.check(by.name), time.time()
         begins = Proposal(
             id=secrets.token_hex(6),
             kind=plan.kind,

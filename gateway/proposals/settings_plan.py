@@ -31,7 +31,7 @@ LONG_ENOUGH = 16  # characters of a secret of which four may be shown
 NOT_ASKED = "Its network was not asked, since other settings change with it"
 PROXY = "proxy"  # a secret, since it may hold a password, and an address all the same: nothing goes there before a yes
 SHORTEST_SECRET = 4  # characters; a shorter one is found in any text
-SECRET_SHOWN = (
+NO_SECRETS = (
     "a secret would be shown to all who see the proposal\n"
     "name its setting by itself, or write ${NAME} here and NAME=... into .env"
 )
@@ -125,7 +125,7 @@ class SettingsPlan:
         plain = [text or "" for key, text in self._values.items() if key not in self._change.secrets]
         new = [one for one in self._planned.secrets - self._current.secrets if len(one) >= SHORTEST_SECRET]
         if any(one in text for one in new for text in (*shown, *plain)):
-            raise ConfigError(SECRET_SHOWN)
+            raise ConfigError(NO_SECRETS)
 
     def _show_end(self, key: str) -> str:
         value = self._values[key] or ""

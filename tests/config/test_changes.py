@@ -108,7 +108,7 @@ def test_the_key_of_the_search_comes_from_env_and_never_stands_in_the_file(home:
     loaded = load_configuration(SCHEMA, home, {})
     assert loaded.settings.tools.search.key.reveal() == "bs-canary-1"
     write(home, "tools: {search: {provider: brave, key: bs-canary-1}}\n")
-    with pytest.raises(ConfigError, match="`tools.search.key` is a secret, and this file is no place for one"):
+    with pytest.raises(ConfigError, match=r"`tools\.search\.key` is a secret, and this file is no place for one"):
         load_configuration(SCHEMA, home, {})
 
 

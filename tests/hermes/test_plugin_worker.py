@@ -147,10 +147,11 @@ async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_r
     folder = plant(tmp_path, source)
     seen = inspect(folder)
     assert seen.manifest
-    assert seen.manifest.guard
+    wide = seen.dialect.widen(seen.manifest)
+    assert wide.guard
     every = ("tool:before", "tool:after")  # since no call shows the name
-    assert (seen.manifest.guard.intercepts, seen.manifest.guards) == (every, every)
-    assert "message:add" in seen.manifest.intercepts
+    assert (wide.guard.intercepts, wide.guards) == (every, every)
+    assert "message:add" in wide.intercepts
     worker = await started(fork_server, folder)
     manifest = apply_registrations(seen.manifest, worker.loaded)
     assert (manifest.intercepts, manifest.events) == (("agent:start", "tool:before"), ("agent:end",))

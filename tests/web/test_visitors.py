@@ -54,7 +54,8 @@ def test_whom_the_proxy_names_has_a_chat_of_their_own_and_what_their_role_gives(
     assert (ann.get("/live").status, ann.ask("/chat/list")["chats"][0]["title"]) == (403, "hello")
     assert olga.get("/api/status").status == 200
     assert olga.get("/api/sessions.show?session=x").status == 403
-    assert ann.ask("/api/me") == {"person": "ann", "role": "user", "is_named": True, "may": []}
+    about = {"person": "ann", "role": "user", "is_named": True, "may": [], "program": "hermes-gateway"}
+    assert ann.ask("/api/me") == about
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ async def proposals_make(
     params: ProposalParams,
 ) -> Any:
     by = find_proposer()
+    await turns.proposals.check(by.name)  # a plan costs more than this look
     if params.values and params.kind in ("hook", "person"):
         raise ConfigError(f"a proposal of the kind {params.kind} takes no values")
     if params.kind == "hook":
