@@ -53,11 +53,11 @@ SHELL_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
 
 class ToolSurroundings(msgspec.Struct, frozen=True):
-    """The services of tools that outlive a change of the configuration.
+    """The services that tools use; these outlive a change of the configuration.
 
     `run_command` and `parser` do work that must not happen in this process. `context_files` protects instruction files
-    from commands; `list_skills` returns the folders of the skills that a session has loaded, which its commands may
-    read. `memory` holds the notes of people, `take_search` counts their searches.
+    from commands; `list_skills` returns the folders of the skills that a session has loaded: the session's commands may
+    read them. `memory` holds the notes of people, `take_search` counts the searches of each person.
     """
 
     run_command: RunCommand
@@ -69,7 +69,7 @@ class ToolSurroundings(msgspec.Struct, frozen=True):
 
 
 class Agents:
-    """The agents and models that the settings name. All are built at the start, which reports what is wrong.
+    """The agents and models that the settings name. The start builds all agents, and reports wrong settings.
 
     A model that is not built in is made at its first use.
     """
@@ -122,7 +122,7 @@ class Agents:
 
     @property
     def models(self) -> list[str]:
-        """The models one can choose, the default first."""
+        """The names of the models that a session can choose; the default comes first."""
         return list(self._models)
 
     @property
@@ -132,12 +132,12 @@ class Agents:
 
     @property
     def tool_names(self) -> frozenset[str]:
-        """The names of all tools that an agent may have here; servers and plugins bring others."""
+        """The names of the gateway's own tools that an agent may have; tool servers and plugins add others."""
         return frozenset({*(tool.name for tool in (*self._tools, *self._demo.tools)), *TURN_TOOLS})
 
     @property
     def model_description(self) -> str:
-        """The default model, in a word for people."""
+        """The name of the default model, for people."""
         name = self._models[DEFAULT_MODEL].name
         return f"{name} (built in: no key, no network)" if self._settings.model.provider == DEMO else name
 
@@ -147,13 +147,13 @@ class Agents:
         return self._agents[MAIN]
 
     async def warm_models(self) -> None:
-        """Load what the first answers of the models need, which takes a tenth of a second."""
+        """Prepare the models for their first answers; this takes a tenth of a second."""
         for model in self._models.values():
             if warm := getattr(model, "warm", None):
                 await warm()
 
     def choose(self, message: Message, session: Session, rules: Mapping[RuleName, ChatRule], named: str = "") -> Agent:
-        """Return the named agent, or that of the rules of the chat, with the model of the session if it has one."""
+        """Return the named agent or the agent of the chat's rules, with the model of the session or of these rules."""
         agent = self._agents.get(named or message.agent) or self.find(rules["agent"].value)
         model = self._models.get(session.model) or self._models.get(rules["model"].value)
         agent = replace(agent, model=model) if model else agent
@@ -162,16 +162,16 @@ class Agents:
         return agent
 
     def find(self, *names: str) -> Agent:
-        """Return the first of these names that exists: a rule may be older or newer than the agents."""
+        """Return the first of these agents that exists, or the main agent: a rule may name an agent that is gone."""
         return next((self._agents[name] for name in names if name in self._agents), self._agents[MAIN])
 
     def _agent(self, name: str, callers: tuple[str, ...]) -> Agent:
-        """Make an agent and those that it may call, except its own callers, which would never end."""
+        """Make an agent and the agents that it may call, but not its own callers: that would never end."""
         wanted = self._named[name]
         model = wanted.model or DEFAULT_MODEL
         below = tuple(self._agent(one, (*callers, name)) for one in wanted.agents if one not in (*callers, name))
         tools, skills, agents, sources = self._tools, self.skills, below, choose_sources(self._sources, wanted.tools)
-        if self._settings_of(model).provider == DEMO:  # it knows only its own tools
+        if self._settings_of(model).provider == DEMO:  # the demo model knows only its own tools
             tools, skills, agents = self._demo.tools, (*self._demo.skills, *skills), below or self._demo.agents
             if self._settings_of(model).script:
                 tools = (*tools, *(tool for tool in self._tools if find_tool(tools, tool.name) is None))
@@ -211,7 +211,7 @@ class Agents:
         return lazy_model(tuple(specs), self._registry.run, self._registry.wants, patience)
 
     def _make_tools(self) -> tuple[Tool, ...]:
-        """Make our own tools. They cannot reach the files that control the gateway."""
+        """Make the gateway's own tools; they cannot reach the files that control the gateway."""
         settings = self._settings.tools
         found = [
             *make_file_tools(self.reach.find_workspace, settings.output_limit),
@@ -234,7 +234,7 @@ class Agents:
         return tuple(found)
 
     def _find_places(self, facts: Mapping[str, Any]) -> ShellPlaces:
-        """Return where commands run and write, and the hidden places: home, steering files, keys, others' roots."""
+        """Return the places where commands run and write, and the places that are hidden from them, such as keys."""
         workspace = self.reach.find_workspace(facts)
         own = map(self._home.path, self._settings.tools.sandbox.hide)
         others = (root for root in self.reach.roots if root not in workspace.roots and root.parent != root)
@@ -252,18 +252,18 @@ class Agents:
         return found
 
     def _list_protected(self) -> list[Path]:
-        """List the places that control the gateway: hooks (a skill may bring some), settings, secrets, state."""
+        """List the places that control the gateway: hooks (a skill may contain hooks), settings, secrets, state."""
         home = self._home
         hooks = [home.hooks, home.plugins, *(home.path(one) for one in self._settings.hooks.dirs)]
         adapters = [home.path(one) for one in self._settings.adapters.dirs]
-        skills = [home.skills, *(skill.folder for skill in self.skills)]  # one may be a link to another place
+        skills = [home.skills, *(skill.folder for skill in self.skills)]  # a skill may be a link to another place
         settings = [home.env, home.boot_md, home.hermes_config]
         databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]
         return [*hooks, *adapters, *skills, *settings, *databases, *home.own_places]
 
 
 def _is_inner(root: Path, own_folder: Path, protected: Sequence[Path]) -> bool:
-    """Return True for a place of the agent in our own folder, such as the workspace."""
+    """Return True if the root is in the gateway's own folder and not protected, such as the workspace."""
     real, own = Path(os.path.realpath(root)), Path(os.path.realpath(own_folder))
     is_taken = any(real.is_relative_to(os.path.realpath(place)) for place in protected)
     return own in real.parents and not is_taken
@@ -294,5 +294,5 @@ def list_missing_libraries(settings: Settings) -> list[str]:
 
 
 def select_by_name(found: "tuple[Any, ...]", names: tuple[str, ...] | None) -> "tuple[Any, ...]":
-    """Return the items with these names, or all items without names."""
+    """Return the items with these names, or all items if `names` is None."""
     return found if names is None else tuple(one for one in found if one.name in names)

@@ -1,4 +1,4 @@
-"""This gateway among those that share its journal, as one that has no other beside it does without them."""
+"""The node that this gateway is, and the other nodes on its journal: here for a gateway that shares it with none."""
 
 import math
 import time
@@ -20,7 +20,7 @@ SCHEDULE = "schedule"  # the lease for scheduled hooks, which must not be called
 
 
 class NodeFiles(NamedTuple):
-    """The files of a node: digests of its settings and hooks, and the loaded skills that it lacks."""
+    """The files of a node: digests of its settings and hooks, and the loaded skills that the node does not have."""
 
     settings: str = ""
     hooks: str = ""
@@ -33,9 +33,10 @@ FindFiles: TypeAlias = Callable[[], NodeFiles | None]
 class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """A node's announcement about itself. `run` changes with each start.
 
-    `holds`: leases, and since when; `works`: those whose work succeeds; `waits`: those that it waits for.
-    `settings`, `hooks` and `missing_skills` are those of `NodeFiles`. `roles`: its part of the work; a node of an
-    earlier version does not send it, and does all. `clock`: its wall clock at the announcement.
+    `holds` maps each lease of the node to the time since which the node has it; `works` are the leases whose work
+    succeeds, `waits` those that the node waits for. `settings`, `hooks` and `missing_skills` are the fields of
+    `NodeFiles`. `roles` are the node's parts of the work; a node of an earlier version does not send `roles`, and does
+    all work. `clock` is the node's wall clock at the announcement.
     """
 
     name: str
@@ -57,22 +58,22 @@ class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OtherNodes:
-    """The other nodes, of which there are none; `SharedNodes` has those that share its journal."""
+    """The other nodes of a gateway that shares its journal with none; `HeardNodes` knows those of a cluster."""
 
     def list_living(self) -> list[NodeFacts]:
         return []
 
     def find_holder(self, key: str) -> str:
-        """Return the name of the holder; "" if none is known."""
+        """Return the name of the other node that holds the lease `key`; "" if no such node is known."""
         return next((one.name for one in self.list_living() if key in one.holds), "")
 
     def has_role(self, role: NodeRole) -> bool:
-        """Return True if one of them does this part of the work."""
+        """Return True if another node does this part of the work."""
         return any(role in one.roles for one in self.list_living())
 
 
 class Nodes:
-    """This node, which does the work of its `roles`, and the `others`: here none, so that all work is its own."""
+    """This node, which does the work of its `roles`, and the `others`. Without others, it holds every lease."""
 
     def __init__(self, name: str, roles: tuple[NodeRole, ...], others: OtherNodes | None = None) -> None:
         self.name, self.roles = name, roles
@@ -82,11 +83,11 @@ class Nodes:
 
     async def run(
         self,
-        find_files: FindFiles = NodeFiles,  # noqa: ARG002 - nobody is told
+        find_files: FindFiles = NodeFiles,  # noqa: ARG002 - no node is notified
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Run until cancelled; a failing journal is waited for.
+        """Announce this node to the others; without others, do nothing.
 
         `find_files` returns this node's files for the announcements.
         """
@@ -97,20 +98,20 @@ class Nodes:
         name: str,
         serve: ServeFunction,
         key: str,
-        rest: Callable[[str], None] = lambda _why: None,  # noqa: ARG002 - it never stands by
+        rest: Callable[[str], None] = lambda _why: None,  # noqa: ARG002 - the part is never on standby
         prepare: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,  # noqa: ARG002 - as above
     ) -> Part:
-        """Make a part that one node at a time runs: the one with the lease named `key`, which parts may share.
+        """Make a part that only the node with the lease `key` runs; several parts may share a lease.
 
         Other nodes are on standby, and `rest` gets the reason for each standby. `prepare` does slow work in advance, so
-        that the part works as soon as it has the lease.
+        that the part works as soon as the node has the lease.
         """
         part = Part(name, serve)
         self._parts.append((key, part))
         return part
 
-    def certain_for(self, key: str) -> float:  # noqa: ARG002 - nobody else has any
-        """Return for how many seconds no other node can have it: uninterruptible work may take that long."""
+    def certain_for(self, key: str) -> float:  # noqa: ARG002 - no other node has a lease
+        """Return for how many seconds no other node can have the lease: uninterruptible work may take that long."""
         return math.inf
 
     def describe(self) -> NodeFacts:
@@ -123,7 +124,7 @@ class Nodes:
 
 
 class ForwardedEvent(msgspec.Struct, frozen=True):
-    """An event of another node, for the watchers of these names."""
+    """An event of another node, for the watchers of the events in `names`."""
 
     names: tuple[str, ...]
     node: str
@@ -135,18 +136,18 @@ NoteEvent: TypeAlias = Callable[[ForwardedEvent], None]
 
 
 class EventRelay:
-    """The events of other nodes, of which there are none; `SharedEventRelay` forwards those of the others."""
+    """The relay of a gateway without other nodes; `SharedEventRelay` forwards events between the nodes of a cluster."""
 
     @contextmanager
     def watching(self, names: Sequence[str], note: NoteEvent) -> Iterator[None]:  # noqa: ARG002 - there are none
         """Call `note` inside the block with each event of these names from another node."""
         yield
 
-    async def is_running(self, run_id: str) -> bool:  # noqa: ARG002 - there is none
-        """Return True if this run of another gateway goes on."""
+    async def is_running(self, run_id: str) -> bool:  # noqa: ARG002 - there is no other gateway
+        """Return True if another gateway is running with this `run_id`."""
         return False
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Send and receive until cancelled."""
+        """Send and receive events until cancelled."""
         task_status.started()
         await anyio.sleep_forever()

@@ -1,8 +1,8 @@
-"""The chat networks that are switched on. Each is a part, so no network and no start waits for another network.
+"""The chat networks that are switched on. Each network is a part: neither the start nor a network waits for another.
 
 Each bot of a network is a part of its own, called `telegram` or, with its account, `telegram:work`.
 
-The library of a network is imported in a thread when it is needed, so the rest of the gateway starts at once.
+A thread imports the library of a network when the network needs it, so the rest of the gateway starts at once.
 """
 
 import time
@@ -30,7 +30,7 @@ SILENT = "it has not said that it is up within {seconds:.0f} s; its code is {ori
 
 
 class PlatformPart:
-    """One network that is switched on, or one bot of it: its part and its state."""
+    """One bot of a network that is switched on: its part and its state."""
 
     def __init__(self, served: PlatformAccount, context: AdapterContext, place: PlatformPlace, nodes: Nodes) -> None:
         self.name = served.name
@@ -55,19 +55,19 @@ class PlatformPart:
 
     @property
     def served_by(self) -> str:
-        """Return the other node that serves it; "" if this node does, or none."""
+        """Return the other node that serves this bot; "" if this node serves it, or no node does."""
         return self._nodes.others.find_holder(self.key)
 
     @property
     def works(self) -> bool:
-        """Tell if it is connected, here or on another node."""
+        """Return True if the bot is connected, on this node or another."""
         return self.presence.facts.up or any(self.key in one.works for one in self._nodes.others.list_living())
 
     async def probe(self) -> float:
         """Send the network a small request now, and return the seconds until its answer.
 
         Raises:
-            AdapterError: it is not connected, or does not answer.
+            AdapterError: the network is not connected, or does not answer.
         """
         if self.presence.probe is None:
             raise AdapterError(f"{self.name} is not connected: {self.presence.facts.detail or self.state}")
@@ -79,7 +79,7 @@ class PlatformPart:
         self.presence.answered()
         return time.monotonic() - began
 
-    async def _serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:  # noqa: ARG002 - it is up when connected
+    async def _serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:  # noqa: ARG002 - up when connected
         try:
             await (self._serve_foreign() if self._place.origin else self._serve_own())
         except Exception as error:
@@ -99,7 +99,7 @@ class PlatformPart:
         self.presence.rest(reason)
 
     async def _load(self) -> None:
-        """Load the library in advance, while standing by, since it is slow. Errors are reported when it serves."""
+        """Load the library in advance, during standby, since loading is slow. `_serve` reports the errors."""
         if not self._place.origin:
             with suppress(ImportError):
                 await run_in_thread(load_part, self._place, "adapter")
@@ -113,7 +113,7 @@ class PlatformPart:
         """Serve with foreign code. Its errors do not end the gateway.
 
         Raises:
-            AdapterError: it failed; the message names the place in the code.
+            AdapterError: the foreign code failed; the message names the place in the code.
         """
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._tell_silence)
@@ -135,7 +135,7 @@ class PlatformPart:
 
 
 def build_platforms(configuration: Configuration, context: AdapterContext, nodes: Nodes) -> list[PlatformPart]:
-    """Build the parts of the networks, each of which one node serves."""
+    """Build the parts of the bots that are switched on; one node at a time serves each bot."""
     enabled, places = list_enabled(configuration.settings.platforms), configuration.schema.places
     return [PlatformPart(one, context, places[one.platform], nodes) for one in enabled]
 
@@ -172,7 +172,7 @@ def find_platform(platforms: Sequence[PlatformPart], name: str) -> PlatformPart:
 
 
 def steer_platform(platforms: Sequence[PlatformPart], verb: str, name: str) -> str:
-    """Pause, resume or restart one network, and no other; returns the result in words.
+    """Pause, resume or restart one network, and return the result in words.
 
     Raises:
         AdapterError: the network was not found, or the verb does not apply to it.

@@ -1,11 +1,11 @@
 """The files that hooks or answers attach to a reply, from the folders that are open to the agent and no others.
 
-A hook may have a file's name from a model or a person, so the name is judged by its real target, in any spelling, and
-by the hook of the chain that attached it.
+A hook may get a file's name from a model or a person. The gateway therefore checks the real target of the name, in any
+spelling, against the rights of the hook that attached the file.
 
-An allowed file is sent under its real path, and read without following links. A forbidden file is left out, and the
-reply says so: its text is not at fault. An answer may also name pictures, sounds and films in the folders of plugins:
-under Hermes a plugin appends such a line to the answer.
+The gateway sends an allowed file under its real path, and reads the file without following links. It leaves out a
+forbidden file, and a line in the reply says that; the text is sent. An answer may also name pictures, sounds and films
+in the folders of plugins: under Hermes a plugin appends such a line to the answer.
 """
 
 import dataclasses
@@ -39,9 +39,9 @@ NO_TOOL = "[no file is sent: the agent has no tool for that when you ask]"
 
 
 class HookFiles(msgspec.Struct, frozen=True):
-    """The files that a hook may attach to a reply: those that the turn's `person` may read, and its `own`.
+    """The files that a hook may attach to a reply: those that the turn's `person` may read, and the hook's `own`.
 
-    A restricted hook may send only those of the person's files that are `within` its own reach.
+    A restricted hook may send only those files of the person that are also `within` the hook's reach.
     """
 
     person: Workspace
@@ -49,7 +49,7 @@ class HookFiles(msgspec.Struct, frozen=True):
     within: tuple[Path, ...] | None = None
 
     def resolve(self, path: str) -> Path:
-        """Return the real place of a file. Raises AgentError if it may not be sent."""
+        """Return the real path of a file. Raises AgentError if the hook may not send the file."""
         with suppress(AgentError):
             place = self.person.resolve(path)
             if self.within is None or any(place.is_relative_to(one.resolve()) for one in self.within):
@@ -61,14 +61,14 @@ class HookFiles(msgspec.Struct, frozen=True):
 
 
 FindHookFiles: TypeAlias = Callable[[OwedReply, str], Awaitable[HookFiles]]
-"""Return the files that a hook may attach to a reply. Called for each, because the configuration may have changed."""
+"""Return the files that a hook may attach to this reply. The answer changes with the configuration."""
 RunEvent: TypeAlias = Callable[..., Awaitable[Event]]
 FindPlace: TypeAlias = Callable[[str], Path]
-"""Return the real place of a file with this name. Raises AgentError if it may not be taken from there."""
+"""Return the real path of a file with this name. Raises AgentError if the file may not be taken from there."""
 
 
 class ReplyFiles(msgspec.Struct, frozen=True):
-    """The local files of replies, and those that hooks may attach."""
+    """The local files of replies, and the files that hooks may attach to them."""
 
     shared: HomeFiles
     find_files: FindHookFiles
@@ -79,7 +79,7 @@ def find_hooks_by_file(before: Sequence[Attachment], changes: Iterable[FieldChan
     placed: dict[Attachment, str] = {}
     there = {*before}
     for change in changes:
-        with suppress(msgspec.ValidationError):  # a later hook has replaced it, or the reply is not sent
+        with suppress(msgspec.ValidationError):  # a later hook replaced the value, or the reply is not sent
             now = {*msgspec.convert(change.value, tuple[Attachment, ...])}
             placed |= dict.fromkeys(now - there, change.hook)
             there = now
@@ -89,7 +89,7 @@ def find_hooks_by_file(before: Sequence[Attachment], changes: Iterable[FieldChan
 async def attach_allowed(
     reply: Reply, wanted: Sequence[Attachment], find_place: Callable[[Attachment], FindPlace]
 ) -> Reply:
-    """Return the reply with the allowed files of `wanted`; files that it already had are not judged again."""
+    """Return the reply with the allowed files of `wanted`; do not check files again that the reply already had."""
     kept: list[Attachment] = []
     left_out: list[str] = []
     for one in wanted:
@@ -108,9 +108,9 @@ async def attach_allowed(
 
 
 def find_file(path: str, workspace: Workspace, plugins: Path | None, hooks: Iterable[HookFiles] = ()) -> Path:
-    """Return the real place of a file to send.
+    """Return the real path of a file to send; raise AgentError if the file may not be sent.
 
-    Raises AgentError. `hooks` are those of restricted hooks that named it.
+    `hooks` are the files of the restricted hooks that named the file.
     """
     if places := [one.resolve(path) for one in hooks]:
         return places[0]
@@ -130,7 +130,7 @@ async def attach_files(
     plugins: Path | None = None,
     find_hooks: Callable[[str], Sequence[HookFiles]] = lambda _name: (),
 ) -> Reply:
-    """Return the reply with the files that its answer names; without a workspace, with a text that none is sent."""
+    """Return the reply with the files that its answer names; without a workspace, say that no file is sent."""
     if workspace is None:
         return dataclasses.replace(reply, text=f"{reply.text}\n{NO_TOOL}".strip())
     wanted = [Attachment("document", name) for name in names[:MOST_NAMED]]
@@ -146,7 +146,7 @@ async def attach_files(
 async def ask_guards(names: Sequence[str], run: RunEvent) -> tuple[list[str], list[str]]:
     """Ask the hooks before tools about the files that an answer names; return the allowed files, and refusals.
 
-    A line that names a file is a `send_file` in other words.
+    To these hooks, a line that names a file is a call of `send_file`.
     """
     allowed: list[str] = list(names[MOST_NAMED:])
     refused: list[str] = []
@@ -165,7 +165,7 @@ async def ask_guards(names: Sequence[str], run: RunEvent) -> tuple[list[str], li
 
 
 def describe_file(named: Attachment) -> Attachment:
-    """Return the file with the type of its name; one that has gone meanwhile stays as it is."""
+    """Return the file with the type that its name says; return a file that is gone unchanged."""
     try:
         return attachment_from(Path(named.path))
     except OSError:
@@ -176,7 +176,7 @@ def path_from(spelled: str) -> str:
     """Return the path of a file from its path or its `file:` address.
 
     Raises:
-        AgentError: the address is not one of a local file.
+        AgentError: the address is not that of a local file.
     """
     if not spelled.lower().startswith(FILE_SCHEME):
         return spelled

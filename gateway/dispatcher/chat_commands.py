@@ -1,8 +1,7 @@
 """The gateway's own commands: a function for each, and the table of their rows at the end.
 
-A function reads its call and returns the result; it writes nothing itself. Commands that wait for their place in the
-lane return the records that change the session; urgent ones act at once, on the running turn if there is one, and
-return only a text.
+Each function gets a call and returns its result. Commands that wait for their place in the lane return the records that
+change the session. Urgent commands act at once, on the running turn if there is one, and return only a text.
 """
 
 import re
@@ -68,7 +67,7 @@ ONLY_ONCE = "Approved, this once: for longer, people allow only what they want t
 
 
 class CommandCall(msgspec.Struct, frozen=True):
-    """One command, as it was typed and as the hooks left it."""
+    """A command that a person typed, as the hooks left it, with its message and session."""
 
     typed: ParsedCommand
     message: Message
@@ -76,7 +75,7 @@ class CommandCall(msgspec.Struct, frozen=True):
     session: Session
     context: DispatcherContext
     lanes: Lanes
-    by: str = ""  # the hook that replaced the person's words by it
+    by: str = ""  # the hook that replaced the person's words by this command
 
     @property
     def args(self) -> str:
@@ -89,13 +88,13 @@ def find_command(context: DispatcherContext, word: str, role: Role) -> Command |
 
 
 def is_command(context: DispatcherContext, message: Message) -> bool:
-    """Return True if this is a command that its sender may type."""
+    """Return True if the message is a command that its sender may use."""
     typed, role = parse_command(message.text), context.access.find_role(message)
     return bool(typed and role and find_command(context, typed.word, role))
 
 
 async def wait_for_command(context: DispatcherContext, word: str, role: Role) -> Command | None:
-    """Work as `find_command`, but wait for an unknown command while plugins start."""
+    """Work like `find_command`, but wait for an unknown command while plugins start."""
     return _check_rights(context, await context.commands.find(word), role)
 
 
@@ -111,10 +110,10 @@ def _check_rights(context: DispatcherContext, command: Command | None, role: Rol
 async def suggest_names(
     context: DispatcherContext, message: Message, word: str, option: str, given: Mapping[str, object]
 ) -> list[CommandChoice]:
-    """Suggest values for an option of a command that a person is about to call, to complete what they have typed.
+    """Suggest values for an option of a command while a person types it.
 
-    No one sees more than the command would show them. Hooks are not called for unfinished input: if a hook handles the
-    command or its answer, nothing is suggested.
+    The suggestions show a person no more than the command would. The gateway does not call hooks for unfinished input:
+    if a hook handles the command or its answer, there are no suggestions.
     """
     role = context.access.find_role(message)
     command = find_command(context, word, role) if role else None
@@ -139,7 +138,7 @@ async def open_page_by_button(context: DispatcherContext, message: Message) -> s
     """Return the link of `/open`, for a person who pressed a button instead.
 
     Raises:
-        AccessError: it is not available to them, or a hook must decide first.
+        AccessError: the page is not available to this person, or a hook must decide first.
     """
     role = context.access.find_role(message)
     command = find_command(context, "open", role) if role else None
@@ -154,7 +153,7 @@ async def open_page_by_button(context: DispatcherContext, message: Message) -> s
 
 def describe_unknown_command(context: DispatcherContext, word: str) -> str:
     near = context.commands.closest(word)
-    near = None if near == word else near  # it exists, but not for them
+    near = None if near == word else near  # the command exists, but not for this person
     return f"There is no command /{word} for you here. " + (f"/{near}?" if near else "/help lists them.")
 
 
@@ -164,7 +163,7 @@ def parse_own_command(message: Message) -> ParsedCommand | None:
 
 
 async def run_command(call: CommandCall, command: Command, view: HookScope) -> CommandResult:
-    """Run a command as its hooks left it; a replacement by hooks fires no events again, but must be allowed."""
+    """Run a command as its hooks left it. If a hook replaced the command, the new one fires no events."""
     if call.by and not command.by_hooks:
         return await refuse_hook(call, command)
     event, changes = await view.run_watched(
@@ -206,13 +205,13 @@ async def refuse_hook(call: CommandCall, command: Command) -> CommandResult:
 
 
 async def write_activity(context: DispatcherContext, message: Message, done: ActivityRecord, by: str = "") -> None:
-    """Record it as an act of the message's author, or of the hook that caused it."""
+    """Record `done` as an act of the message's author, or of the hook `by` that caused it."""
     who, place = describe_hook(by) if by else message.sender, f"{message.address.served_as}:{message.address.chat_id}"
     await context.activity.write(structs.replace(done, who=who, place=place))
 
 
 async def write_refusal(context: DispatcherContext, message: Message, word: str, by: str = "") -> None:
-    """Record that the author typed a command that is not available to them, if users in general do not have it."""
+    """Record that the author typed a command that was denied, if the command is meant for more than users."""
     command = context.commands.get(word)
     if command and not command.is_for("user"):
         await write_activity(context, message, ActivityRecord(what=f"/{command.name}", outcome="refused"), by)
@@ -333,7 +332,7 @@ async def show_help(call: CommandCall) -> CommandResult:
 
 
 async def say_hello(call: CommandCall) -> CommandResult:
-    """Greet a person; with the code of an invitation, use it."""
+    """Greet a person; if the text contains the code of an invitation, use the invitation."""
     if not call.by:
         said, _ = await pairing_commands.use_invitation(call.context, call.message, call.role)
         if said:
@@ -379,7 +378,7 @@ async def show_hooks(call: CommandCall) -> CommandResult:
 
 
 async def run_letters(call: CommandCall) -> CommandResult:
-    """List dead letters, or retry those of a hook. Only admins see the reason of a failure."""
+    """List dead letters, or retry the dead letters of a hook. Only admins see the reason for a failure."""
     verb, _, rest = call.args.partition(" ")
     if not verb:
         return CommandResult(await call.context.reports.letters())
@@ -455,13 +454,13 @@ async def deny_question(call: CommandCall) -> CommandResult:
 
 
 async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> CommandResult:
-    """Answer the person's open questions; with the mark of a button, only that one."""
+    """Answer the person's open questions; if `mark` is set, the token of a button, answer only its question."""
     if proposed := await answer_proposal(call.context.engine, call.message, call.role, mark, answer):
         return CommandResult(proposed.text, activity=proposed.activity)
     turn = call.session.turn
     rights = await find_rights(call.context.engine, call.context.access, call.session, call.message, call.role)
     names = [name for name in rights.names if turn and mark in ("", question_token_of(turn.turn_id, name))]
-    # A button that is pressed again has had its effect, and needs no answer.
+    # A second press of a button needs no answer: the first press had its effect.
     gone = "" if call.message.kind == "button" else "That question is no longer open."
     if not names and mark:
         return CommandResult(gone)
@@ -480,7 +479,7 @@ async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> Comma
 
 
 def describe_answer(session: Session, question: str, answer: str) -> ActivityRecord:
-    """Make the activity record of an approval or denial; other words stay in the conversation."""
+    """Make the activity record of an approval or denial, without the words of the answer."""
     given = "allow" if is_yes(answer) else "deny"
     turn_id = session.turn.turn_id if session.turn else ""
     return ActivityRecord(what="approvals.answer", on=f"{given} {question_token_of(turn_id, question)}")
@@ -513,7 +512,7 @@ RULE = (
     CommandOption("name", "what is to be changed", choices=CHANGEABLE),
     CommandOption("value", "what it is to be", list_names=command_names.list_rule_values),
 )
-for_hooks = partial(Command, by_hooks=True)  # hooks may put these in place of a person's words
+for_hooks = partial(Command, by_hooks=True)  # hooks may replace a person's words by these commands
 BUILT_IN = (
     for_hooks("help", "what can be typed here", show_help, aliases=("commands",), rights="everyone", urgent=True),
     for_hooks("start", "say hello", say_hello, rights="everyone", hidden=True, urgent=True),
@@ -570,7 +569,7 @@ BUILT_IN = (
         steer_platforms,
         usage="[pause|resume|restart NAME]",
         options=STEERING,
-        # not urgent: it may end the platform that delivers it, which would deliver it again if it were not stored
+        # not urgent: the command may end the platform it came from, which would deliver an unstored message again
         rights="operator",
     ),
     Command(

@@ -1,7 +1,7 @@
-"""The commands that people type in a chat: one row each, from which every platform's menu and the help are made.
+"""The table of the commands that people type in a chat. Every platform's menu and the help come from its rows.
 
 A row holds everything about a command, including its function. `gateway.dispatcher.chat_commands` has the rows of the
-gateway's own commands; a plugin adds its own, at any time.
+gateway's own commands; a plugin may add rows at any time.
 """
 
 import difflib
@@ -25,15 +25,15 @@ LOWEST_ROLES: Mapping[CommandRights, Role] = MappingProxyType(
 class CommandResult(msgspec.Struct, frozen=True):
     """The result of a command: a text for the person, records for the session, and a message for the agent.
 
-    `activity` is set if the command steered more than the session, or was denied.
+    `activity` is set if the command changed more than the session, or was denied.
     """
 
     text: str = ""
     changes: tuple[records.TurnRecord, ...] = ()
     then: Entry | None = None
     activity: records.ActivityRecord | None = None
-    buttons: tuple[Button, ...] = ()  # of an urgent command
-    codes: tuple[str, ...] = ()  # pairing codes in the text; hooks get it without them
+    buttons: tuple[Button, ...] = ()  # only an urgent command has buttons
+    codes: tuple[str, ...] = ()  # pairing codes in the text; hooks get the text without codes
 
 
 def say_error(error: Exception) -> str:
@@ -42,25 +42,26 @@ def say_error(error: Exception) -> str:
 
 
 RunCommand: TypeAlias = Callable[[Any], Awaitable[CommandResult]]
-"""Run a command; it gets the dispatcher's `CommandCall`, which this module is too low to import."""
+"""Run a command for the dispatcher's `CommandCall`, a class that this lower module cannot import."""
 
 
 class CommandChoice(msgspec.Struct, frozen=True):
-    """A choice with its description."""
+    """A possible value of an option, with a description."""
 
     value: str
     about: str = ""
 
 
 ListNames: TypeAlias = Callable[[Any, Any, Mapping[str, object]], Awaitable[Sequence[CommandChoice]]]
-"""Return the present choices, by the dispatcher's context, the session, and the other given options."""
+"""Return the current choices, for the dispatcher's context, the session, and the values of the other options."""
 
 
 class CommandOption(msgspec.Struct, frozen=True):
-    """One option of a command, for networks that ask for each separately.
+    """An option of a command, for networks that ask for each option separately.
 
-    A `switch` is on or off. `choices` are all possible values, `list_names` returns the present ones. In a text the
-    options follow in the order of their command, each after its word `before`.
+    A `switch` is on or off. `choices` are all possible values; if these vary, `list_names` returns the current values.
+    In the text of a command, the options come in the order in which the command declares them. `before` is the word in
+    front of the option, such as `--as`.
     """
 
     name: str
@@ -72,24 +73,25 @@ class CommandOption(msgspec.Struct, frozen=True):
     is_needed: bool = False
 
     def write(self, value: object) -> str:
-        """Return the option as a person would type it."""
+        """Return the option with this value, as a person would type it."""
         typed = ("on" if value else "off") if self.kind == "switch" else str(value)
         return f"{self.before} {typed}".lstrip()
 
 
 class Command(msgspec.Struct, frozen=True):
-    """One command.
+    """A command that people type in a chat.
 
-    The configuration may list the commands of users (`access.user_commands`); commands for `everyone` need not be in
-    the list, and those for an `operator` or `admin` are in it only if the operator added them.
+    The configuration may list the commands of users (`access.user_commands`). Users always have the commands for
+    `everyone`; they have commands for an `operator` or `admin` only if the list names them.
 
-    `urgent` commands act at once, even while a turn runs; the others wait for their place in the lane. Commands
-    with `answers` answer an open question, so they are for its person, and for admins.
+    `urgent` commands act at once, even while a turn runs; all others wait for their place in the lane. Commands
+    with `answers` answer an open question, so they are for the person whom the question asks, and for admins.
 
-    A hook may put those `by_hooks` in place of a person's words: none that approves, pairs, opens the page, or steers
-    the gateway.
+    A hook may replace a person's words by a command with `by_hooks`. Commands that approve, pair, open the page or
+    steer the gateway are not `by_hooks`.
 
-    `usage` is the text that may follow the command; `options` are the same for networks that ask for each separately.
+    `usage` shows the text that may follow the command. `options` describe the same text, for networks that ask for each
+    option separately.
     """
 
     name: str
@@ -105,16 +107,16 @@ class Command(msgspec.Struct, frozen=True):
     options: tuple[CommandOption, ...] = ()
 
     def write_args(self, given: Mapping[str, object]) -> str:
-        """Return the given options as a person would type them; missing ones are left out."""
+        """Return the given options as a person would type them; leave out missing options."""
         return " ".join(one.write(given[one.name]) for one in self.options if one.name in given)
 
     def is_for(self, role: Role) -> bool:
-        """Return True if it is meant for this role. The configured commands of users are not consulted."""
+        """Return True if the command is meant for this role, whatever `access.user_commands` lists."""
         return rank_of(role) >= rank_of(LOWEST_ROLES[self.rights])
 
 
 class ParsedCommand(msgspec.Struct, frozen=True):
-    """A text that is a command: the word as typed, and the rest."""
+    """A command in a text: the word that names it, and the rest of the text."""
 
     word: str
     args: str
@@ -123,7 +125,7 @@ class ParsedCommand(msgspec.Struct, frozen=True):
 def parse_command(text: str) -> ParsedCommand | None:
     """Return the command in a text: `/word ...`, or `!word ...` for networks without slashes.
 
-    None: it is no command.
+    None: the text is no command.
     """
     if len(text) < 2 or text[0] not in "/!" or not text[1].isalpha():
         return None
@@ -139,10 +141,10 @@ async def wait_for_no_command(_word: str) -> Command | None:
 
 
 class CommandTable(Mapping[str, Command]):
-    """Commands by name and alias; iterating yields each once.
+    """Commands by name and alias; iterating yields each command's name once.
 
-    `further` returns the commands of plugins; a name in use keeps its meaning. `wait_for` waits until an unknown one
-    may have been added.
+    `further` returns the commands of plugins, which cannot replace a built-in command. `wait_for` waits for an unknown
+    command while a plugin may still add it.
     """
 
     def __init__(
@@ -166,7 +168,7 @@ class CommandTable(Mapping[str, Command]):
         return len(self._all())
 
     async def find(self, word: str) -> Command | None:
-        """Return the command of this name or alias, even if that takes waiting."""
+        """Return the command of this name or alias; wait for an unknown command while plugins start."""
         return self.get(word) or await self._wait_for(word) or self.get(word)
 
     def _all(self) -> dict[str, Command]:
@@ -179,7 +181,7 @@ class CommandTable(Mapping[str, Command]):
         return found[0] if found else None
 
     def help(self, role: Role) -> str:
-        """Return the table as text, for this role."""
+        """Return the help: the commands for this role, with their summaries."""
         rows = [
             f"/{command.name}{' ' + command.usage if command.usage else ''} - {command.summary}"
             for command in self.values()

@@ -1,4 +1,4 @@
-"""The parts that the dispatcher uses. The daemon builds it once, and it has no state of its own."""
+"""The context of the dispatcher: the parts that it uses. The daemon builds the context once; it has no state."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -31,19 +31,20 @@ from gateway.usage.usage_journal import UsageJournal
 from gateway.voice.speaker import AnswerSpeaker
 from gateway.voice.transcriber import Transcriber
 
-# Approvers are not reached here unless they are present: they have `hermes-gateway approvals`, and the page.
-SILENT_PLATFORMS = (INTERNAL, API, TERMINAL)  # on which nobody hears anything
+# Absent approvers cannot be reached on these platforms: they use `hermes-gateway approvals`, or the page.
+SILENT_PLATFORMS = (INTERNAL, API, TERMINAL)  # no one hears audio there
 OWN_PLATFORMS = (INTERNAL, API, TERMINAL, WEB)
 HOME = "home"  # a destination: the home channel of the first platform that has one
 
 ChooseAgent: TypeAlias = Callable[[Message, Session], Agent]
 DescribeState: TypeAlias = Callable[[], str]
-# A session has loaded or unloaded (the action) a skill: return the names of the tools that come or go with it.
+# Called with the id of a session, the action (load or unload) and the skill: return the names of the tools that the
+# skill adds or removes.
 OnSkillChange: TypeAlias = Callable[[str, str, Skill], Awaitable[Sequence[str]]]
 
 
 class PlatformInfo(msgspec.Struct, frozen=True):
-    """A chat network, as hooks may see it: it contains no secret."""
+    """The facts about a chat network that hooks may see, without secrets."""
 
     name: str
     served: bool
@@ -52,7 +53,7 @@ class PlatformInfo(msgspec.Struct, frozen=True):
 
 
 class GatewayFacts(msgspec.Struct, frozen=True):
-    """The setup of the gateway, as hooks may see it."""
+    """The facts about the gateway's setup that hooks may see."""
 
     home: str = ""  # the directory
     networks: tuple[PlatformInfo, ...] = ()
@@ -64,7 +65,7 @@ class GatewayFacts(msgspec.Struct, frozen=True):
     daily_at: int = 0
 
     def home_of(self, platform: str = "") -> PlatformInfo | None:
-        """Return the network with the home channel: of this name, or the first that is served and has one."""
+        """Return the network `platform` if it has a home channel; without a name, the first served network with one."""
         fits = [one for one in self.networks if one.home_channel and (one.name == platform or not platform)]
         return next((one for one in fits if one.served), fits[0] if fits and platform else None)
 
@@ -72,14 +73,15 @@ class GatewayFacts(msgspec.Struct, frozen=True):
 class GatewayReports(msgspec.Struct, frozen=True):
     """Reports and actions of the rest of the gateway, for people in a chat.
 
-    `ways_in` lists the networks with the text to join there, in which `{code}` is replaced by the code. `open_page`
-    returns a link to the page for a person (`PLATFORM:ID`) of this role, and raises AccessError if it is not served.
+    `ways_in` lists the networks, each with the instructions for a person who has an invitation; `{code}` in them stands
+    for its code. `open_page` returns a link to the page for a person (`PLATFORM:ID`) of this role, and raises
+    AccessError if the gateway does not serve the page.
     """
 
     status: DescribeState
     hooks: Callable[[Role], Awaitable[str]]  # errors may quote messages: for admins only
     letters: Callable[[], Awaitable[str]]
-    dead_hooks: Callable[[], Awaitable[Sequence[str]]]  # those that have dead letters
+    dead_hooks: Callable[[], Awaitable[Sequence[str]]]  # the hooks that have dead letters
     retry: Callable[[str], Awaitable[int]]
     platforms: Callable[[Role], str]
     models: Callable[[], Sequence[str]]
@@ -90,14 +92,14 @@ class GatewayReports(msgspec.Struct, frozen=True):
 
 
 class ChatPlaces(msgspec.Struct, frozen=True):
-    """The chats for messages without an address. `about` returns the present setup of the gateway."""
+    """The chats for messages without an address. `about` returns the current setup of the gateway."""
 
     about: Callable[[], GatewayFacts]
     access: AccessControl
     outbox: Outbox
 
     def list_homes(self, *, all_networks: bool = False) -> list[Address]:
-        """List the home channels of the networks that are served, or of all."""
+        """List the home channels of the served networks, or of all networks."""
         networks = [one for one in self.about().networks if one.served or all_networks]
         return [address_of(one.name, one.home_channel) for one in networks if one.home_channel]
 
@@ -105,14 +107,14 @@ class ChatPlaces(msgspec.Struct, frozen=True):
         return Approvers(self.access, self.list_direct_chats, partial(self.list_homes, all_networks=True), reach)
 
     def list_admins(self) -> list[Address]:
-        """List the direct chats of the approvers; if no network has one, the home channels."""
+        """List the direct chats of the approvers on served networks; if there are none, list the home channels."""
         served = {one.name for one in self.about().networks if one.served}
         return [at for at in self.list_direct_chats() if at.served_as in served] or self.list_homes()
 
     def list_direct_chats(self) -> list[Address]:
         """List the direct chats of listed approvers, with every bot of their network.
 
-        It is not known to which of the bots they have written.
+        The gateway does not know which of the bots an approver has written to.
         """
         bots = [one.name for one in self.about().networks]
         return [
@@ -125,8 +127,8 @@ class ChatPlaces(msgspec.Struct, frozen=True):
     def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None) -> Address:
         """Return the address of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.
 
-        A bot with a name of its own is a platform: `telegram:work`. `why_not` has the reasons why platforms are
-        not served.
+        The bot of an account is a platform of its own: `telegram:work`. `why_not` maps each platform that the gateway
+        does not serve to the reason.
 
         Raises:
             AdapterError: the platform is not served, or has no home channel.
@@ -151,9 +153,9 @@ class ChatPlaces(msgspec.Struct, frozen=True):
 
 
 class TurnAgents(msgspec.Struct, frozen=True):
-    """The agent of a turn, and what holds of hooks that have a say in it.
+    """The choice of a turn's agent, and the limits of the hooks that may change the turn.
 
-    `find_limits` tells what holds of a hook. `on_skill` is awaited when a session has loaded or unloaded a skill.
+    `find_limits` returns the limits of a hook. `on_skill` is awaited when a session has loaded or unloaded a skill.
     """
 
     choose: ChooseAgent
@@ -164,9 +166,9 @@ class TurnAgents(msgspec.Struct, frozen=True):
 class TurnFiles(msgspec.Struct, frozen=True):
     """The files of conversations.
 
-    Each conversation has a folder in `folder`; `shared` are the files in these, and `folders` those in which agents
-    work, for all gateways. `find_workspace` knows a turn by its facts. Plugins have pictures and sounds of their own in
-    `plugins`.
+    Each conversation has a folder in `folder`. `shared` shares the files of these folders with other gateways, and
+    `folders` shares the folders in which agents work. `find_workspace` returns the workspace for the facts of a turn.
+    `plugins` is the folder with the plugins' own pictures and sounds.
     """
 
     folder: Path
@@ -187,10 +189,10 @@ class SpokenWords(msgspec.Struct, frozen=True):
 class DispatcherSettings(msgspec.Struct, frozen=True):
     """The settings for all turns of this process.
 
-    `keys` say what is one session. The next process has another `run_id`; `is_running` knows those of other gateways
-    that go on. If no person waits, the gateway waits for an approval as long as `unattended` returns. A message that
-    waited for more than `too_old` seconds is not answered any more. `redact` takes secrets out of an error. `timezone`
-    returns the name of the zone of `gateway.timezone`.
+    `keys` decides which messages share a session. Each process has a `run_id` of its own; `is_running` tells whether
+    the process with a `run_id` still runs. `unattended` returns the seconds that the gateway waits for an approval if
+    no person waits. The gateway does not answer a message that has waited for more than `too_old` seconds. `redact`
+    takes secrets out of an error. `timezone` returns the name of the zone of `gateway.timezone`.
     """
 
     keys: SessionSettings
@@ -203,7 +205,7 @@ class DispatcherSettings(msgspec.Struct, frozen=True):
 
 
 class DispatcherContext(msgspec.Struct, frozen=True):
-    """The parts below the dispatcher, and what it must ask above."""
+    """The parts that the dispatcher uses, and its callbacks into the parts above it."""
 
     engine: Engine
     registry: HookRegistry
@@ -227,7 +229,7 @@ class DispatcherContext(msgspec.Struct, frozen=True):
 
 
 def split_place(to: str, known: Collection[str], served: Collection[str]) -> tuple[str, str, str]:
-    """Split into bot, chat and thread. A network's own name means its bot, if its only bot has a name."""
+    """Split a destination into bot, chat and thread. A network's name stands for its only bot."""
     platform, _, rest = to.partition(":")
     account, _, behind = rest.partition(":")
     accounts = [name for name in sorted(served) if name.startswith(f"{platform}:")]

@@ -1,8 +1,8 @@
-"""The dispatcher: between the messages and their answers.
+"""The dispatcher: receives each message, and runs the hooks and the command or agent that answer it.
 
-`receive` (of `Ingress`) takes messages from every network. Urgent ones (an urgent command, the answer to an open
-question) act there; all others wait in their session's lane, which calls `work`: access is checked again, since time
-has passed, then come the hooks, then a command or a turn of the agent.
+`receive` (of `Ingress`) takes messages from every network. It handles urgent messages (an urgent command, the answer to
+an open question) at once. All other messages wait in their session's lane, which calls `work`. `work` checks access
+again, since time has passed, and runs the hooks, and then a command or a turn of the agent.
 """
 
 import dataclasses
@@ -84,10 +84,10 @@ from gateway.usage.call_usage import BudgetPort, CallUsage
 
 log = logging.getLogger(__name__)
 
-NOTED = ("message:received", "session:end", "session:reset", "session:start")  # before a turn is claimed
-JOB_MESSAGES = (JOB_MESSAGE, "reminder-")  # begin the ids of messages of jobs; the second those of 0.1
-SILENT = "[SILENT]"  # the answer to a job that is not sent
-NOBODY = (None, UNREACHABLE, UNSHOWN)  # the answer if no person gives one; hooks take it as a denial
+NOTED = ("message:received", "session:end", "session:reset", "session:start")  # the events of `note_claim`
+JOB_MESSAGES = (JOB_MESSAGE, "reminder-")  # how the ids of job messages begin; 0.1 used the second prefix
+SILENT = "[SILENT]"  # the gateway does not send this answer to a job
+NOBODY = (None, UNREACHABLE, UNSHOWN)  # the answers without a person; hooks take them as a denial
 TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
 
 
@@ -120,7 +120,7 @@ class Dispatcher:
         return [*self._ingress.arriving.values(), *self.lanes.list_waiting()]
 
     async def work(self, turn: LaneTurn) -> LaneResult:
-        """Run a turn for a lane: everything between a claim and the record of its end."""
+        """Run a turn for a lane: everything between the claim of the turn and the record of its end."""
         found = await find_message_files(self._context.files.shared, turn.messages)
         with use_cause(cause_of(turn.messages)):
             return await self._work(structs.replace(turn, messages=found))
@@ -128,8 +128,8 @@ class Dispatcher:
     async def note_claim(self, claimed: TurnStart) -> None:
         """Record a claimed turn's first events for durable hooks: its messages arrived, and its session started.
 
-        If the turn is cancelled, emit `agent:end` to all hooks. If a hook may change a message, its event waits for the
-        turn's next record, because the change is not decided yet.
+        If the turn was cancelled after all its tries, emit `agent:end` to all hooks. If a hook may still change the
+        messages, the turn's next record contains their events.
         """
         if not claimed.error and not self._context.registry.recorders.want(*NOTED):
             return
@@ -157,7 +157,7 @@ class Dispatcher:
                     view.note("message:received", **message_events.build_received_fields(one))
 
     def refuse_unshown(self, owed: records.OwedReply) -> None:
-        """Handle a reply that a chat did not take: a question is denied, and a pairing code counts as not delivered."""
+        """Handle an undelivered reply: deny its question, or note that its pairing code was not delivered."""
         at = owed.reply.address
         if owed.reply.literals:
             self._tasks.start_soon(self._refuse_unshown, owed)
@@ -314,7 +314,7 @@ class Dispatcher:
     async def _make_answers(
         self, turn: LaneTurn, reply: Reply, ports: Ports | None, view: HookScope
     ) -> tuple[Reply, ...]:
-        """Make the replies of an answer, with the files that it names; without ports, no file is sent."""
+        """Make the replies of an answer, with the files that the answer names; without `ports`, send no file."""
         facts = ports.for_call().facts if ports else None
         refused = list_refusals(turn.open) if turn.messages[-1].kind == "internal" else ()
         text, files = split_file_lines("\n\n".join(filter(None, [reply.text, *refused])))
@@ -335,7 +335,8 @@ class Dispatcher:
     def _make_usage(self, turn: LaneTurn, message: Message, role: Role, view: HookScope) -> CallUsage:
         """Return the counter of a turn's usage.
 
-        It warns the turn's author of a budget, if a chat shows the warning; the admins learn of everyone's budget.
+        The counter warns the turn's author about a budget if a chat can show the warning, and the admins about
+        everyone's budget.
         """
         is_told = message.kind != "internal" and message.address.platform not in (INTERNAL, API)
         place = message.address if is_told else None
@@ -346,9 +347,9 @@ class Dispatcher:
         return answers_of_turn(turn, self._context.engine.clock.latest_possible())
 
     def _announce(self, agent: Agent, kind: str, role: Role) -> None:
-        """Fire `agent:init` for an agent and its sub-agents: once for each in this process, before its first turn.
+        """Fire `agent:init` for an agent and its sub-agents: once in this process, before the first turn of each agent.
 
-        Lanes run concurrently; since nothing here awaits, no two of them announce the same agent.
+        Lanes run concurrently; since nothing here awaits, no two lanes announce the same agent.
         """
         if agent.name not in self._announced:
             self._announced.add(agent.name)
@@ -370,7 +371,7 @@ class Dispatcher:
 async def run_in_folders(
     context: DispatcherContext, facts: Mapping[str, Any], is_resumed: bool, run: Callable[[], Awaitable[TurnResult]]
 ) -> TurnResult:
-    """Run a turn with the files of other gateways, which get its own files before its end is written."""
+    """Run a turn with the files of other gateways; give them the turn's files before the end is recorded."""
     folders = context.files.folders.find(facts)
     if not folders:
         return await run()
@@ -384,9 +385,9 @@ async def run_in_folders(
 def find_line_hooks(
     context: DispatcherContext, turn: LaneTurn, view: HookScope, workspace: Workspace | None, name: str
 ) -> list[HookFiles]:
-    """Return the files of the restricted hooks that put a line for this file into the answer.
+    """Return, for each restricted hook that may have put a line for this file into the answer, its files.
 
-    A turn that runs again does not know which hook added a line in an earlier run: all its hooks count.
+    A turn that continues does not know which hook added a line in an earlier run, and counts all hooks of the answer.
     """
     hooks = view.brought.get(name, set()) | view.brought.get(ANY_FILE, set())
     if turn.resumed or turn.open.pauses:
@@ -402,7 +403,7 @@ def add_pieces(result: LaneResult, asked: Entry, pieces: Sequence[MessagePiece])
 
 
 def fire_session_switch(session: Session, fire: EventEmitter) -> None:
-    """Fire the events of a new session, and before them those of the session that it replaces."""
+    """Fire the end of the replaced session, if there is one, and then the start of the new session."""
     if session.replaced_id:
         fire("session:end", **message_events.build_ended_fields(session))
         fire("session:reset", **message_events.build_ended_fields(session))
@@ -410,10 +411,10 @@ def fire_session_switch(session: Session, fire: EventEmitter) -> None:
 
 
 def find_parts(context: DispatcherContext, turn: LaneTurn, message: Message) -> AnswerParts:
-    """Return the parts of an answer: a single one for our own chats, and for work that no person asked for."""
+    """Return the parts of an answer: a single part for our own chats, and for work that no person asked for."""
     is_called = message.address.platform not in OWN_PLATFORMS and message.kind != "internal" and not message.is_job
     display = context.chats.find_display(message.address)
-    shows_tools = message.address.platform == TERMINAL and display.progress == "off"  # above the prompt, for a moment
+    shows_tools = message.address.platform == TERMINAL and display.progress == "off"  # briefly, above the prompt
     progress = "tools" if shows_tools else display.progress
     return AnswerParts(turn, message, progress, is_one=not is_called or display.is_edited)
 
@@ -421,13 +422,13 @@ def find_parts(context: DispatcherContext, turn: LaneTurn, message: Message) -> 
 def show_steps(
     context: DispatcherContext, turn: LaneTurn, parts: AnswerParts, live: LiveAnswer, role: Role
 ) -> RecordStep:
-    """Wrap the recording of a turn's steps: text before a tool is sent, and tools are displayed."""
+    """Return a function that records a turn's steps, sends the text before a tool, and displays the tools."""
     tools = ToolProgress(parts.progress, context.settings.redact, live.show_line)
     can_wait = can_change(context.registry, AFTER_ALL)
 
     async def record(step: Step, *replies: Reply) -> None:
         if is_last_answer(step, turn.turn_id) and not (can_wait or replies or split_file_lines(step.entry.content)[1]):
-            turn.hold(step)  # the turn's end contains it, together with the events for durable hooks
+            turn.hold(step)  # the turn's end contains this step, and the events for durable hooks
             return
         said = parts.list_words(step, None if can_wait else role)
         await turn.record(step, *said, *replies)
@@ -439,7 +440,7 @@ def show_steps(
 
 
 def show_answer(context: DispatcherContext, turn: LaneTurn, message: Message, parts: AnswerParts) -> ShownAnswer | None:
-    """Return the display of the growing answer; a turn that ends without an answer removes it."""
+    """Return the display of the growing answer; a turn that ends without an answer removes the display."""
     if can_change(context.registry, BEFORE_SENDING) or message.address.platform in OWN_PLATFORMS or message.is_job:
         return None
     open_stream = partial(context.outbox.stream, claimed=turn.open.claimed)
@@ -455,7 +456,7 @@ def make_text_result(
 
 
 def make_lane_result(result: TurnResult, replies: tuple[Reply, ...], is_spoken: bool) -> LaneResult:
-    """Make the lane's result of a turn without open questions. A turn that went well may be spoken."""
+    """Make the lane's result of a turn without open questions. Only the answer of a successful turn is spoken."""
     if is_spoken and result.status == "ok":
         replies = tuple(dataclasses.replace(one, is_spoken=True) for one in replies)
     used, over = result.usage, result.stop == "budget"

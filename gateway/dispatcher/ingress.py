@@ -1,7 +1,7 @@
-"""Receive messages from every network: access first, then the journal; only then may the network forget the message.
+"""The intake of messages: it checks access, writes to the journal, and only then may the network forget the message.
 
-Access is checked once here, for everything that a person does: a text, a command, a press of a button, a reaction.
-Costly work (fetching files, moving a cursor) is in `complete`, which is called only for authorized people.
+The intake checks access once for everything that a person does: a text, a command, a press of a button, a reaction.
+Costly work (fetching files, moving a cursor) is in `complete`, which the intake calls only for authorized people.
 """
 
 import dataclasses
@@ -53,11 +53,11 @@ NOT_YOURS = "That question is for another person to decide."
 FORBIDDEN = ActivityRecord(what="approvals.answer", outcome="refused")
 
 CompleteMessage: TypeAlias = Callable[[Message], Awaitable[tuple[Message, Sequence[NewRecord]]]]
-"""Return the message with its files, and the records (a cursor) for the same append."""
+"""Return the message with its files, and the records (such as a cursor) that go into the same append."""
 
 
 class Ingress:
-    """Takes messages. Urgent ones act here; all others wait in their session's lane."""
+    """The intake of messages. It handles urgent messages itself; all others wait in their session's lane."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Ingress:
         heard: HeardMessages,
         names: KnownNames,
     ) -> None:
-        self.arriving: dict[int, Message] = {}  # of authorized people, who wait from now on
+        self.arriving: dict[int, Message] = {}  # authorized people wait for an answer to these
         self._context = context
         self._lanes = lanes
         self._approvals = approvals
@@ -84,11 +84,11 @@ class Ingress:
         asked: str = "",
         complete: CompleteMessage | None = None,
     ) -> Receipt:
-        """Take a message; afterwards it is either settled or in the journal (with `extra`, a cursor).
+        """Take a message: settle it, or write it to the journal together with `extra`, such as a cursor.
 
-        `asked` is the person whose question has the button that was pressed, by id, if it is not for everyone in the
-        chat. An admin who presses on their behalf answers in that person's session; others may not. The answer to an
-        approval goes to the session that waits for it, whichever chat it comes from.
+        `asked` is the id of the person whose question has the pressed button; it is empty if the question is for
+        everyone in the chat. An admin who presses that button answers in the person's session; no one else may. An
+        answer to an approval request goes to the session that waits for it, whichever chat the answer comes from.
 
         Raises:
             Conflict: a record of `extra` came too late.
@@ -108,7 +108,7 @@ class Ingress:
             return receipt
 
     async def _hear(self, message: Message, complete: CompleteMessage | None, role: Role | None) -> Receipt:
-        """Remember a message to others: it gets no answer, and a stranger's is not kept."""
+        """Remember a message to others, without an answer; a stranger's message is not kept."""
         if role is None:
             return Receipt("", settled="", decision="stranger")
         if complete:
@@ -120,16 +120,16 @@ class Ingress:
 
     @asynccontextmanager
     async def _holding(self, message: Message, *, is_known: bool) -> AsyncIterator[None]:
-        """Hold a message while the journal is ill, and then give it back to its network.
+        """Hold a message while the journal fails, and then raise the error: the network keeps the message.
 
-        So the connection to the network stays up, on which people are notified.
+        Until then the connection to the network stays up, so that the gateway can notify people there.
         """
         if is_known:
             self.arriving[id(message)] = message
         try:
             yield
         except EngineError:
-            while self._context.engine.failure():  # noqa: ASYNC110 - it sends no signal
+            while self._context.engine.failure():  # noqa: ASYNC110 - the engine sends no signal
                 await anyio.sleep(LOOK_SECONDS)
             raise
         finally:
@@ -138,8 +138,8 @@ class Ingress:
     async def _take(
         self, message: Message, role: Role, *extra: NewRecord, bot: str, asked: str, complete: CompleteMessage | None
     ) -> Receipt:
-        """Take the act of an authorized person."""
-        if message.kind == "edit":  # it may have been said to others before, in other words
+        """Take the message of an authorized person."""
+        if message.kind == "edit":  # its earlier words may have been overheard
             await self._heard.delete(name_of(message), message.sender)
         try:
             request = await self._find_request(message)
@@ -159,7 +159,7 @@ class Ingress:
         message = paced
         if message.kind == "reaction":
             self._emit_reactions(message, role)
-            await self._context.registry.recorders.settled()  # the network then learns that we have it
+            await self._context.registry.recorders.settled()  # only then tell the network that we have it
             return Receipt(key, settled="", decision="settled")
         if complete:
             message, more = await complete(message)
@@ -172,20 +172,20 @@ class Ingress:
     async def _accept_readable(
         self, key: str, message: Message, role: Role, request: ApprovalRequest | None, *extra: NewRecord, bot: str
     ) -> Receipt:
-        """Work as `_accept`, even if the conversation cannot be read here."""
+        """Work like `_accept`, even if this gateway cannot read the conversation."""
         try:
             return await self._accept(key, message, role, request, *extra, bot=bot)
         except RecordDamage as damage:
             log.error("what is kept of %s cannot be read, and %s is not answered: %s", key, message.id, damage)
             await self._say(key, message, DAMAGED)
             return Receipt(key, settled=DAMAGED, decision="settled")
-        except EngineTooNew:  # a node that works on the conversation handles it
+        except EngineTooNew:  # a node that can read the conversation handles the message
             return Receipt(key, await self._lanes.accept(message, key, *extra, bot=bot) or 0)
 
     async def _find_request(self, message: Message) -> ApprovalRequest | None:
-        """Return the approval that this answers: by its mark, the question it replies to, or the one in its chat.
+        """Return the approval request that the message answers, if it names, replies to or can only mean this request.
 
-        Any other text belongs to the conversation, even if it says yes.
+        Any other text belongs to the conversation, even a "yes".
         """
         typed, said = parse_command(message.text), message.text.strip().lower()
         if typed and typed.word in ("approve", "deny"):
@@ -203,7 +203,7 @@ class Ingress:
     ) -> Receipt:
         """Settle an urgent message; leave the rest to the session's lane."""
         session = await self._context.sessions.open(key)
-        if message.kind in SAID_KINDS and name_of(message) in session.deleted:  # and the network delivers it once more
+        if message.kind in SAID_KINDS and name_of(message) in session.deleted:  # the network delivers it once more
             return Receipt(key)
         typed = parse_command(message.text)
         command = find_command(self._context, typed.word, role) if typed else None
@@ -239,7 +239,7 @@ class Ingress:
         return Receipt(key, seq or 0)
 
     def _list_heard(self, message: Message, session: Session) -> list[Message]:
-        """List overheard messages of a quiet chat: by people who are still authorized, and new to the session."""
+        """List the overheard messages of a quiet chat that are new to the session, and by authorized people."""
         if message.kind not in ("text", "edit") or not self._context.chats.is_heard(message.address):
             return []
         told = list_shown_messages(chain(*session.pieces)) | {*session.deleted}
@@ -265,7 +265,7 @@ class Ingress:
         self, session: Session, name: str, answer: str, message: Message, *extra: NewRecord, bot: str
     ) -> Receipt:
         assert session.turn
-        # With the id that it would have in its lane: a repeated delivery is neither a second answer nor a message.
+        # The id is that of a message in a lane: a repeated delivery is neither a second answer nor a message.
         msg_id = message_id_of(message, bot)
         taken = await self._lanes.answer(
             session.key, name, answer, message.sender, *extra, by_name=message.user_name, msg_id=msg_id
@@ -285,7 +285,7 @@ class Ingress:
             await self._context.outbox.post(reply, key)
 
     def _emit_reactions(self, message: Message, role: Role) -> None:
-        """Fire `reaction:added` and `reaction:removed`, for the message that this one replies to."""
+        """Fire `reaction:added` and `reaction:removed`, for the message that `message` replies to."""
         for name in ("added", "removed"):
             for reaction in sorted(message.extra.get(name, ())):
                 self._context.registry.emit(

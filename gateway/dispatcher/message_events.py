@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 REFUSED = "This was refused."
 WriteDecisions: TypeAlias = Callable[[str, str, OwedEvents], Awaitable[None]]
-"""Write the decisions of hooks about a reply: to the conversation of this key, for the turn of this id."""
+"""Write the decisions of hooks about a reply to the conversation with this key, for the turn with this id."""
 
 
 def build_turn_fields(turn: LaneTurn | TurnStart, message: Message, role: Role, agent: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def find_files(files: Path, message: Message, session: Session) -> Path:
 
 
 def build_place_fields(message: Message, role: Role, session: Session) -> dict[str, Any]:
-    """Return the fields about the person, the place and the session."""
+    """Return the fields about the person, the chat and the session."""
     at = message.address
     return {
         "platform": at.platform,
@@ -94,7 +94,7 @@ def build_place_fields(message: Message, role: Role, session: Session) -> dict[s
 
 
 def build_received_fields(message: Message) -> dict[str, Any]:
-    """Return the fields of `message:received`, beside those of every event of the turn."""
+    """Return the fields of `message:received`, beside the fields of every event of the turn."""
     return {
         "user_name": message.user_name,
         "message_id": message.id,
@@ -113,9 +113,9 @@ def build_received_fields(message: Message) -> dict[str, Any]:
 
 
 def keep_heard(message: Message, left: Any) -> tuple[HeardWords, ...]:
-    """Return the overheard messages as the hooks left them: fewer, or with other words, but by no other authors.
+    """Return the overheard messages as the hooks left them: hooks may remove messages and change words, not authors.
 
-    Invalid values drop all of them: the hook may have wanted to remove something.
+    An invalid value drops all overheard messages: the hook may have wanted to remove something.
     """
     rows = [one for one in left if isinstance(one, Mapping)] if isinstance(left, list | tuple) else []
     texts = {str(one.get("message_id")): str(one.get("text") or "") for one in rows}
@@ -133,7 +133,7 @@ def build_started_fields(session: Session) -> dict[str, Any]:
 
 
 def build_ended_fields(session: Session) -> dict[str, Any]:
-    """Return the fields of `session:end` and `session:reset`, for the session that this one replaces."""
+    """Return the fields of `session:end` and `session:reset`, for the session that `session` replaces."""
     return build_started_fields(session) | {
         "session_id": session.replaced_id,
         "new_session_id": session.session_id,
@@ -142,7 +142,7 @@ def build_ended_fields(session: Session) -> dict[str, Any]:
 
 
 def join_messages(messages: Sequence[Message]) -> Message:
-    """Join the messages of one turn: the texts in order, all attachments, and the last one's place."""
+    """Join the messages of one turn: the texts in order, all attachments, and the chat of the last message."""
     if len(messages) == 1:
         return messages[0]
     roles = [message.role for message in messages if message.role]
@@ -157,10 +157,11 @@ def join_messages(messages: Sequence[Message]) -> Message:
 
 
 class HookedMessages(msgspec.Struct, frozen=True):
-    """The messages of one turn, as the hooks left them: `changed_by` has the last hook that changed each text.
+    """The messages of one turn, as the hooks left them.
 
-    Messages that a hook answers or denies drop out, and get `replies`; the others are `left`, and are answered
-    together, as if the former did not exist. `status` is the turn's if none is left.
+    The messages that a hook answered or denied get `replies`. The turn answers all other messages (`left`) together, as
+    if the answered ones did not exist. `status` is the turn's status if no message is left. `changed_by` maps the id of
+    a message to the last hook that changed its text.
     """
 
     left: tuple[Message, ...]
@@ -169,7 +170,7 @@ class HookedMessages(msgspec.Struct, frozen=True):
     changed_by: Mapping[str, str]
 
     def prepend_to(self, result: LaneResult) -> LaneResult:
-        """Add the replies to the end of a turn. A turn that waits has not ended: its hooks run again."""
+        """Put the replies before those of a turn that has ended. If the turn waits, its hooks will run again."""
         return result if result.questions else msgspec.structs.replace(result, replies=(*self.replies, *result.replies))
 
 
@@ -205,8 +206,8 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
 class ReplyHooks(DeliveryCallbacks):
     """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` notify them.
 
-    `refuse_unshown` handles a cancelled delivery: a person who has not seen a question cannot approve. `owe_voice`
-    returns the records for an answer that is also to be spoken, at its arrival.
+    `refuse_unshown` handles a failed delivery: a person who has not seen a question cannot approve. `owe_voice` returns
+    the records that make a voice answer pending, when the text of an answer that is also to be spoken has arrived.
     """
 
     registry: HookRegistry
@@ -218,10 +219,10 @@ class ReplyHooks(DeliveryCallbacks):
     owe_voice: Callable[[DeliveryReport], list[NewRecord]] = lambda _delivery: []
 
     async def prepare(self, outbound: records.OwedReply) -> Reply:
-        """Return the reply after its interceptors.
+        """Return the reply as its interceptors left it.
 
         Raises:
-            ReplyWithheld: one of them denied it, or its question needs no answer any more.
+            ReplyWithheld: an interceptor denied the reply, or the question in the reply needs no answer any more.
         """
         if outbound.reply.buttons and await self.is_withdrawn(outbound.reply):
             raise ReplyWithheld("the question is settled")
@@ -246,7 +247,7 @@ class ReplyHooks(DeliveryCallbacks):
         return await attach_allowed(reply, wanted, lambda one: files[placed[one]].resolve)
 
     async def _ask(self, outbound: records.OwedReply) -> tuple[Event, Sequence[FieldChange]]:
-        """Run the event, and record pending events and decisions before the network is called."""
+        """Fire `message:sending`, and record pending events and decisions before the network gets the reply."""
         fields, is_of_turn = build_reply_fields(outbound, outbound.reply), outbound.session_key and outbound.turn_id
         owed = OwedEvents() if is_of_turn else None
         if is_of_turn:
@@ -277,7 +278,7 @@ class ReplyHooks(DeliveryCallbacks):
         self.sent(delivery)
 
     def sent(self, delivery: DeliveryReport) -> None:
-        """Notify the hooks, except durable ones: the end of the delivery already contains their events."""
+        """Notify all hooks but the durable hooks: the record of the delivery's end already contains their events."""
         self._fire(delivery, HookScope.emit, OwedEvents(f"{delivery.reply.id}/{name}" for name in _events_of(delivery)))
 
     def _fire(self, delivery: DeliveryReport, fire: Callable[..., None], owed: OwedEvents) -> None:
@@ -294,7 +295,7 @@ class ReplyHooks(DeliveryCallbacks):
 
 
 def _events_of(delivery: DeliveryReport) -> tuple[str, ...]:
-    """Return the events at the end of a delivery; `message:sending` comes before, unless it was fired earlier."""
+    """Return the events at the end of a delivery, among them `message:sending` if it was not fired earlier."""
     if delivery.error:
         return ("message:failed",)
     return (SENDING, "message:sent") if delivery.is_at_once else ("message:sent",)

@@ -1,17 +1,17 @@
-"""Spoken answers, for people who want them in a chat: a voice message after the text, once.
+"""Spoken answers, for people who want them in a chat: one voice message after the text of each answer.
 
-Theory of operation. The text goes first, by the outbox as usual. The append that records its arrival contains the
-pending voice answer: its words, as hooks at `message:sending` left them, on the conversation's own subject
-(`VoiceAnswer`). From there on one worker a conversation has the answers spoken, one after another, and appends the end
-of each together with the reply that carries the audio, or that says once why it is missing. That reply passes the
-outbox like any other.
+Theory of operation. The outbox first sends the text as usual. The append that records the arrival of the text contains
+the pending voice answer (`VoiceAnswer`, on the conversation's own subject): the words, as hooks at `message:sending`
+left them. A worker for each conversation then has these answers spoken in order. It appends the end of each answer
+together with the reply that carries the audio, or that says once why the audio is missing. The outbox sends that reply
+like any other.
 
-- A record is written before each try. A process that is killed in the middle has used up a try; an orderly stop gives
-  the try back. After `MOST_TRIES` only the text is sent.
-- The audio is in the conversation's folder before the end is written. A process after a crash between the two finds it
-  there, so that no answer is spoken, or paid for, twice.
-- Both tries have `voice.patience` together. At most `MOST_AT_ONCE` conversations are served at a time.
-- A person who says `/voice off`, loses their authorization or is forgotten meanwhile gets no voice answer.
+- The worker writes a record before each try. A process that is killed during a try has used it up; an orderly stop
+  gives the try back. After `MOST_TRIES` the person gets only the text.
+- The audio is in the conversation's folder before the worker writes the end. After a crash between the two, the next
+  process finds the audio there, so that no answer is spoken, or paid for, twice.
+- Both tries together may take `voice.patience`. At most `MOST_AT_ONCE` conversations are served at a time.
+- A person who says `/voice off`, loses their authorization or is forgotten before the try gets no voice answer.
 """
 
 import dataclasses
@@ -60,7 +60,7 @@ FoundVoice: TypeAlias = tuple[Record, records.VoiceAnswer]
 
 
 class VoiceAnswers:
-    """All voice answers. They are spoken while `run` runs."""
+    """The voice answers of all conversations; `run` has them spoken."""
 
     def __init__(self, context: DispatcherContext) -> None:
         self._context = context
@@ -85,13 +85,13 @@ class VoiceAnswers:
         return speaker if speaker and speaker.is_on else None
 
     def can_reach(self, message: Message) -> bool:
-        """Return True if a speaker is set up, and the author of this message can hear it."""
+        """Return True if a speaker is set up, and the author of this message can hear a spoken answer."""
         if message.kind == "internal" or message.address.platform in SILENT_PLATFORMS:
             return False
         return self._speaker is not None
 
     def owe(self, delivery: DeliveryReport) -> list[NewRecord]:
-        """Return the records for the arrival of this reply."""
+        """Return the pending voice answer of this reply, for the append that records the reply's arrival."""
         outbound, reply = delivery.outbound, delivery.reply
         if delivery.error or not (words := extract_words(reply.text)):
             return []
@@ -107,7 +107,7 @@ class VoiceAnswers:
         return [make_voice_put(kept)]
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Speak answers until cancelled. Without a speaker, wait for the first answer."""
+        """Speak answers until cancelled. Without a speaker, wait for the first pending answer."""
         task_status.started()
         if self._speaker is None:
             await self._begun.wait()
@@ -125,7 +125,7 @@ class VoiceAnswers:
                 await self._workers.progress()
 
     async def is_wanted(self, owed: records.VoiceAnswer) -> bool:
-        """Return True if the person still wants it, and is authorized here."""
+        """Return True if the person still wants the voice answer, and is authorized in this chat."""
         who = Message("", owed.reply.address, owed.person.partition(":")[2], "")
         session = await self._context.sessions.open(owed.session_key)
         return bool(session.settings.get(SPOKEN)) and self._context.access.find_role(who) is not None
@@ -135,7 +135,7 @@ class VoiceAnswers:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[anyio.CancelScope]:
-        """Take one of the slots, for as long as one answer may take."""
+        """Take one of the slots, for `patience` seconds at most."""
         async with self._slots:
             with anyio.move_on_after(self.patience) as limit:
                 yield limit
@@ -144,7 +144,7 @@ class VoiceAnswers:
         """Return the audio, and the records of its cost.
 
         Raises:
-            VoiceError: it was not spoken.
+            VoiceError: the answer could not be spoken.
         """
         if (speaker := self._speaker) is None:
             raise VoiceError("no speaker is set up any more", is_final=True)
@@ -169,20 +169,20 @@ class VoiceAnswers:
         return spoken, turn.waiting
 
     async def find_place(self, owed: records.VoiceAnswer) -> str:
-        """Return the path of its audio without the suffix, in the conversation's own folder."""
+        """Return the path for the audio of a voice answer, without a suffix, in the conversation's own folder."""
         session = await self._context.sessions.open(owed.session_key)
         folder = owed.reply.address.find_folder(self._context.files.folder, session.user_id)
         return str(folder / subjects.token_of(f"{owed.reply.id}{records.VOICE_MARK}"))
 
     async def make_puts(self, ended: records.VoiceAnswer, reply: Reply) -> list[NewRecord]:
-        """Make the records of this reply; the node that serves the network gets its audio."""
+        """Make the records of this reply; the node that serves the network gets the reply's audio."""
         reply = await self._context.files.shared.share(reply, ended.session_key)
         now = self.engine.clock.read()
         return [records.make_reply_put(reply, ended.session_key, ended.turn_id, now, ended.cause, ended.person)]
 
 
 class VoiceWorker:
-    """Implement `KeyedWorker`: the answers of one conversation, in order."""
+    """The `KeyedWorker` that has the answers of one conversation spoken in order."""
 
     def __init__(self, token: str, answers: VoiceAnswers) -> None:
         self.wakeup = Wakeup()
@@ -212,7 +212,7 @@ class VoiceWorker:
         return [one async for one in records.read_all(self._answers.engine, self._subject, records.VoiceAnswer)]
 
     def _find_first(self, found: Sequence[FoundVoice]) -> records.VoiceAnswer | None:
-        """Return the next pending answer, as of its last record."""
+        """Return the first answer whose last record leaves it pending."""
         last = {one.reply.id: one for _, one in found}
         return next((one for one in last.values() if one.state not in ENDS), None)
 
@@ -234,7 +234,7 @@ class VoiceWorker:
                     with anyio.move_on_after(RELEASE, shield=True):
                         await self._write(replace(owed, state="begun", tries=tries - 1))
                     raise
-                except Exception as error:  # hooks run in it, and foreign programs
+                except Exception as error:  # `speak` runs hooks and foreign programs
                     log.exception("an answer in %s cannot be spoken", owed.session_key)
                     why = type(error).__name__
                 else:
@@ -253,7 +253,7 @@ class VoiceWorker:
     async def _end(
         self, ended: records.VoiceAnswer, spoken: Attachment | None = None, counted: Sequence[NewRecord] = ()
     ) -> None:
-        """Write the end, with its reply. If the answer was forgotten meanwhile, write nothing."""
+        """Write the end of an answer, with its reply. If the answer was forgotten, write nothing."""
         while True:
             found = await self._read()
             if not any(one.reply.id == ended.reply.id for _, one in found):
@@ -266,14 +266,14 @@ class VoiceWorker:
             try:
                 await append_until_written(partial(self._answers.engine.append, *counted, put, *replies), "spoken")
                 break
-            except Conflict:  # another answer came meanwhile
+            except Conflict:  # another answer was added
                 continue
         for record, one in found:
             if one.reply.id == ended.reply.id or one.state in ENDS:
                 await records.purge_record(self._answers.engine, record)
 
     def _make_reply(self, ended: records.VoiceAnswer, spoken: Attachment | None, *, was_said: bool) -> Reply | None:
-        """Make the reply with the audio; or, once until it works again, with the reason why it is missing."""
+        """Make the reply with the audio, or with the reason why the audio is missing, if that was not sent already."""
         reply = dataclasses.replace(ended.reply, id=f"{ended.reply.id}{records.VOICE_MARK}", text="")
         if spoken is not None:
             return dataclasses.replace(reply, attachments=(spoken,))
