@@ -1,10 +1,10 @@
-"""Alerts about faults: a network that is down is reported in the home channels of the networks that work.
+"""Alerts about faults: the gateway reports a network that is down in the home channels of the networks that work.
 
-A fault that ends by itself at once is no news, and neither is a network that a person paused.
+There is no alert about a fault that ends at once, or about a network that a person paused.
 
-A journal that cannot be written accepts no answer: it is damaged, gone, or its disk hangs. Pending replies are in it,
-so the alert bypasses it, once to each chat as long as the fault lasts: to the people whose message is being answered,
-waits or cannot be accepted, and in all home channels.
+If the journal is damaged, gone, or on a disk that hangs, the gateway cannot write answers to the journal, and sends the
+alert without it. While the fault lasts, each chat gets one alert: the chats whose message is being answered, waits or
+cannot be accepted, and all home channels.
 """
 
 import logging
@@ -75,7 +75,7 @@ class Alerts:
         now = time.monotonic()
         for network in self._platforms:
             if network.state == "standby":
-                self._down.pop(network.name, None)  # another node has it
+                self._down.pop(network.name, None)  # another node serves the network
             since = self._down.get(network.name)
             if network.name in self._told and network.works:
                 self._told.discard(network.name)
@@ -114,7 +114,7 @@ class JournalAlerts(msgspec.Struct, eq=False):
                 await anyio.sleep(find_pause(LOOK_SECONDS))
                 waiting = {one.address for one in self._list_waiting()}
                 if waiting:
-                    await self._engine.health()  # it notices a damaged disk
+                    await self._engine.health()  # this call notices a damaged disk
                 if not (why := self._engine.failure()):
                     self._told.clear()
                     self._untold.clear()
@@ -125,14 +125,14 @@ class JournalAlerts(msgspec.Struct, eq=False):
                     tasks.start_soon(self._tell, address, ILL_HOME.format(why))
 
     async def _tell(self, address: Address, text: str) -> None:
-        """Send the alert; if that fails, the next look tries again, as long as a message waits there."""
+        """Send the alert; if that fails, the next check tries again, as long as a message waits in the chat."""
         if address in self._told:
             return
         self._told.add(address)
         try:
             with anyio.fail_after(SEND_SECONDS):
                 await self._outbox.say_now(Reply(uuid.uuid4().hex, address, text))
-        except Exception as error:  # noqa: BLE001 - a network's library may raise anything, and the next look tries again
+        except Exception as error:  # noqa: BLE001 - a network's library may raise anything; the next check tries again
             level = logging.DEBUG if address in self._untold else logging.INFO
             chat, why = address.chat_id, describe_error(error)
             log.log(level, "chat %s of %s is not told that the journal is ill: %s", chat, address.served_as, why)

@@ -38,11 +38,11 @@ TellForgotten: TypeAlias = Callable[[str], Awaitable[None]]
 def open_journal(
     home: Home, configuration: Configuration, report_waiting: ReportWaiting | None
 ) -> AbstractAsyncContextManager[Engine]:
-    """Open the journal for this gateway; `report_waiting` gets repeatedly what it waits for.
+    """Open the journal for this gateway; while the opening waits, `report_waiting` repeatedly gets the reason.
 
     Raises:
         ConfigError: the client of NATS is not installed, or another home has a node of this name.
-        EngineError: it cannot be opened.
+        EngineError: the journal cannot be opened.
     """
     if (servers := find_servers(configuration)) is None:
         return open_home_journal(home, configuration)
@@ -54,7 +54,7 @@ def open_journal(
 def build_nodes(
     engine: Engine, name: str, roles: tuple[NodeRole, ...], registry: HookRegistry, run_id: str
 ) -> tuple[Nodes, EventRelay, PlatformSteering]:
-    """Build this node's leases, its way to events on other nodes, and that to their networks."""
+    """Build this node's leases, the relay of events from other nodes, and the steering of networks."""
     if engine.files is None:
         nodes = Nodes(name, roles)
         return nodes, EventRelay(), PlatformSteering(nodes)
@@ -74,7 +74,7 @@ def find_files(settings: Settings, hooks: FolderHooks, skills: SkillHooks) -> No
 
 
 def list_differences(nodes: Nodes, hooks: FolderHooks) -> list[str]:
-    """Describe for an operator how other nodes differ from this one."""
+    """Describe for an operator how other nodes differ from this node."""
     if not nodes.others.list_living():
         return []
     from gateway.cluster.node_files import list_node_differences
@@ -111,7 +111,7 @@ def build_other_hooks(engine: Engine, home: Home, configuration: Configuration, 
 def build_removals(
     engine: Engine, files: Path, totals: RunningTotals, heard: HeardMessages, chats: ChatJournal, names: KnownNames
 ) -> tuple[TellForgotten, Sequence[RecordCopy]]:
-    """Build the notice to other gateways of a forgotten person, and the copies that follow their removals."""
+    """Build the function that notifies other gateways of a forgotten person, and the copies that follow removals."""
     if engine.files is None:
         return ignore_notice, ()
     from gateway.cluster.removals import ForgottenPeople, RemovalFollower

@@ -1,8 +1,8 @@
 """The verbs of the running gateway with their answers, for the socket and the page.
 
-A caller has a role (`gateway.records.activity.CALLER`), and each verb needs one. Admins and owners see the whole
-answer. Operators see only the parts that the row shows: words of people, models and tools are left out, and so is a
-new field.
+A caller has a role (`gateway.records.activity.CALLER`), and each verb needs a role. Admins and owners see the whole
+answer. Operators see only the fields that the row of the verb shows: no words of people, models and tools, and no
+field that the row does not name.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -32,7 +32,7 @@ from gateway.usage import answers as usage_answers
 from gateway.verbs import Notify, Verb, cut_answer
 from gateway.web import answers as port_answers
 
-GIVEN = ("params", "notify")  # parameters that come with a request; those before them are parts of the gateway
+GIVEN = ("params", "notify")  # parameters that come with a request; earlier parameters are parts of the gateway
 
 Answer: TypeAlias = Callable[..., Awaitable[Any]]
 FindPart: TypeAlias = Callable[[str], Any]
@@ -80,7 +80,7 @@ def build_verbs(find: FindPart, reload: ReloadConfiguration | None = None) -> Ma
 
 
 def bind_answer(answer: Answer, find_part: FindPart) -> AnswerVerb:
-    """Return the answer with its parts, as a function of the parameters and of the notifier of one request."""
+    """Return the answer bound to its parts, as a function of the parameters and the notifier of a request."""
     names = list(signature(answer).parameters)
     bound = partial(answer, *(find_part(name) for name in names if name not in GIVEN))
     count = sum(name in GIVEN for name in names)
@@ -88,10 +88,10 @@ def bind_answer(answer: Answer, find_part: FindPart) -> AnswerVerb:
 
 
 def restrict_verb(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean) -> VerbAnswer:
-    """Return the verb as it answers its callers: it refuses a role that is too low, and cuts answers for operators.
+    """Return the verb with an answer that denies roles that are too low, and cuts its result for operators.
 
     Raises, when a caller asks:
-        RoleRefused: the caller's role is too low; that is recorded.
+        RoleRefused: the caller's role is too low; the activity has a record of the call.
     """
     rank = rank_of(verb.role)
     act = answer if verb.raw and verb.on is None else partial(_act, verb, answer, activity, clean)
@@ -109,14 +109,14 @@ def restrict_verb(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Cle
 
         try:
             return cut_answer(await act(params, tell), verb.shown)
-        except GatewayError:  # it may quote a hook, a tool or a person
+        except GatewayError:  # the error may quote a hook, a tool or a person
             raise AccessError(f"`{verb.name}` failed; an admin can see why") from None
 
     return VerbAnswer(verb, answer_by_role)
 
 
 async def _act(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean, params: Any, notify: Notify) -> Any:
-    """Answer the verb and record it."""
+    """Answer the verb and record the call."""
     if verb.lasts:
         return await _answer_long(verb, answer, activity, params, notify)
     said = await answer(params, notify)
@@ -125,7 +125,7 @@ async def _act(verb: Verb, answer: AnswerVerb, activity: Activity, clean: Clean,
 
 
 async def _answer_long(verb: Verb, answer: AnswerVerb, activity: Activity, params: Any, notify: Notify) -> Any:
-    """Record the verb when its answer begins, unless the gateway itself asks for it, to feed its page.
+    """Record the call when the answer begins, unless the gateway itself calls the verb, to feed its page.
 
     The answer does not wait for the record: you can watch events even if the journal cannot be written.
     """

@@ -1,7 +1,7 @@
-"""List the notices of a home in which nothing is wrong: pairing requests, and changes by an upgrade.
+"""The notices of a home that are no faults: pairing requests, and changes by an upgrade.
 
-Users and guests lost tools when roles came to decide about tools. A home from before says so at each start and in
-`status`, until its configuration says which tools it gives.
+Users and guests lost tools when an upgrade made tools depend on roles. A home older than that upgrade reports this at
+each start and in `status`, until its configuration says which tools each role has.
 """
 
 import logging
@@ -37,7 +37,7 @@ OTHER_FOLDERS = (
 
 
 async def is_new_journal(engine: Engine) -> bool:
-    """Tell if nothing was ever written to the journal. A damaged record counts as written.
+    """Return True if nothing was ever written to the journal. A damaged record counts as written.
 
     Raises:
         EngineError: the journal cannot be read.
@@ -49,30 +49,30 @@ async def is_new_journal(engine: Engine) -> bool:
 
 
 async def is_new_home(engine: Engine, is_empty: bool) -> bool:
-    """Tell if this home began after roles decided about tools, and keep the answer; `is_empty` is the journal now."""
+    """Return True if this home began after tools depended on roles; keep `is_empty` (of the journal) as the answer."""
     kept = await _keep_once(engine, FEWER_TOOLS, is_empty)
     return is_empty if kept is None else kept
 
 
 async def needs_word_of_folders(engine: Engine, is_empty: bool) -> bool:
-    """Tell if an older home starts for the first time since users have folders of their own, and keep that it did."""
+    """Return True at the first start of an older home that gives each user a folder, and record this start."""
     return await _keep_once(engine, OWN_FOLDERS, is_empty) is None and not is_empty
 
 
 async def has_voice_network(engine: Engine, is_empty: bool) -> bool:
-    """Tell if this home is older than the sandbox of voice programs, which then keep the network. Keep the answer."""
+    """Return True, and keep the answer, if this home is older than the sandbox of voice programs."""
     kept = await _keep_once(engine, HELD_VOICE, is_empty)
     return not (is_empty if kept is None else kept)
 
 
 def needs_word_of_voice(configuration: Configuration, has_network: bool) -> bool:
-    """Tell if a voice program keeps the network because the settings do not decide it."""
+    """Return True if a voice program keeps the network because no setting decides about its network."""
     voice = configuration.settings.voice
     return has_network and any(one.command and one.network is None for one in (voice.transcribe, voice.speak))
 
 
 async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
-    """Return the answer of an earlier start. If no start kept one, keep this one and return None."""
+    """Return the answer that an earlier start kept. If there is none, keep `is_empty` and return None."""
     _, kept = await records.read_last(engine, subjects.hook_store_subject_of(OWNER, key), records.StoredValue)
     if kept is not None:
         return bool(kept.value)
@@ -84,7 +84,7 @@ async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
 
 
 def has_changed_tools(access: AccessControl, configuration: Configuration, is_new: bool) -> bool:
-    """Tell if the upgrade changed the tools of a person, and the configuration does not decide them."""
+    """Return True if the upgrade changed the tools of a person, and the configuration does not set the tools."""
     is_said = any(name.startswith("access.tools.") for name in configuration.origins)
     return not (is_new or is_said) and access.has_others()
 

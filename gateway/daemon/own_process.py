@@ -1,7 +1,8 @@
 """The daemon's own process: its protection from other programs, and its orphaned children.
 
-It holds the tokens of networks and models. Its entries in /proc (environment, memory, descriptors) belong to root from
-the start on, so no other program of the same user can read them, and no core of it is written. Root still can.
+The process holds the tokens of networks and models. From the start on, its entries in /proc (environment, memory,
+descriptors) belong to root, so that no other program of the same user can read the tokens; root still can. The system
+writes no core file of the process.
 """
 
 import logging
@@ -41,7 +42,7 @@ def check_thread_limit() -> None:
 
 
 def open_descriptor_limit() -> None:
-    """Raise the limit of open files as far as the system allows. Raises GatewayError if that is too low."""
+    """Raise the limit of open files as far as the system allows; raise GatewayError if it allows too few."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     if most < FEWEST_DESCRIPTORS:
@@ -51,7 +52,7 @@ def open_descriptor_limit() -> None:
 
 
 def describe_readers(uid: int) -> str:
-    """Describe the programs that can still read its secrets; an empty text for an ordinary user."""
+    """Describe the programs that can still read the gateway's secrets; an empty text for an ordinary user."""
     if uid != 0:
         return ""
     return "the gateway runs as root: other programs of root can read its secrets, where no sandbox holds them"
@@ -67,7 +68,7 @@ def read_memory_kb() -> int:
 
 
 def remove_unused_folders(temporary: Path) -> None:
-    """Remove the empty temporary folders of commands whose keepers were killed and could not remove them."""
+    """Remove the empty temporary folders of commands whose keeper processes were killed."""
     for folder in temporary.glob(f"{TEMPORARY_OF_ALL}-{os.geteuid()}/*-*"):
         keeper = folder.name.partition("-")[0]
         if keeper.isdigit() and not kernel.is_live(int(keeper)):
@@ -76,7 +77,7 @@ def remove_unused_folders(temporary: Path) -> None:
 
 
 async def kill_orphans(lock: Path) -> None:
-    """End processes that hooks left behind, also those of a killed gateway. Nothing of ours may run yet."""
+    """End the processes that hooks left behind, also under a killed gateway. No hook of this gateway may run."""
     if left := await run_in_thread(_kill_orphans, mark_of(lock)):
         log.warning("hooks left %s behind, and what was left is ended", format_count(left, "process", "processes"))
 
@@ -89,7 +90,7 @@ def _kill_orphans(mark: str) -> int:
 async def keep_orphans(pause: float = REAP_PAUSE) -> None:
     """Adopt detached processes, so that their origin stays known, and forget them when they have ended.
 
-    A child that has ended and still exists at the next look is one that no code waits for.
+    If an ended child still exists at the next check, no code waits for that child.
     """
     kernel.adopt_orphans()
     before: set[int] = set()
@@ -97,7 +98,7 @@ async def keep_orphans(pause: float = REAP_PAUSE) -> None:
         await anyio.sleep(pause)
         try:
             ended = find_ended_children(os.getpid())
-        except OSError as error:  # no more files can be opened: the next look finds them
+        except OSError as error:  # no more files can be opened: the next check finds the children
             log.debug("who has ended is not known now: %s", error)
             continue
         for pid in ended & before:

@@ -57,7 +57,7 @@ PART_WORDS: Mapping[str, str] = MappingProxyType(
         "web": "serves the page, programs and webhooks",
     }
 )
-NETWORK_WORDS = "serves this chat network"  # each other part
+NETWORK_WORDS = "serves this chat network"  # of each other part
 
 
 class PartStatus(msgspec.Struct, frozen=True):
@@ -77,14 +77,14 @@ class ServeFunction(Protocol):
 
 
 def describe_parts(parts: Sequence["Part"], networks: Collection[str], role: Role) -> str:
-    """Describe the networks and each part that has failed, in a chat. Only admins see why."""
+    """Describe the networks and the parts that have failed, for a chat. Only admins see the reasons."""
     facts = [one.facts for one in parts if one.name in networks or one.facts.state == "restarting"]
     lines = [f"{one.name}: {one.state} {one.detail if is_admin(role) else ''}".rstrip() for one in facts]
     return "\n".join(lines) or "No chat network is set up here, and all else is up."
 
 
 class Part(anyio.abc.TaskStatus[None]):
-    """One service and its supervisor; the service, or `up`, reports that it works."""
+    """One service and its supervisor. A call of `started` or `up` reports that the service works."""
 
     def __init__(self, name: str, serve: ServeFunction) -> None:
         self.name = name
@@ -105,17 +105,17 @@ class Part(anyio.abc.TaskStatus[None]):
         self.up()
 
     def stand_by(self, detail: str) -> None:
-        """Stand by, doing nothing on purpose."""
+        """Enter standby: the part does nothing, on purpose."""
         self._enter("standby", detail)
         self._first.set()
 
     def leave(self, detail: str) -> None:
-        """Stand by for good: the part never runs here, and its end is not awaited."""
+        """Enter standby for good: this node never runs the part, and the stop does not wait for its end."""
         self.stand_by(detail)
         self._ended.set()
 
     async def wait_first_try(self) -> None:
-        """Wait until it works, is on standby, or has failed once: other parts start then."""
+        """Wait until the part works, is on standby, or has failed once: then other parts start."""
         await self._first.wait()
 
     async def wait_until_ended(self) -> None:
@@ -123,7 +123,7 @@ class Part(anyio.abc.TaskStatus[None]):
         await self._ended.wait()
 
     def stop_restarting(self) -> None:
-        """Let the next end of the part be its last."""
+        """Do not restart the part after its next end."""
         self._is_wanted = False
 
     def pause(self) -> None:
@@ -136,7 +136,7 @@ class Part(anyio.abc.TaskStatus[None]):
         self.restart()
 
     def restart(self) -> None:
-        """Restart at once, whatever it is doing."""
+        """Restart the part at once, whatever it is doing."""
         self._news.set()
         if self._serving is not None:
             self._serving.cancel()

@@ -1,12 +1,12 @@
 """Move received files into the folder of their conversation, which earlier versions did not have.
 
-Older files lay in one folder, and every agent could reach it. A start moves each of them to its conversation, by the
-journal, and leaves a link in its place, since hooks and commands may know the old path; an agent that names the path
-finds the file in its own folder. Several conversations get a copy each. A folder
-for owners takes files without a conversation.
+Earlier versions kept all files in one folder that every agent could reach. A start moves each file to its conversation,
+which the journal names, and leaves a link in its place, since hooks and commands may know the old path; an agent that
+names the path finds the file in its own folder. If several conversations have a file, each gets a copy. A folder for
+owners takes files without a conversation.
 
-Each step can be done again: a file gets its new name before the link takes its old one. So the next start finishes
-the work of one that was killed.
+Each step can be repeated: a file gets its new name before the link takes the old name. If a start is killed, the next
+start finishes its work.
 """
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 async def move_received_files(engine: Engine, files: Path) -> None:
-    """Move the files of the old place, if it has any."""
+    """Move the files that are still in the old folder."""
     found = await run_in_thread(lambda: [*_list_in_old_place(files)])
     if not found:
         return
@@ -56,7 +56,7 @@ async def move_received_files(engine: Engine, files: Path) -> None:
 
 
 def _list_in_old_place(files: Path) -> Iterator[Path]:
-    """List the files directly in the folder of a network or in the common one; conversations have folders below."""
+    """List the files directly in the common folder or a network's folder; conversations have folders below these."""
     for path in (*files.glob("*"), *files.glob("*/*")):
         with suppress(OSError):
             if path.is_file() and not path.is_symlink() and not path.parent.name.startswith("."):
@@ -82,7 +82,7 @@ def _move(path: Path, folders: tuple[Path, ...]) -> None:
 
 
 def _copy(path: Path, to: Path) -> None:
-    """Copy a file whole or not at all, with its age, which decides when it is removed."""
+    """Copy a file whole or not at all, with its age, which decides when the file is removed."""
     beside = to.with_name(f".{to.name}.new")
     shutil.copy2(path, beside)
     beside.replace(to)

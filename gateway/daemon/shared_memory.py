@@ -1,9 +1,9 @@
-"""The memory of people's notes: in the journal, for all gateways that share it, and as files in each home.
+"""The notes of people: in the journal, for all gateways that share the journal, and as files in each home.
 
-A note is remembered once the journal has it. Each gateway copies new notes into files of its own, where hooks find them
-too; a cursor beside them marks the last copied record. The journal and the files name no person: only a digest of the
-owner. Files that are older than this are copied to the journal at the first start, and so are the files of a home that
-joins a journal; notes that their owner had forgotten there are left out.
+A note is kept once the journal has the note. Each gateway copies new notes into files of its own, which hooks read too;
+a cursor beside the files names the last copied record. The journal and the files name no person, only a digest of the
+owner. The first start copies files of earlier versions to the journal, and so does a home that joins a journal, without
+notes that the owner had forgotten there.
 """
 
 import uuid
@@ -27,7 +27,7 @@ FORGOTTEN_RETENTION = 365 * records.DAY  # a gateway that was away for less than
 
 
 class MemoryCursor(msgspec.Struct, frozen=True):
-    """The last record of a journal that the files include."""
+    """The id of a journal, and its last record that the files include."""
 
     journal: str = ""
     seq: int = 0
@@ -43,11 +43,11 @@ class SharedMemory:
         self._files = FileMemory(folder)
         self._reached_file = folder / REACHED_FILE
         self._reached = MemoryCursor()
-        self._own: set[int] = set()  # our own records that are in the files and did not come back yet
+        self._own: set[int] = set()  # our own records: in the files, but not yet back from the journal
         self._lock = anyio.Lock()
 
     async def remember(self, owner: str, text: str) -> None:
-        """Remember a text. Raises EngineError if it cannot be written."""
+        """Remember a text. Raises EngineError if the journal does not accept the note."""
         digest = digest_of_owner(owner)
         async with self._lock:
             await self._name_journal()
@@ -60,7 +60,7 @@ class SharedMemory:
         return await self._files.recall(owner, query)
 
     async def forget(self, owner: str) -> int:
-        """Forget all texts of a person on every gateway; returns their number."""
+        """Forget all texts of a person on every gateway, and return the number of texts."""
         digest = digest_of_owner(owner)
         subject = subjects.note_subject_of(digest)
         async with self._lock:
@@ -75,7 +75,7 @@ class SharedMemory:
         return len(texts)
 
     async def load(self) -> None:
-        """Copy the notes of other gateways since the last time into the files."""
+        """Copy the notes that other gateways wrote since the last run into the files."""
         async with self._lock:
             reached = await run_in_thread(read_json, self._reached_file, MemoryCursor, MemoryCursor())
             _, journal = await records.read_last(self._engine, subjects.MEMORY_SUBJECT, records.MemoryJournal)
@@ -97,7 +97,7 @@ class SharedMemory:
                 await self._apply(record.seq, records.decode(record.data))
 
     async def take_along(self) -> None:
-        """Copy this home's notes to a journal that it joins."""
+        """Copy the notes of this home to a journal that the home joins."""
         async with self._lock:
             if self._reached.journal:
                 return
@@ -129,7 +129,7 @@ class SharedMemory:
             await self._reach(seq)
 
     async def _name_journal(self) -> None:
-        """Return the name of the journal. It is made with the first note, so that a home recognizes the journal."""
+        """Find the id of the journal, or make it with the first note, so that a home recognizes the journal."""
         while not self._reached.journal:
             seq, kept = await records.read_last(self._engine, subjects.MEMORY_SUBJECT, records.MemoryJournal)
             if kept is None:

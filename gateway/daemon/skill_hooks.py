@@ -1,9 +1,9 @@
 """The skills of the conversations. `hooks/` in a skill's folder is a place of hooks while a conversation has the skill.
 
-These hooks hear only the conversations that have the skill; one process of a hook serves all of them. The journal keeps
-the skills of each conversation, since the model still follows their texts after a restart. For the same reason, a
-conversation that ends keeps its skills for the person who goes back to it, and a copy of a conversation has the same
-skills.
+These hooks get only the events of conversations that have the skill; one process of a hook serves all these
+conversations. The journal keeps the skills of each conversation, since the model still follows the texts of the skills
+after a restart. For the same reason, a conversation that ends keeps its skills for the person who goes back to it, and
+a copy of a conversation has the same skills.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ from gateway.records import subjects
 
 
 class SkillHooks:
-    """The skills of all conversations, and the places of hooks (`sources`) that they bring."""
+    """The skills of all conversations, and the places of hooks (`sources`) in the folders of these skills."""
 
     patterns = (subjects.hook_store_subject_of(LOADED_OWNER),)
 
@@ -38,7 +38,7 @@ class SkillHooks:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """List the places of the hooks, each for the conversations that have the skill."""
+        """List the skills' places of hooks, each for the conversations that have the skill."""
         return tuple(
             make_folder_source(folder / HOOKS_FOLDER, f"skill {folder.name}", frozenset(sessions))
             for folder, sessions in sorted(self._loaded.having.items())
@@ -46,7 +46,7 @@ class SkillHooks:
         )
 
     async def load(self) -> None:
-        """Load what an earlier run or another gateway wrote."""
+        """Load the skills that earlier runs and other gateways wrote to the journal."""
         async with self._lock:
             await self._reload_places(await self._loaded.load())
         await self.replace_folders()
@@ -56,7 +56,7 @@ class SkillHooks:
             await self._reload_places(self._loaded.take(record))
 
     async def replace_folders(self) -> None:
-        """Replace the folders of updated skills for all conversations that have them, so that their guards go on."""
+        """Replace the folders of updated skills for all conversations, so that the guards of these skills go on."""
         async with self._lock:
             for old in [*self._loaded.having]:
                 if (new := find_skill_folder(self._home, old)) != old:
@@ -65,15 +65,15 @@ class SkillHooks:
                     await self._loaded.write(sessions, [old], is_loaded=False)
 
     def attend(self, registry: HookRegistry, follow: Callable[[], Awaitable[None]]) -> None:
-        """Watch conversations begin and end. Await `follow` whenever hooks come or go."""
+        """Watch the beginnings and ends of conversations. Await `follow` whenever skills bring or remove hooks."""
         self._follow = follow
         registry.watch("session:end", self._end)
         registry.watch("session:start", self._begin)
 
     async def changed(self, session: str, action: str, skill: Skill) -> Sequence[str]:
-        """Note that a conversation loaded or unloaded a skill; then its hooks hear the conversation, or stop.
+        """Note that a conversation loaded or unloaded a skill: the skill's hooks begin or cease to get its events.
 
-        Tools do not come or go with them.
+        Return no names, since a skill adds and removes no tools.
         """
         if action == "load":
             await self._add(session, [skill.folder])
@@ -128,7 +128,7 @@ class SkillHooks:
 
 
 def has_place_of_hooks(folder: Path) -> bool:
-    """Tell if the skill has hooks. A missing skill counts, since it may appear at any time with hooks."""
+    """Return True if the skill has hooks. A missing skill counts, since its folder may appear later with hooks."""
     return (folder / HOOKS_FOLDER).is_dir() or is_missing(folder)
 
 

@@ -1,4 +1,4 @@
-"""`open_gateway` starts all parts: read from top to bottom it is the start, from bottom to top the stop."""
+"""`open_gateway` starts all parts, in the order of its lines; the stop has the opposite order."""
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -70,7 +70,7 @@ from gateway.worker.tool_names import TOOL_SERVERS
 log = logging.getLogger(__name__)
 
 OUTBOX_DRAIN_SECONDS = 3.0  # for pending replies, after the turns have had their time
-REACH = 30.0  # seconds in which somebody must have been asked for an approval
+REACH = 30.0  # seconds in which an approval request must reach a person
 
 BuildVerbs: TypeAlias = Callable[[FindPart], Mapping[str, VerbAnswer]]
 BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
@@ -85,10 +85,10 @@ async def open_gateway(
     caller_check: BuildCallerCheck | None = None,
     report_waiting: ReportWaiting | None = None,
 ) -> AsyncIterator[Gateway]:
-    """Open a gateway that serves while inside; at the end its running work may finish, within the stop's limit.
+    """Open a gateway that serves inside the block; at the end of the block, running work may finish within a limit.
 
-    `caller_check` makes the check of callers on the control socket; in a test's own process every caller is our child.
-    `report_waiting` receives the reasons of a delayed start.
+    `caller_check` makes the check of callers on the control socket. None lets all callers pass, for tests whose callers
+    are all children of the gateway's process. `report_waiting` receives the reasons for a delayed start.
     """
     async with (
         open_journal(home, configuration, report_waiting) as engine,
@@ -106,10 +106,10 @@ async def open_gateway_on(
     build_verbs: BuildVerbs,
     caller_check: BuildCallerCheck | None = None,
 ) -> AsyncIterator[Gateway]:
-    """Open a gateway on a journal that is open."""
+    """Open a gateway on an open journal."""
     create_folders(home)
     current = CurrentConfiguration(configuration)
-    TOOL_SERVERS.set(lambda: current.settings.mcp_servers)  # before any task starts, since each task copies it
+    TOOL_SERVERS.set(lambda: current.settings.mcp_servers)  # before any task starts, since each task copies the value
     async with (
         HookRegistry() as registry,
         ForkServerClient(
@@ -127,7 +127,7 @@ async def open_gateway_on(
         await tasks.start(presence.nodes.run, lambda: None if run.state == "starting" else list_files(base.settings))
         await tasks.start(presence.steering.run, groups.networks.platforms)
         facts = JournalFollower(engine, *list_copies(groups))
-        await facts.load()  # until then, only the rules count
+        await facts.load()  # before this line, only the rules of access count
         await groups.bind(find_owners)()
         await groups.storage.memory.take_along()
         await move_received_files(engine, home.files)
@@ -161,13 +161,13 @@ def bind_reload(bind: BindGroups, reloader: ConfigurationReloader) -> ReloadConf
 
 
 async def find_owners(base: Base, run: Run, people: People, work: Work) -> None:
-    """Find the owners of this home in the journal and the rules, and log what its people lost by an upgrade."""
+    """Find the owners of this home in the journal and the rules, and log what people lost by an upgrade."""
     access, configuration = people.access, base.current.configuration
     is_empty = await is_new_journal(base.engine)
     run.is_new = await is_new_home(base.engine, is_empty)
     is_changed = await needs_word_of_folders(base.engine, is_empty)
     await access.apply_rules(access.rules)
-    for one in access.pairings.people:  # of an earlier version, which noted no other names
+    for one in access.pairings.people:  # an earlier version noted their names nowhere else
         if not people.names.people.find(who := f"{one.platform}:{one.user_id}"):
             people.names.learn(KnownName(of=who, name=one.user_name))
     if has_changed_tools(access, configuration, run.is_new):
@@ -180,7 +180,7 @@ async def find_owners(base: Base, run: Run, people: People, work: Work) -> None:
 
 
 async def load_tool_servers(base: Base, run: Run, hooks: Hooks, work: Work) -> None:
-    """Use what the journal keeps about the tool servers."""
+    """Load the facts about tool servers that the journal keeps, and apply them."""
     report_unknown_names(base, hooks, work)
     await work.tool_journal.load(base.settings.mcp_servers, is_new=run.is_new)
     if inherited := work.tool_journal.inherited:
@@ -193,7 +193,7 @@ async def load_tool_servers(base: Base, run: Run, hooks: Hooks, work: Work) -> N
 async def run_hooks(
     base: Base, presence: NodePresence, storage: Storage, people: People, hooks: Hooks, work: Work, turns: Turns
 ) -> AsyncIterator[None]:
-    """Run the hooks of folders while inside."""
+    """Run the hooks of folders inside the block."""
     folder_hooks, find = hooks.folder_hooks, partial(reload_places, base, hooks)
     grants = PluginGrants(
         turns.hook_requests,
@@ -215,7 +215,7 @@ def has_port(base: Base, presence: NodePresence) -> bool:
 
 
 def begin_platforms(base: Base, run: Run, presence: NodePresence, networks: Networks) -> None:
-    """Show the networks that other nodes alone serve, without starting them."""
+    """Start the networks, if this node serves networks; otherwise only list them, as left to other nodes."""
     for platform in networks.platforms:
         if "ingress" in presence.nodes.roles:
             with bind_context(platform=platform.name):
@@ -238,21 +238,21 @@ async def stop_turns(base: Base, run: Run, turns: Turns) -> None:
 
 
 async def wait_for_parts(base: Base, run: Run) -> None:
-    """Wait for the parts: they end after the last events of the stop, such as those of a call that sends."""
+    """Wait for the parts, which end after the last events of the stop, such as the events of a running delivery."""
     with anyio.move_on_after(base.shutdown.limit):
         for part in run.parts:
             await part.wait_until_ended()
 
 
 async def count_figures(base: Base, turns: Turns, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-    """Until cancelled, count turns and write the figures of each half hour."""
+    """Count turns, and write the figures of each half hour, until cancelled."""
     async with anyio.create_task_group() as tasks:
         await tasks.start(turns.times.run, base.engine)
         await turns.half_hours.run(task_status=task_status)
 
 
 async def keep_files(base: Base, storage: Storage, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-    """Until cancelled, share files that other gateways lack, and remove old files."""
+    """Share files that other gateways lack, and remove old files, until cancelled."""
     task_status.started()
     home = base.home
     await storage.files.put_earlier(home.journal, home.shared_files)
@@ -261,7 +261,7 @@ async def keep_files(base: Base, storage: Storage, *, task_status: anyio.abc.Tas
 
 
 def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
-    """Yield the copies of the journal in memory that follow it."""
+    """Yield the copies of records in memory that follow the journal."""
     people, folder_hooks = gateway.people, gateway.hooks.folder_hooks
     yield from (people.access.pairings.last, people.chats.kept, people.keys.last, people.logins.last)
     if folder_hooks.shared_switches:
@@ -272,7 +272,7 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
 
 
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
-    """Yield the parts beside the chat networks, in the order of the start, as far as the node's roles include them."""
+    """Yield the parts that the node's roles need, except the chat networks, in the order of the start."""
     base, people, storage, turns = gateway.base, gateway.people, gateway.storage, gateway.turns
     approvers = turns.context.places.find_approvers(REACH)
     nodes, hooks, networks = gateway.presence.nodes, gateway.hooks, gateway.networks

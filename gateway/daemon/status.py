@@ -68,13 +68,13 @@ class StatusFacts(NamedTuple):
 
 
 async def gather_facts(base: Base, run: Run, hooks: Hooks, turns: Turns) -> StatusFacts:
-    """Gather the facts. The journal comes first, since it notices a bad disk; the other questions are fast too."""
+    """Gather the facts for a status. The check of the journal comes first, since it notices a bad disk."""
     health = await ask_journal(base.engine.health(), UNHEARD, HEALTH_PATIENCE)
     return StatusFacts(health, await list_hooks(hooks), list_gateway_webhooks(base, run, hooks, turns))
 
 
 class StatusReport:
-    """Everything that `status` shows; docs/cli.md describes it. `bind` gives each section the groups that it names."""
+    """Everything that `status` shows; docs/cli.md describes it. `bind` passes each section the groups it names."""
 
     def __init__(self, bind: BindGroups) -> None:
         self._disk, self._gather = bind(describe_disk), bind(gather_facts)
@@ -98,7 +98,7 @@ class StatusReport:
 
 
 async def describe_disk(run: Run) -> list[str]:
-    """List the files of the configuration that are not in force."""
+    """List the files of the configuration that are not in effect."""
     said = await run.disk.describe() if run.disk else ""
     return [said] if said else []
 
@@ -154,12 +154,12 @@ async def describe_work(base: Base, work: Work, turns: Turns, networks: Networks
 
 
 def describe_platform(network: PlatformPart) -> dict[str, Any]:
-    """Describe the state of a network here; `served_by` is the other node that serves it."""
+    """Describe the state of a network on this node; `served_by` is the other node that serves the network."""
     return {**msgspec.to_builtins(network.presence.facts), "served_by": network.served_by}
 
 
 def list_nodes(nodes: Nodes) -> list[dict[str, Any]]:
-    """List the gateways on the journal, this one first: start, roles, leases, and what each does for all."""
+    """List the gateways on the journal, this gateway first: start, roles, leases, and its work for all gateways."""
     known = [nodes.describe(), *sorted(nodes.others.list_living(), key=lambda one: one.name)]
     return [
         {
@@ -192,14 +192,14 @@ async def ask_journal(asked: Awaitable[T], otherwise: T, patience: float = JOURN
 
 
 async def list_hooks(hooks: Hooks) -> list[HookStatus]:
-    """List the hooks, without the facts of the journal if it does not answer in time."""
+    """List the hooks; leave out the journal's facts about them if the journal does not answer in time."""
     ask = partial(hooks.folder_hooks.status, with_offered=False)
     found = await ask_journal(ask(), None)
     return await ask(asks_journal=False) if found is None else found
 
 
 def list_owners(access: AccessControl) -> list[dict[str, str]]:
-    """List the owners on each network, and why they are owners; the person at the terminal always is."""
+    """List the owners on each network, and why they are owners. The person at the terminal always is an owner."""
     named = {(network, user): NAMED for network, users in access.rules.owners.items() for user in sorted(users)}
     named |= {(one.served_as, one.user_id): PAIRED for one in access.pairings.people if one.role == "owner"}
     named |= dict.fromkeys(access.owners.items(), ALONE)
@@ -217,7 +217,7 @@ def describe_sandbox(support: SandboxSupport) -> dict[str, Any]:
 
 
 async def describe_intake(lanes: Lanes, health: EngineHealth) -> str:
-    """Return `open`, or why the gateway takes no messages now; the networks keep them meanwhile."""
+    """Return `open`, or the reason why the gateway takes no messages now and the networks keep them."""
     if not health.ok:
         return f"stopped: {health.detail}"
     is_full = await ask_journal(lanes.is_full(), otherwise=False)
@@ -278,7 +278,7 @@ ATTENTION: tuple[Callable[..., list[str]], ...] = (
     list_work_problems,
     list_node_problems,
 )
-"""The problems to look at, in this order."""
+"""The functions that list the problems of `attention`, in this order."""
 
 
 def check_agent_hooks(settings: Settings, is_known: Callable[[str], bool]) -> list[str]:
@@ -316,7 +316,7 @@ def check_answer_place(base: Base, turns: Turns, webhook: Webhook) -> Webhook:
 
 
 def list_unused_skill_hooks(base: Base, work: Work) -> list[str]:
-    """List the hooks of skills that do not run, also of skills that no conversation has now."""
+    """List the skills' hooks that do not run, also those of skills that no conversation has loaded."""
     sources = list_sources(base.home, base.current.configuration)
     return [str(finding) for finding in list_unused_hooks(work.agents.now.skills, sources)]
 

@@ -1,7 +1,7 @@
 """The facts that the journal keeps about tool servers: their descriptions of tools, and which servers are early ones.
 
-Early versions had no setting of trust, and all tools ran without a question. The servers of that time may still run
-tools that only read, for owners and admins; servers that you add later ask.
+Early versions had no setting of trust, and all tools ran without a question. Servers of that time may still run
+read-only tools without a question, for owners and admins; servers that you add later ask.
 """
 
 import logging
@@ -36,7 +36,7 @@ class ToolServerJournal:
         self.inherited: Collection[str] = ()
 
     async def load(self, configured: Collection[str], *, is_new: bool) -> None:
-        """Load which servers are early ones: those of the first start, unless the home `is_new`."""
+        """Load the names of the early servers: the servers at the first start, unless the home `is_new`."""
         kept = await self._read(KEPT_UNDER)
         if SERVERS_KEY in kept:
             self.inherited = msgspec.convert(kept[SERVERS_KEY], InheritedServers).names
@@ -46,7 +46,7 @@ class ToolServerJournal:
         await self._write(KEPT_UNDER, {SERVERS_KEY: InheritedServers(tuple(self.inherited))})
 
     async def keep_only(self, configured: Collection[str]) -> None:
-        """Keep only these servers; a server that you remove and add again counts as new."""
+        """Keep only the configured early servers; a server that you remove and add again counts as new."""
         left = tuple(name for name in self.inherited if name in configured)
         if left != tuple(self.inherited):
             self.inherited = left
@@ -87,7 +87,7 @@ def report_trust(specs: Iterable[McpSpec]) -> None:
 
 
 def describe_trust(specs: Iterable[McpSpec]) -> list[str]:
-    """Describe for the owner what holds for an early server, and the lines for more and for less trust."""
+    """Describe the trust in each early server for the owner, with the settings for more and for less trust."""
     return [
         f"tools of {one.name} that only read run without a question for owners and admins, since it was configured "
         f"before one could say; for more: mcp_servers: {{{one.name}: {{trust: all}}}}, for less: trust: none"

@@ -28,9 +28,10 @@ MOST_PARTS = 4  # of polls and places in one message of a hook
 
 
 class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`send(to, text)`: a session key, `platform:chat[:thread]`, a platform for its home channel, or `home`.
+    """The request `send(to, text)`.
 
-    `parts` are polls and places; networks without them get a description.
+    `to` is a session key, `platform:chat[:thread]`, a platform (its home channel), or `home`. `parts` are polls and
+    places; a network that cannot show a part gets its description.
     """
 
     to: str
@@ -39,10 +40,11 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SubmitRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`submit(text, session, deliver, wait)`: a task for the agent, in a session with this name or key.
+    """The request `submit(text, session, deliver, wait)`: a task for the agent, in a session with this name or key.
 
-    The answer goes to `deliver` (like `to` above), or to the chat of the session, for hooks that `send`; otherwise it
-    stays in the session. With `wait` the hook gets it too, and the turn is stopped after so many seconds.
+    The answer goes to `deliver` (like `to` of `send`) or to the chat of the session, if the hook may `send`. If the
+    session has no chat, the answer stays there. With `wait`, the hook also gets the answer, and the gateway stops the
+    turn after so many seconds.
     """
 
     text: str
@@ -52,14 +54,14 @@ class SubmitRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EmitRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`emit(name, **fields)`: an event of the hook's own."""
+    """The request `emit(name, **fields)`, for an event of the hook's own."""
 
     name: str
     fields: dict[str, Any] = {}
 
 
 class StoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The parameters of the store's verbs."""
+    """The parameters of the requests `store.get`, `store.set` and `store.delete`."""
 
     key: str = ""
     value: Any = None
@@ -67,7 +69,7 @@ class StoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HookRequests:
-    """Serves the requests of all hooks; the grants of a hook's manifest were checked before."""
+    """Answers the requests of all hooks. The callers check the grants in the manifest of a hook."""
 
     def __init__(self, context: DispatcherContext, lanes: Lanes) -> None:
         self._context = context
@@ -179,7 +181,7 @@ class HookRequests:
             raise HookError(f"send: {error}") from None
 
     async def find_place(self, to: str) -> tuple[Address, str]:
-        """Return the address of `to`, and the key of its session, if it names one.
+        """Return the address of `to`, and the session key if `to` is a session key.
 
         Raises:
             AdapterError: the place was not found.
@@ -192,7 +194,7 @@ class HookRequests:
         return self._context.places.resolve_destination(to), ""
 
     async def _address_of(self, key: str) -> Address | None:
-        """Return the address of a session's last message; the session has it if the message is gone."""
+        """Return the address of a session's last message; if the message is gone, that of the session."""
         where = subjects.session_subject_of("in", key)
         _, kept = await records.read_last(self._context.engine, where, records.InboundMessage)
         return kept.message.address if kept else (await self._context.sessions.open(key)).address

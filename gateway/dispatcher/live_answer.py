@@ -1,7 +1,7 @@
-"""The answer while the model writes it: live only, never waited for, and combined if it comes too fast.
+"""The live display of an answer while the model writes: no model waits for it, and it combines fast pieces.
 
-This module stores no text: `ShownAnswer` has what the chat displays, the turn the present answer. If a hook may still
-change the model's text, nothing of it is displayed before that hook has run.
+This module stores no text: `ShownAnswer` has the text that the chat displays, the turn has the answer so far. If a hook
+may still change the model's text, the chat displays none of the text before that hook has run.
 """
 
 import asyncio
@@ -40,13 +40,14 @@ class ToolLine(NamedTuple):
 
 
 LiveEntry: TypeAlias = str | ToolLine | Reply | None
-"""A text, the line, the next reply; None: the text so far is void."""
+"""A text, the line of the tools, or the next reply; None: the text so far is void."""
 
 
 class LivePiece(NamedTuple):
-    """The entries of one pause: `is_void` (what was displayed is not the answer), then a text, and then a line.
+    """The entries that came in one pause.
 
-    `next` is the reply to which all later entries belong.
+    They count in this order: `is_void` (the text displayed so far is not the answer), `text`, `line`, and `next`, the
+    reply to which all later entries belong.
     """
 
     text: str
@@ -58,16 +59,16 @@ class LivePiece(NamedTuple):
 def can_change(registry: HookRegistry, names: tuple[str, ...]) -> bool:
     """Return True if a hook may change the answer at these events.
 
-    A hook that intercepts each piece has done so there.
+    A hook that also intercepts each chunk does not count: it has changed the answer there.
     """
     able = {hook.key for hook in registry.at(*names) if hook.intercepts and hook.traits.rewords}
     return bool(able) and not able <= {hook.key for hook in registry.at(PIECE) if hook.intercepts}
 
 
 class LiveAnswer:
-    """Publishes one turn's text, and displays it in the chat as `answer`, by the node that serves the network.
+    """Publishes one turn's text, and displays the text in the chat as `answer`, by the node that serves the network.
 
-    `delta` does not await, so that no watcher can slow the model down; while `is_held`, it displays nothing.
+    `delta` does not await, so that no watcher can slow the model down; if `is_held`, `delta` publishes nothing.
     """
 
     def __init__(
@@ -101,11 +102,11 @@ class LiveAnswer:
         self._put(ToolLine(line))
 
     def begin_part(self, reply: Reply) -> None:
-        """Close the present part; the next text belongs to this reply."""
+        """Close the current part; the text that follows belongs to `reply`."""
         self._put(reply)
 
     def discard(self) -> None:
-        """Discard what was streamed of the present answer."""
+        """Discard the streamed text of the current answer."""
         self._put(None)
 
     def _put(self, entry: LiveEntry) -> None:
@@ -130,7 +131,7 @@ class LiveAnswer:
         while self._waiting or not self._is_over:
             if self._waiting:
                 await self._publish_waiting()
-                if not self._is_over:  # otherwise all that is left is here already
+                if not self._is_over:  # at the end, all entries are here already
                     await anyio.sleep(PAUSE)
                 continue
             self._news.clear()
@@ -181,7 +182,7 @@ class LiveAnswer:
 
     async def _tell(self, **what: object) -> None:
         self._count += 1
-        place = (self._turn.claimed, self._count)  # it only rises: a turn that continues later has another claim
+        place = (self._turn.claimed, self._count)  # the place only rises: a turn that continues has another claim
         with suppress(EngineError):  # no one listens now; the answer itself is in the journal
             delta = {"turn_id": self._turn.turn_id, "place": place, **what}
             await self._engine.publish(self._subject, msgspec.json.encode(delta))

@@ -1,8 +1,8 @@
 """The input of an agent: a message's text, and the parts of its files that a model can see.
 
-The text is followed by each file's local name. A picture is added as a part; a text file is quoted in the text, as far
-as there is room; a PDF is added as both, if the libraries for it are installed. Anything left out is named with the
-reason, so that the agent can say so, or read the file with its tools.
+The text is followed by each file's local name. A picture becomes a part; a text file is quoted in the text, as far as
+there is room; a PDF becomes both, if the libraries for PDFs are installed. The text names each thing that is left out,
+with the reason, so that the agent can tell the person, or read the file with its tools.
 """
 
 import codecs
@@ -36,7 +36,7 @@ BINARY = bytes((*range(7), *range(14, 27), *range(28, 32)))  # bytes that no tex
 
 
 class ShownFile(msgspec.Struct, frozen=True):
-    """The visible part of a file: words about it, its text, pictures."""
+    """The part of a file that a model sees: words about the file, its text, and pictures."""
 
     about: str = ""
     text: str = ""
@@ -56,7 +56,7 @@ class MessageSurroundings(Protocol):
 async def make_entry(message: Message, around: MessageSurroundings) -> Entry:
     """Make the agent's input: overheard messages, the text, the files by their local names, and the pictures.
 
-    Pictures made of its files for a model are available to later turns too, on any node.
+    Pictures that are made of the message's files are available to later turns too, on any node.
     """
     before, _ = quote_heard(message.address, message.heard)
     lines = [message.text] if message.text else []
@@ -75,7 +75,7 @@ async def make_entry(message: Message, around: MessageSurroundings) -> Entry:
 
 
 async def keep_shared_picture(around: MessageSurroundings, folder: Path, data: bytes) -> tuple[str, Picture | None]:
-    """Keep a tool's picture as `keep_tool_picture` does, and share it: later turns on any node can use it."""
+    """Keep a tool's picture like `keep_tool_picture`, and share the picture with later turns on any node."""
     words, picture = await keep_tool_picture(folder, around.media, data)
     if picture:
         await around.shared.put(Path(picture.path))
@@ -107,7 +107,7 @@ async def show_file(one: Attachment, media: MediaReader, room: int) -> ShownFile
 
 
 def text_of(data: bytes) -> str:
-    """Return the text of a file that starts with these bytes; "" if it is no text."""
+    """Return the text of a file that starts with these bytes; "" if the file is no text."""
     encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     if encoding != "utf-16" and data.translate(None, BINARY) != data:
         return ""

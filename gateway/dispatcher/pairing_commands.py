@@ -40,7 +40,7 @@ WELCOME = "You can use this bot now. Ask a question, or give it a task; /help li
 
 
 async def refuse_stranger(context: DispatcherContext, message: Message, first: str = "") -> str:
-    """Send a stranger a code in a direct message, after the text `first`; return the reason of the refusal."""
+    """Send a stranger a pairing code after the text `first`, if they may get a code; return why they are denied."""
     code = await context.access.invite(message)
     if not code:
         return "no rule names this person"
@@ -56,8 +56,8 @@ async def approve_pairing(
 ) -> PairingUser:
     """Authorize the person with this code in this role, and notify them; or change the role of an authorized person.
 
-    `giver` is the role of the person who approves. With `is_listed`, `#3` means the third request, because its
-    person is visible.
+    `giver` is the role of the person who approves. If `is_listed`, the approver sees the list of requests, and the code
+    `#3` means the third request.
 
     Raises:
         AccessError: the code is unknown, or this approver may not give or take the role.
@@ -80,7 +80,7 @@ async def remove_pairing(context: DispatcherContext, platform: str, user_id: str
     """Remove a person's authorization.
 
     Raises:
-        AccessError: they were not authorized by a code, or their role is above the remover's.
+        AccessError: the person was not authorized by a code, or has a role above the remover's.
     """
     before = context.access.pairings.find_person(f"{platform}:{user_id}")
     if before and rank_of(before.role) > rank_of(giver):
@@ -91,7 +91,7 @@ async def remove_pairing(context: DispatcherContext, platform: str, user_id: str
 async def make_invitation(
     context: DispatcherContext, role: Role, lifetime: float, by: str, giver: Role
 ) -> tuple[str, PairingInvitation, list[tuple[str, str]]]:
-    """Return an invitation's code, the invitation, and for each network the text to pass on, with the code in it.
+    """Make an invitation; return its code, its record, and for each network the text to pass on, with the code.
 
     Raises:
         AccessError: this person may not give the role, or the invitation cannot be made.
@@ -112,9 +112,9 @@ def check_role(role: Role, by: str, giver: Role) -> None:
 
 
 async def use_invitation(context: DispatcherContext, message: Message, role: Role | None) -> tuple[str, bool]:
-    """Return the answer to a person who sent the code of an invitation, and True if that authorizes them.
+    """Return the answer to a person who sent the code of an invitation, and True if the code authorizes them.
 
-    `role` is the role that they already have. The answer is "" for any other message, or if no invitation is open.
+    `role` is the role that the person already has. The answer is "" for any other message, or if no invitation is open.
     """
     typed, invitations = parse_command(message.text), context.access.pairings.invitations
     is_alone = message.address.chat_type == "dm" and message.kind in ("text", "command") and bool(message.user_id)
@@ -156,7 +156,7 @@ async def report_guest(context: DispatcherContext, guest: PairingUser, reason: s
 
 
 def list_pairings(context: DispatcherContext) -> dict[str, Any]:
-    """Return the authorized people, the requests and the open invitations, without the marks of their codes."""
+    """Return the authorized people, the requests and the open invitations, without the digests of their codes."""
     pairings, of_askers = context.access.pairings, {"number", "told"}
     return {
         "people": [list_fields(one, {"mark", *of_askers}) for one in pairings.people],
@@ -220,7 +220,7 @@ async def _invite(context: DispatcherContext, asked: re.Match[str], by: str, giv
 
 
 def _find_role(name: str | None) -> Role:
-    """Return the role of this name; raise AccessError if it is unknown."""
+    """Return the role of this name; raise AccessError if there is no such role."""
     role = next((one for one in GIVEN_ROLES if one == (name or "user").lower()), None)
     if role is None:
         raise AccessError(f"{(name or 'user')[:20]!r} is no role; the roles are {', '.join(GIVEN_ROLES)}")

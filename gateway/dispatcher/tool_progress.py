@@ -1,7 +1,7 @@
-"""The line about a turn's tools, behind its growing answer: their names, how often, and their arguments.
+"""The line about a turn's tools, behind the growing answer: the names of the tools, their counts and arguments.
 
-The line is a part of the growing answer, and goes when more text follows or the answer is complete. So it is edited at
-the network's rate, is shown only where an answer can be, and a crash leaves none behind.
+The line is a part of the growing answer, and disappears when more text follows or the answer is complete. The gateway
+therefore edits the line at the network's rate, shows it only where an answer can be, and a crash leaves no line behind.
 """
 
 import re
@@ -69,7 +69,7 @@ class ToolProgress:
 class ShownAnswer:
     """The answer as the chat displays it while it grows: the text, followed by the line of the tools.
 
-    `show` gets each reply that the chat may display. With a `line` the tools have a message of their own.
+    `show` gets each reply that the chat may display. If `line` is set, the line of the tools is a message of its own.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class ShownAnswer:
         self._text = self._line = ""
 
     async def begin_part(self, reply: Reply) -> None:
-        """Show the next text as this reply."""
+        """Finish the displayed part of the answer; show the text that follows as another message, `reply`."""
         await self._stream.rest()
         self._stream, self._text = self._open_stream(reply), ""
 
     async def add(self, text: str, *, anew: bool = False) -> None:
-        """Append this text, or replace the text by it (`anew`); the line goes when more text follows."""
+        """Append `text` to the display, or replace the displayed text by it (`anew`). More text removes the line."""
         self._text = text if anew else self._text + text
         if self._line and not self._line_stream:
             self._line, anew = "", True
@@ -120,12 +120,12 @@ class ShownAnswer:
         return [self._stream, *([self._line_stream] if self._line_stream else [])]
 
     async def _add(self, stream: StreamWriter, text: str, *, anew: bool) -> None:
-        self._show(stream.reply)  # from here on the chat may display it
+        self._show(stream.reply)  # from here on, the chat may display this reply
         await stream.add(text, anew=anew)
 
 
 def to_code(text: str, limit: int) -> str:
-    """Return a text for a code span on one line, which it cannot end."""
+    """Return a text for a code span on one line; the text cannot end the span."""
     words = " ".join(text.replace("`", "'").split())
     return to_one_line(words if len(words) <= limit else f"{words[: limit - 1]}…", limit)
 

@@ -1,8 +1,9 @@
 """Live signs of working turns and their ends, for the nodes that serve the networks.
 
-By these signs a network shows that the agent works, and the state of a message. The sign of a working turn is repeated:
-without it, the turn no longer works (its node was killed, or cut off). The end of a turn is sent once, or for a while
-if the turn continued after a crash, since its network may not be connected yet.
+By these signs a network shows that the agent works, and the state of a message. The gateway repeats the sign of a
+working turn: if the sign stops, the turn no longer works (its node was killed, or cut off). The gateway sends the end
+of a turn once. If the turn continued after a crash, the gateway repeats its end for a while, since the network may not
+be connected yet.
 """
 
 import logging
@@ -31,11 +32,11 @@ ResultT = TypeVar("ResultT")
 MessageState: TypeAlias = Literal["", "seen", "working", "done", "failed"]
 
 FindEnd: TypeAlias = Callable[[ResultT], MessageState]
-"""Return the state of the messages, by the result of the work."""
+"""Return the state of a turn's messages, by the result of its work."""
 
 
 class TurnSign(msgspec.Struct, frozen=True):
-    """The sign of a turn; `state` is that of the turn's messages, the last of which is `message_id`."""
+    """The sign of a turn; `state` is the state of the turn's messages, `message_id` the last of these."""
 
     turn_id: str
     address: Address
@@ -51,10 +52,10 @@ class TurnSigns:
         self._engine = engine
         self._repeat = repeat
         self._working: dict[str, TurnSign] = {}
-        self._ended: dict[str, tuple[TurnSign, float]] = {}  # with the time until which it is repeated
+        self._ended: dict[str, tuple[TurnSign, float]] = {}  # with the time until which the sign is repeated
 
     async def show(self, sign: TurnSign, work: Callable[[], Awaitable[ResultT]], find_end: FindEnd[ResultT]) -> ResultT:
-        """Do the work of a turn, and send signs of its work and its end; interrupted work has no end."""
+        """Do the work of a turn, and send signs of the work and its end; if the work raises, send no end."""
         if sign.address.platform in OWN_PLATFORMS:
             return await work()
         self._working[sign.turn_id] = sign
