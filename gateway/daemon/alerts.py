@@ -1,6 +1,6 @@
 """Alerts about faults: the gateway reports a network that is down in the home channels of the networks that work.
 
-There is no alert about a fault that ends at once, or about a network that a person paused.
+A fault that ends at once causes no alert, and neither does a network that a person paused.
 
 If the journal is damaged, gone, or on a disk that hangs, the gateway cannot write answers to the journal, and sends the
 alert without it. While the fault lasts, each chat gets one alert: the chats whose message is being answered, waits or

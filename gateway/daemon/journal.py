@@ -28,29 +28,29 @@ ReportWaiting: TypeAlias = Callable[[str], None]
 
 @asynccontextmanager
 async def open_home_journal(home: Home, configuration: Configuration) -> AsyncIterator[Engine]:
-    """Open the journal in the home. Raises EngineError if that fails."""
+    """Open the journal in the home. Raises EngineError if the journal cannot be opened."""
     write_missing_end(home.journal, partial(read_index_end, home.search))
     async with await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine:
         yield engine
 
 
 def find_missing_client(configuration: Configuration) -> Iterator[Finding]:
-    """Yield a finding if the journal is on NATS servers and their client is not installed."""
+    """Yield a finding if the journal is on NATS servers and the client library of NATS is not installed."""
     if configuration.settings.engine and not is_installed(CLIENT):
         place = configuration.origins.get("engine") or SourceLocation("engine")
         yield Finding(place, "engine: NATS servers are to keep the journal", describe_install(CLIENT))
 
 
 def find_node(home: Home, configuration: Configuration) -> str:
-    """Return the name of this gateway: the one that is set, or one that belongs to its home.
+    """Return the name of this gateway: the name in the settings, or else a name that belongs to the home.
 
-    One process serves a home. After a crash the next one has the same name, so it continues the turns at once.
+    One process serves a home. After a crash the next process has the same name, so it continues the turns at once.
     """
     return configuration.settings.node.name or find_node_name(home.node_name, home.root)
 
 
 def find_node_name(path: Path, home: Path) -> str:
-    """Return the name of the host and four letters, which are made once for a home and kept in `path`.
+    """Return the name of the host and four letters, which the home makes once and keeps in `path`.
 
     A copy of a home is another home, with letters of its own.
     """
@@ -63,7 +63,7 @@ def find_node_name(path: Path, home: Path) -> str:
 
 
 def read_kept_name(path: Path, home: Path) -> dict[str, str]:
-    """Read the kept name; an empty text if it belongs to another home."""
+    """Read the kept name; return an empty dict if it is missing, or belongs to another home."""
     try:
         kept = dict(json.loads(read_plain_file(path)))
     except (OSError, ValueError, TypeError):

@@ -1,1 +1,1 @@
-"""The dispatcher: between the networks' messages and the lanes that answer them."""
+"""The dispatcher: it takes the networks' messages, and does the work of the lanes that answer them."""

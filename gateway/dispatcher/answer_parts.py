@@ -1,7 +1,7 @@
 """The messages of one answer.
 
-With `display.final: new`, text before a tool call is a message of its own, the line of the tools is another, and the
-answer is a new one below them: a network notifies people of a new message, but not of an edit.
+With `display.final: new`, text before a tool call is a message of its own, the line of the tools is another message,
+and the answer is a new message below these: a network notifies people of a new message, but not of an edit.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from gateway.messages.steps import LlmStep, Step
 
 
 class AnswerParts:
-    """Makes the replies of a turn's answer; if `is_one`, all of it is one message, which is edited."""
+    """Makes the replies of a turn's answer; if `is_one`, the whole answer is a single message, which is edited."""
 
     def __init__(self, turn: LaneTurn, message: Message, progress: ProgressDisplay, *, is_one: bool) -> None:
         self.progress = progress
@@ -27,11 +27,11 @@ class AnswerParts:
         self._count = 0 if is_one else count_parts(turn.turn_id, turn.open.steps)
 
     def make_reply(self, text: str) -> Reply:
-        """Return the part that is being written, with this text."""
+        """Return the current part of the answer, with this text."""
         return self._make(reply_id_of(self._turn_id, self._count), text)
 
     def make_line(self) -> Reply:
-        """Return the line of the tools, if it is a message of its own."""
+        """Return the reply for the line of the tools, for an answer in which the line is a message of its own."""
         return self._make(f"{self._turn_id}:line", "")
 
     def list_shown(self) -> Iterator[Reply]:
@@ -41,11 +41,11 @@ class AnswerParts:
             yield self.make_line()
 
     def ends_with(self, step: Step) -> TypeGuard[LlmStep]:
-        """Return True if this step ends the present part: an answer that continues with tools."""
+        """Return True if this step ends the current part: the model's text before calls of tools."""
         return not self.is_one and isinstance(step, LlmStep) and has_own_calls(step, self._turn_id)
 
     def list_words(self, step: Step, role: Role | None) -> list[Reply]:
-        """Return the replies with such a step's text for a reader of this role; None as role: no text."""
+        """Return the reply with the text of a step that ends a part, for a reader of this role; none without a role."""
         if role is None or not self.ends_with(step):
             return []
         text, _ = split_file_lines(step.entry.content)
@@ -53,7 +53,7 @@ class AnswerParts:
         return [said] if text.strip() else []
 
     def go_on(self) -> Reply:
-        """Start the next part."""
+        """Start the next part, and return its reply."""
         self._count += 1
         return self.make_reply("")
 

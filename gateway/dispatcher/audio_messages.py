@@ -1,7 +1,7 @@
-"""Voice messages, transcribed: the senders that are served, the events, and the cost.
+"""The transcription of voice messages: whose messages are transcribed, the events, and the cost.
 
-This happens before the turn of the message is claimed (see `gateway.lanes.audio`). Access is checked again, since time
-has passed; hooks may supply the words, change them, or leave the audio a file.
+A lane transcribes a message before it claims the message's turn (see `gateway.lanes.audio`). Access is checked again,
+since time has passed. Hooks may supply the words, change the words, or deny the transcription.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ def quote_words(messages: Sequence[Message]) -> str:
 
 
 class AudioMessages:
-    """Implement `AudioListener`."""
+    """The `AudioListener` of the lanes: it transcribes recordings, with the events and the budget."""
 
     def __init__(self, context: DispatcherContext, signs: TurnSigns) -> None:
         self._context = context
@@ -51,7 +51,7 @@ class AudioMessages:
         return self._context.voice.transcriber.patience
 
     def wants(self, message: Message) -> bool:
-        """Return True for texts of authorized senders that are no commands and not too old for an answer."""
+        """Return True for a message of an authorized sender that is no command, and not too old for an answer."""
         transcriber = self._context.voice.transcriber
         if transcriber is None or not transcriber.is_on or message.kind not in ("text", "call"):
             return False
@@ -59,7 +59,7 @@ class AudioMessages:
         return is_answered and self._context.access.find_role(message) is not None
 
     async def listen(self, message: Message, file: Attachment, session: Session) -> AudioWords:
-        """Transcribe a file. Raises VoiceError if there are no words."""
+        """Transcribe a file. Raises VoiceError if the transcription fails or is denied."""
         sign = TurnSign(f"audio:{message.id}", message.address, message.id, "working")
         work = partial(self._listen, message, file, session)
         return await self._signs.show(sign, work, lambda _words: "seen")
@@ -87,7 +87,7 @@ class AudioMessages:
     async def _ask(
         self, message: Message, file: Attachment, session: Session, role: Role, view: HookScope
     ) -> AudioWords:
-        """Ask the hooks first, then the budget, then the transcriber."""
+        """Return the words of the hooks, or of the transcriber if the hooks and the budget allow it."""
         transcriber = self._context.voice.transcriber
         assert transcriber
         event = await view.run(

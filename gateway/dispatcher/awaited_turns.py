@@ -1,8 +1,8 @@
 """Turns for which a hook waits.
 
-An awaited turn does not continue after a crash, as a person's message does: the hook that waited ended with the
-gateway. For the same reason it does not delay the stop. It may run on another node, which asks if the gateway of the
-waiting hook is still alive.
+Unlike the turn of a person's message, an awaited turn does not continue after a crash: the hook that waited ended with
+the gateway. For the same reason, an awaited turn does not delay the stop. The turn may run on another node, which
+checks whether the gateway of the waiting hook still runs.
 """
 
 import math
@@ -16,12 +16,12 @@ from gateway.lanes.lanes import Lanes
 from gateway.messages.message import Message
 from gateway.records import records, subjects
 
-AWAITED = "awaited"  # a key of such a message: the `run_id` of the gateway in which a hook waits
+AWAITED = "awaited"  # a key of the message's `extra`: the `run_id` of the gateway in which a hook waits
 GRACE = 5.0  # seconds for a stopped turn to return what it has
 
 
 class SubmitResult(msgspec.Struct, frozen=True):
-    """The result; `status` is the turn's, or `timeout`."""
+    """The result of an awaited turn; `status` is that of the turn, or `timeout`."""
 
     reply: str
     status: str
@@ -46,12 +46,12 @@ class AwaitedTurns(msgspec.Struct, eq=False):
     async def answer(self, message: Message, key: str, seconds: float) -> SubmitResult:
         """Give the message to the session of this key, and wait for the end of its turn.
 
-        The time in which the turn waits for a person's answer does not count: it has a limit of its own.
+        The time in which the turn waits for a person's answer does not count: that wait has a limit of its own.
 
         Raises:
             GatewayError: the gateway stops.
         """
-        # Before the message is accepted, so that no end is missed.
+        # Tail before the message is accepted, so that no end is missed.
         tail = await self._engine.tail(subjects.session_subject_of("turn", key))
         seq = await self._lanes.accept(message, key) or 0
         with anyio.move_on_after(seconds) as scope:

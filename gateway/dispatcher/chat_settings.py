@@ -39,7 +39,7 @@ async def run_settings_command(context: DispatcherContext, message: Message, arg
 
 
 def show_rules(context: DispatcherContext, message: Message) -> CommandResult:
-    """Show all rules here and their origins, with a button for each that can be changed."""
+    """Show all rules of the chat and their origins, with a button for each rule that can be changed."""
     rules = context.chats.find(message.address, message.user_id)
     rows = [f"{name} ({MEANINGS[name]}): {describe_rule(rules[name])}" for name in CHANGEABLE]
     text = "\n".join(
@@ -61,7 +61,7 @@ def show_rule(context: DispatcherContext, message: Message, name: RuleName) -> C
 
 
 async def change_rule(context: DispatcherContext, message: Message, name: RuleName, value: str) -> CommandResult:
-    """Change a rule and record it; a fixed rule stays."""
+    """Change a rule and record the change; deny the change of a rule that the configuration fixes."""
     chats, at = context.chats, message.address
     refused = ActivityRecord(what="settings", on=f"{name}", outcome="refused")
     if (rule := chats.find(at, message.user_id)[name]).is_fixed:
@@ -80,11 +80,11 @@ async def change_rule(context: DispatcherContext, message: Message, name: RuleNa
 
 
 def describe_rule(rule: ChatRule) -> str:
-    """Describe a rule's value, its origin, and if it is fixed."""
+    """Describe a rule's value, its origin, and whether the configuration fixes the rule."""
     return f"{rule.value or DEFAULT}, by {rule.origin}{', which is fixed' if rule.is_fixed else ''}"
 
 
 def make_buttons(choices: list[tuple[str, str]]) -> tuple[Button, ...]:
-    """Make buttons of pairs: a label, and the text that it types behind `/settings`."""
+    """Make buttons of pairs: a label, and the text that the button types behind `/settings`."""
     made = (Button(label, f"/settings {typed}") for label, typed in choices)
     return tuple(one for one in made if len(one.value.encode()) <= LONGEST_VALUE)

@@ -1,6 +1,6 @@
-"""The present choices for an option of a command, as the command itself shows them.
+"""The current choices for an option of a command, the same that the command shows.
 
-Each function gets the other given options, and returns names with descriptions.
+Each function gets the values of the other options, and returns names with descriptions.
 """
 
 from collections.abc import Mapping

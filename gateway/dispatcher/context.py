@@ -73,8 +73,8 @@ class GatewayFacts(msgspec.Struct, frozen=True):
 class GatewayReports(msgspec.Struct, frozen=True):
     """Reports and actions of the rest of the gateway, for people in a chat.
 
-    `ways_in` lists the networks, each with the instructions for a person who has an invitation; `{code}` in them stands
-    for its code. `open_page` returns a link to the page for a person (`PLATFORM:ID`) of this role, and raises
+    `ways_in` lists the networks, each with the instructions for a person who has an invitation; its code
+    replaces `{code}`. `open_page` returns a link to the page for a person (`PLATFORM:ID`) of this role, and raises
     AccessError if the gateway does not serve the page.
     """
 
@@ -229,7 +229,7 @@ class DispatcherContext(msgspec.Struct, frozen=True):
 
 
 def split_place(to: str, known: Collection[str], served: Collection[str]) -> tuple[str, str, str]:
-    """Split a destination into bot, chat and thread. A network's name stands for its only bot."""
+    """Split a destination into bot, chat and thread. A network's name means its only bot."""
     platform, _, rest = to.partition(":")
     account, _, behind = rest.partition(":")
     accounts = [name for name in sorted(served) if name.startswith(f"{platform}:")]

@@ -1,4 +1,4 @@
-"""The rights of a turn in which a restricted hook instructed the agent: those of work that the hook submits."""
+"""The rights of a turn in which a restricted hook instructed the agent: the same as for work the hook submits."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -26,10 +26,10 @@ def limit_ports(
     ports: Ports,
     hooks: Collection[str],
 ) -> Ports:
-    """Return the ports limited to a user's tools and files; with several hooks, to what all of them may use.
+    """Return the ports limited to a user's tools and files; of several hooks, all must have a right.
 
-    The agent may read the files that the hooks may read by their manifests. A message elsewhere or a job belongs
-    to the hook. Lasting approvals do not count: a person gave them for words of people.
+    The agent may read the files that the hooks may read by their manifests. The author of a message to another chat or
+    of a job is the hook. Lasting approvals do not count: people gave them for words of people.
     """
     limits = {name: context.agents.find_limits(name) for name in sorted(hooks)}
     author = f"{HOOK}{min(limits, key=lambda name: 'send' in limits[name].uses)}"

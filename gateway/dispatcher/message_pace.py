@@ -1,4 +1,7 @@
-"""The rate limit of each person: messages beyond it wait, and one sentence reports the number of rejected ones."""
+"""The rate limit of each person. Messages beyond the limit wait; if too many wait, the gateway rejects the rest.
+
+After a while, one reply tells the person how many messages were rejected.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -38,7 +41,7 @@ class MessagePace(msgspec.Struct, eq=False):
     _untaken: dict[str, int] = {}  # the number of rejected messages, by sender
 
     def apply(self, message: Message, role: Role) -> Message | None:
-        """Return the message, with the time at which it is due if it must wait.
+        """Return the message; if the message must wait, with the time at which it is due.
 
         None: a message of this kind cannot wait, or too many wait already.
         """
@@ -50,7 +53,7 @@ class MessagePace(msgspec.Struct, eq=False):
         return replace(message, due=now + pause) if pause else None if pause is None else message
 
     async def refuse(self, key: str, message: Message) -> Receipt:
-        """Reject a message; once no more come, its sender learns how many were rejected."""
+        """Reject a message. After the last rejected message, the sender learns how many were rejected."""
         if message.kind not in SAID_KINDS:
             if message.kind != "reaction":
                 await self.warn(key, message, TOO_FAST)
@@ -62,12 +65,12 @@ class MessagePace(msgspec.Struct, eq=False):
         return Receipt(key, settled=TOO_FAST, decision="too_fast")
 
     async def warn(self, key: str, message: Message, text: str) -> None:
-        """Warn the sender, at most once in a while."""
+        """Warn the sender with this text, unless a warning was sent recently."""
         if self._context.access.message_rate.is_warning_due(message):
             await self._say(key, message, text)
 
     async def _say_untaken(self, key: str, first: Message) -> None:
-        """Report the number once no more come, or when the gateway stops."""
+        """Report the number of rejected messages after the last of them, or when the gateway stops."""
         try:
             with anyio.move_on_after(LONGEST):
                 seen = 0

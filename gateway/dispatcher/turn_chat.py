@@ -1,4 +1,4 @@
-"""Acts of the agent's tools in the chat of their turn: send a text, a file, a poll or a place, or set a reminder."""
+"""The acts of tools in the chat of a turn: send a text, a file, a poll or a place, or set a reminder."""
 
 from pathlib import Path
 
@@ -23,9 +23,9 @@ SHOWN_MOMENTS = 20
 
 
 class TurnChat(msgspec.Struct, eq=False):
-    """Sends texts for a turn.
+    """Sends texts, files and parts for a turn, and sets and changes reminders.
 
-    Each is part of the turn's step in the journal, and sent once, however often the turn runs.
+    Each reply is part of the turn's step in the journal, and is sent once, however often the turn runs.
     """
 
     turn: LaneTurn
@@ -35,10 +35,10 @@ class TurnChat(msgspec.Struct, eq=False):
     jobs: JobJournal
 
     async def say(self, text: str, to: str, key: str) -> str:
-        """Send a text here, or to another place.
+        """Send a text to the chat of the turn, or to another chat (`to`).
 
         Raises:
-            AgentError: the place was not found, or the author of the turn may not send there.
+            AgentError: the chat was not found, or the author of the turn may not send to other chats.
         """
         author = self.message.author
         if to and not can_send(author, self.context.agents.find_limits(find_hook(author)).uses):
@@ -52,7 +52,7 @@ class TurnChat(msgspec.Struct, eq=False):
         return "It is being sent."
 
     async def send_file(self, path: Path, caption: str, key: str) -> str:
-        """Send a file here; the same call sends it once, however often its turn runs.
+        """Send a file to the chat of the turn; a repeated call with the same `key` sends it once.
 
         Raises:
             AgentError: the file is gone.
@@ -66,7 +66,7 @@ class TurnChat(msgspec.Struct, eq=False):
         return f"{file.name} ({file.size:,} bytes) is being sent."
 
     async def send_part(self, part: Poll | Location, key: str) -> str:
-        """Send a part here; the same call sends it once, however often its turn runs."""
+        """Send a poll or a place to the chat of the turn; a repeated call with the same `key` sends it once."""
         name, text = f"{self.turn.turn_id}:part:{key}", add_words("", (part,))
         await self.turn.say(Reply(name, self.message.address, text, role=self.role, parts=(part,)))
         return "It is being sent."
@@ -75,7 +75,7 @@ class TurnChat(msgspec.Struct, eq=False):
         return self.context.chats.can_show(self.message.address, kind)
 
     async def schedule(self, text: str, when: str, key: str) -> str:
-        """Make a job of this conversation, in the name of the turn's author; the same call makes it once."""
+        """Make a job of this conversation in the name of the turn's author; the same `key` makes it once."""
         jobs, clock, turn, said = self.jobs, self.context.engine.clock, self.turn, self.message
         zone, now = self.context.settings.timezone(), jobs.clock()
         at, ahead = parse_time(when, zone, now, clock.calculate_difference)
@@ -89,7 +89,7 @@ class TurnChat(msgspec.Struct, eq=False):
         return f"Reminder {number} is set for {due}{'' if at else f', and repeats: {when}'}."
 
     async def list_scheduled(self, name: str) -> str:
-        """List these jobs, or what became of the moments of one."""
+        """List the jobs of this conversation, or the latest due times of the job `name`, with their results."""
         if not name:
             return "\n".join(map(describe_job, await self._list()))
         job = await self._find(name)

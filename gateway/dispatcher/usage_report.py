@@ -1,4 +1,4 @@
-"""`/usage` in a chat: a person's usage, and for admins everyone's."""
+"""The answer to `/usage` in a chat: the usage of the person and, for admins, of everyone."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ MOST_PEOPLE = 10
 
 
 async def describe_usage(journal: UsageJournal, session: Usage, person: str, *, is_all: bool) -> str:
-    """Describe the usage of this session, and of the person today and this month; for admins everyone's too."""
+    """Describe the usage of this session, and of the person today and this month; if `is_all`, of everyone too."""
     today, month = journal.totals.windows()
     days = [day async for day in journal.read_days(f"{month}-01")]
     this_month = [row for day in days for row in day.rows]

@@ -1,5 +1,5 @@
-"""The answers of verbs that need several rooms; a public coroutine here has the name of its verb.
+"""The answers of verbs that need several packages; a public coroutine in this package has the name of its verb.
 
-Its first parameters are parts of the gateway, by their names. After them come, if it uses them, the parameters of the
-verb and the notifier of the caller.
+The first parameters of a coroutine are parts of the gateway, by their names. Then come the parameters of the verb and
+the notifier of the caller, if the coroutine uses these.
 """

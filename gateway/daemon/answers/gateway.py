@@ -33,7 +33,7 @@ async def chat_commands(turns: Turns) -> Any:
 
 
 async def stop(base: Base, storage: Storage) -> Any:
-    await storage.activity.write(ActivityRecord(what="stop"))  # before the stop, which does not wait for it
+    await storage.activity.write(ActivityRecord(what="stop"))  # before the stop, which does not wait for the record
     base.shutdown.request("asked on the control socket")
     return {}
 
@@ -56,7 +56,7 @@ async def sessions_stop(storage: Storage, turns: Turns, params: SessionParams) -
 
 
 async def events_tail(base: Base, presence: NodePresence, params: TailParams, notify: Notify) -> None:
-    """Notify the caller of each event as it happens, on any node, until the caller leaves; a slow caller loses some.
+    """Notify the caller of each event on any node, until the caller leaves; a slow caller loses events.
 
     An event of another node comes with the name of that node.
     """

@@ -1,4 +1,4 @@
-"""Answers about the home: its log and its configuration. They change nothing."""
+"""Answers about the home: its log and its configuration. These verbs change nothing."""
 
 from functools import partial
 from typing import Any
@@ -31,7 +31,7 @@ async def logs_read(base: Base, params: LogParams) -> Any:
 
 
 def read_log(base: Base, params: LogParams) -> dict[str, Any]:
-    """Read the lines, the oldest first, and the place to continue from; `gap` says that some lines are missing."""
+    """Read lines of the log, the oldest first, and the place to continue from; `gap` means that lines are missing."""
     level = LEVELS.index(params.level or LEVELS[0])
     wanted = LineFilter(level, params.hook or None, params.session or None, params.since, params.text)
     at = LogPlace(*map(int, params.after.split("-"))) if params.after else None
@@ -68,7 +68,7 @@ async def config_show(base: Base, people: People) -> Any:
 
 
 def _compare_with_disk(base: Base, configuration: Configuration) -> tuple[list[Finding], list[str]]:
-    """Return what `config check` finds on disk, and the settings that differ there from those in force."""
+    """Return the findings of `config check` on disk, and the settings that differ from those in effect."""
     read, findings = read_configuration(configuration.schema, base.home, get_process_environment())
     if read is None:
         return findings, []

@@ -56,7 +56,7 @@ async def hooks_list(base: Base, run: Run, hooks: Hooks, work: Work, turns: Turn
 
 
 def has_text(hook: HookStatus, text: str, *, is_whole: bool) -> bool:
-    """Tell if the text is in what the caller sees; an operator does not see the description of a hook."""
+    """Return True if the text is in what the caller sees of a hook; an operator does not see its description."""
     said = (hook.name, hook.label, *hook.intercepts, *hook.events, *((hook.description,) if is_whole else ()))
     return any(text in one.casefold() for one in said)
 
@@ -77,7 +77,7 @@ async def _describe(base: Base, run: Run, hooks: Hooks, turns: Turns, name: str)
 
 
 def _given_to_json(given: CallEvent) -> dict[str, Any]:
-    """Return the fields of a call, cut to a size that people read."""
+    """Return the event and fields of a call, cut to a size that people can read."""
     fields = remove_live_fields(given.event, given.fields)
     return {
         "at": given.at,
@@ -115,7 +115,7 @@ async def hooks_forget(base: Base, run: Run, hooks: Hooks, turns: Turns, params:
 
 
 async def hooks_reload(base: Base, run: Run, hooks: Hooks, work: Work, turns: Turns, params: ListedHooksParams) -> Any:
-    """Restart one hook, or look at all folders again."""
+    """Restart one hook, or check all folders of hooks again."""
     await hooks.folder_hooks.reload(params.name)
     return await (
         _describe(base, run, hooks, turns, params.name)

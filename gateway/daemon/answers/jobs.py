@@ -1,4 +1,4 @@
-"""Answers about jobs. Every caller of the socket is the owner at the terminal, and makes jobs in that name."""
+"""Answers about jobs. Every caller of the socket is the owner at the terminal; new jobs belong to the owner."""
 
 from typing import Any
 

@@ -33,7 +33,7 @@ async def pairing_list(turns: Turns) -> Any:
 
 
 async def pairing_approve(turns: Turns, params: PairingApproveParams) -> Any:
-    """Approve a pairing. Callers of the control socket are the owner; a login on the page cannot make owners."""
+    """Approve a pairing. A caller of the control socket counts as the owner; a login on the page makes no owners."""
     by, giver = _find_giver()
     guest = await pairing_commands.approve_pairing(turns.context, params.code, params.role, by, giver, is_listed=True)
     return describe_guest(guest)
@@ -87,7 +87,7 @@ async def platform_probe(presence: NodePresence, params: NameParams) -> Any:
 
 
 async def chat_send(base: Base, storage: Storage, turns: Turns, networks: Networks, params: ChatSendParams) -> Any:
-    """Store the text as a pending reply, and wait a while for it to be sent. It is sent in any case."""
+    """Store the text as a pending reply, and wait a while for its delivery. The outbox sends it in any case."""
     if not params.text.strip() and not params.files:
         raise GatewayError("send: the message has no text and no file")
     address = turns.context.places.resolve_destination(params.to, list_unserved_platforms(base.settings))
@@ -106,7 +106,7 @@ async def _wait_until_sent(tail: AsyncIterator[Record], reply_id: str) -> list[s
     """Wait until the reply is sent, and return the ids of its messages.
 
     Raises:
-        AdapterError: the network refused it, or the gateway stops.
+        AdapterError: the network refused the reply, or the gateway stops.
     """
     async for record in tail:
         match records.decode_readable(record.data):

@@ -41,7 +41,7 @@ async def people_list(base: Base, storage: Storage, people: People, params: Peop
     known = {*speakers, *paired, *_list_named(base, people)}
     rows = [_describe_person(people, one, paired.get(one, ""), speakers.get(one)) for one in known]
     rows = [row for row in rows if _is_meant(row, params)]
-    if params.role or params.sort == "role":  # otherwise it is asked for the rows of this page alone
+    if params.role or params.sort == "role":  # otherwise, only the rows of this page need roles
         rows = [row for row in _with_roles(people, rows) if params.role in ("", row["role"] or "none")]
     rows.sort(key=PEOPLE_ORDERS[params.sort])
     end = len(rows) if params.limit < 0 else params.first + params.limit
@@ -82,7 +82,7 @@ PEOPLE_ORDERS: Mapping[PeopleOrder, Callable[[Mapping[str, Any]], Any]] = {
 
 
 def _role_of(people: People, person: Person) -> str:
-    """Return their role in a direct chat; "" if they may not speak."""
+    """Return the person's role in a direct chat; "" if the person is not authorized."""
     return people.access.find_highest_role(*person) or ""
 
 
@@ -136,7 +136,7 @@ async def people_forget(base: Base, storage: Storage, people: People, params: Pe
 
 
 async def people_export(base: Base, storage: Storage, people: People, params: PersonParams, notify: Notify) -> Any:
-    """Send the archive piece by piece: texts as they are, and the paths of files, for the command that packs it."""
+    """Send the archive in pieces to the command that packs it: the texts themselves, and the paths of files."""
     person, traces = parse_person(params.person), _traces_of(base, storage)
     count = 0
     async for name, text in _write_archive(base, storage, people, traces, person):
@@ -168,12 +168,12 @@ async def _write_archive(
 
 
 def archive_name_of(path: Path, folders: Sequence[Path]) -> str:
-    """Return the name of a file in the archive; files of a bot with an account are below its name."""
+    """Return the name of a file in the archive; the files of a named bot are below the name of that bot."""
     folder = next(one for one in folders if path.is_relative_to(one))
     within = "" if folder == folders[0] else f"{folder.parent.name}/"
     return f"{within}{path.relative_to(folder)}"
 
 
 def _without_others(session: Session, person: Person) -> Session:
-    """Remove the id of another person who began the conversation."""
+    """Remove the id of the person who began the conversation, if that is another person."""
     return session if person.user_id == session.user_id else msgspec.structs.replace(session, user_id="")

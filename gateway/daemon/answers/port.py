@@ -1,6 +1,7 @@
 """Answers about access to the port: keys for programs, links for people.
 
-The gateway shows a key once, to the person who made it. A link is for the owner, as every caller of the socket is.
+The gateway shows a key once, to the person who made it. A link is for the owner: every caller of the socket is the
+owner.
 """
 
 from typing import Any

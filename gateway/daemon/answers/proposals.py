@@ -1,4 +1,4 @@
-"""Answers about proposals. A person on the page proposes; owners answer elsewhere, and what they allow is done here."""
+"""Answers about proposals. A person on the page proposes; owners answer elsewhere; the gateway does what they allow."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -29,11 +29,11 @@ from gateway.records.activity import CALLER, OWNER_LOGIN, PAGE_PLACE
 from gateway.threads import run_in_thread
 
 MOST_LISTED = 20
-HOOK_PLAN = "gateway.proposals.hook_plan"  # loaded at its first use, since it brings the installer
+HOOK_PLAN = "gateway.proposals.hook_plan"  # loaded at its first use, since this module loads the installer
 
 
 def find_proposer() -> Proposer:
-    """Return the person on the page who asks, by one name whichever login they have.
+    """Return the person on the page who calls, by the same name for all logins of the person.
 
     Raises:
         RoleRefused: the caller is not on the page.
@@ -82,7 +82,7 @@ async def proposals_withdraw(turns: Turns, params: ProposalIdParams) -> Any:
 
 
 class PersonPlan:
-    """The removal of what is kept of a person."""
+    """The plan of a proposal to remove everything that the gateway keeps of a person."""
 
     kind = "person"
 
@@ -118,6 +118,6 @@ def make_person_plan(base: Base, storage: Storage, people: People, name: str) ->
 
 
 def show(proposal: Proposal) -> dict[str, Any]:
-    """Return a proposal for the page: without the mark that answers it."""
+    """Return a proposal for the page, without the token by which an owner answers the proposal."""
     found: dict[str, Any] = msgspec.to_builtins(proposal)
     return {name: value for name, value in found.items() if name not in ("mark", "run", "begun")}

@@ -20,7 +20,7 @@ OWNERS = ((terminal.PLATFORM, terminal.OWNER), (places.PLATFORM, places.OWNER))
 
 
 def find_persons() -> Persons:
-    """Return the caller as chats know them: the owner, or a person of the page with their name on a network."""
+    """Return the names of the caller in chats: the owner's names, or those of a person on the page."""
     platform, _, name = CALLER.get(OWNER).name.partition(":")
     if platform != places.PLATFORM or not name:
         return OWNERS
@@ -29,7 +29,7 @@ def find_persons() -> Persons:
 
 
 def is_at_terminal() -> bool:
-    """Return True if the caller is a person at a terminal, who alone of all callers answers proposals."""
+    """Return True if the caller is a person at a terminal: no other caller can answer proposals."""
     caller = CALLER.get(None)
     return caller is not None and caller.place == TERMINAL_PLACE and caller.role == "owner"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Hooks(msgspec.Struct, frozen=True):
-    """`offers` are what plugins give the agent and people; `state_follower` and `session_list` write Hermes's files."""
+    """The parts of hooks. `offers` come from plugins; `state_follower` and `session_list` write Hermes's files."""
 
     folder_hooks: FolderHooks
     skill_hooks: SkillHooks
@@ -59,18 +59,18 @@ def build_hooks(base: Base, presence: NodePresence, storage: Storage) -> Hooks:
 
 
 def list_all_sources(base: Base, hooks: Hooks) -> tuple[Source, ...]:
-    """List the places of hooks. Skills come first, so any other hook with the same name replaces one of theirs."""
+    """List the places of hooks. Skills come first: any other hook of the same name replaces the hook of a skill."""
     others = hooks.folder_hooks.others.list_sources(base.home.hooks)
     return (*hooks.skill_hooks.sources, *list_sources(base.home, base.current.configuration, others))
 
 
 async def reload_places(base: Base, hooks: Hooks) -> None:
-    """Let the hooks follow the present places."""
+    """Load and unload hooks, so that they match the current places of hooks."""
     await hooks.folder_hooks.follow(list_all_sources(base, hooks))
 
 
 def build_traces(base: Base, node: str) -> "TraceSender":
-    """Build the sender of traces; it knows models by the names of their providers."""
+    """Build the sender of traces, which names the provider of each model."""
     from gateway.traces.trace_sender import TraceSender  # noqa: PLC0415 - only where a collector is named
 
     def find_provider(model: str) -> str:

@@ -18,7 +18,7 @@ from gateway.sessions.deleted_messages import DeletedMessages
 
 
 class Networks(msgspec.Struct, frozen=True):
-    """`adapter_context` is what each network works with."""
+    """The chat networks and their alerts. Each network gets `adapter_context`, its access to the gateway."""
 
     adapter_context: AdapterContext
     platforms: list[PlatformPart]

@@ -26,9 +26,9 @@ from gateway.web.program_keys import ProgramKeys
 
 
 class People(msgspec.Struct, frozen=True):
-    """Their rights, keys, logins and names, the rules of their chats, and their usage.
+    """The rights, keys, logins and names of people, the rules of chats, and the usage of people.
 
-    `tell_forgotten` notifies other gateways of a person whose records are gone; `removals` follow their notices.
+    `tell_forgotten` notifies other gateways of a forgotten person; `removals` follow the notices of other gateways.
     """
 
     access: AccessControl
@@ -61,7 +61,7 @@ def build_people(base: Base) -> People:
 
 
 def find_program_role(current: CurrentConfiguration, keys: ProgramKeys, user_id: str) -> Role | None:
-    """Return the role of a person of the platform `api`: that of their key, if the agent of the key exists."""
+    """Return the role of a person of the platform `api`: the role of the person's key, if its agent exists."""
     key = keys.find_speaker(user_id)
     return key.role if key and key.agent in list_agent_names(current) else None
 

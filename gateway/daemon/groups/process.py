@@ -32,7 +32,7 @@ GatewayState: TypeAlias = Literal["starting", "ready", "stopping"]
 
 
 class CurrentConfiguration:
-    """The configuration in force; a reload puts another one in its place."""
+    """The configuration in effect; a reload replaces the value of `configuration`."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -43,7 +43,7 @@ class CurrentConfiguration:
 
 
 class Base(msgspec.Struct, frozen=True):
-    """The home, the journal, and the parts that run processes and tasks. `run_id`: each process has its own."""
+    """The home, the journal, and the parts that run processes and tasks. Each process has a `run_id` of its own."""
 
     home: Home
     engine: Engine
@@ -57,7 +57,7 @@ class Base(msgspec.Struct, frozen=True):
 
     @property
     def settings(self) -> Settings:
-        """The settings in force."""
+        """The settings in effect."""
         return self.current.configuration.settings
 
 
@@ -75,8 +75,8 @@ class OwnPort(Protocol):
 class Run(msgspec.Struct):
     """The state of this run: startup and reload write it, status reads it.
 
-    `disk` is there if the configuration was read from one; `web` from the start on, if the settings want a port.
-    `is_new`: this home is younger than the tools by role. `parts` were started, in that order.
+    `disk` is set if the configuration was read from files, and `web` if the settings want a port. `is_new`: this home
+    began after tools depended on roles. `parts` are the started parts, in the order of the start.
     """
 
     state: GatewayState = "starting"
@@ -94,7 +94,7 @@ class Run(msgspec.Struct):
 
 
 class NodePresence(msgspec.Struct, frozen=True):
-    """The name and leases of this node, the events of other nodes, and the steering of its networks by them."""
+    """The name and leases of this node, the events of other nodes, and the steering of networks on all nodes."""
 
     nodes: Nodes
     event_relay: EventRelay

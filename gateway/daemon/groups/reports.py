@@ -1,4 +1,4 @@
-"""The reports of the gateway in a chat, and the functions that people call from there."""
+"""The reports of the gateway for a chat, and the functions that people call from a chat."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ def build_reports(
         hooks=partial(describe_hooks, folder_hooks),
         letters=partial(describe_letters, folder_hooks),
         dead_hooks=partial(list_dead_hooks, folder_hooks),
-        retry=lambda name: folder_hooks.dead_letters.retry_all(name),  # noqa: PLW0108 - there when hooks run
+        retry=lambda name: folder_hooks.dead_letters.retry_all(name),  # noqa: PLW0108 - set once hooks run
         platforms=lambda role: describe_parts(run.parts, [one.name for one in steering.platforms], role),
         models=lambda: work.agents.now.models,
         restart=partial(restart_gateway, base, run),
@@ -35,19 +35,19 @@ def build_reports(
 
 
 async def check_start(run: Run) -> None:
-    """Check the configuration on disk. Raises ConfigError if the gateway would not start with it."""
+    """Check the configuration on disk. Raises ConfigError if the gateway would not start with this configuration."""
     if run.disk:
         await run.disk.check()
 
 
 async def restart_gateway(base: Base, run: Run) -> None:
-    """Restart the gateway. Raises ConfigError, as above."""
+    """Restart the gateway. Raises ConfigError if it would not start with the configuration on disk."""
     await check_start(run)
     base.shutdown.request("a restart was asked for", ExitCode.RESTART)
 
 
 async def open_page_for(base: Base, run: Run, presence: NodePresence, people: People, role: Role, person: str) -> str:
-    """Return a link for a chat network, which must be to an encrypted page. Raises AccessError."""
+    """Return a link to the page, to send over a network. Raises AccessError if the page has no https address."""
     web, nodes = base.settings.web, presence.nodes
     if not web.url.lower().startswith("https:"):
         raise AccessError("the page has no https address that is known here (`web.url`)")

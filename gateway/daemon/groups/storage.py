@@ -20,7 +20,7 @@ from gateway.turn_marks import TurnMarks
 
 
 class Storage(msgspec.Struct, frozen=True):
-    """`files` and `folders` are in the home, and other gateways have them too; `marks` tell which turn was at work."""
+    """The storage. Gateways on one journal share `files` and `folders`; `marks` tells which turn was at work."""
 
     sessions: SessionRepository
     search: SessionSearch

@@ -53,13 +53,13 @@ from gateway.voice.speaker import AnswerSpeaker
 from gateway.voice.transcriber import Transcriber
 from gateway.web.turn_times import TurnTimes
 
-NO_TURNS = frozenset({"command", "forgotten", "shortened"})  # ends of what is no turn of an agent
+NO_TURNS = frozenset({"command", "forgotten", "shortened"})  # how a turn ends in which no agent worked
 
 IsSettled: TypeAlias = Callable[[Reply], Awaitable[bool]]
 
 
 class Turns(msgspec.Struct, frozen=True):
-    """`hook_requests` answers what hooks ask of the gateway; `signs` show that a turn runs, `times` count its time."""
+    """The parts that run turns. `hook_requests` answers hooks, `signs` shows running turns, `times` measures turns."""
 
     outbox: Outbox
     context: DispatcherContext
@@ -130,7 +130,7 @@ def build_turns(
 
 def build_proposals(base: Base, presence: NodePresence, context: DispatcherContext) -> Proposals:
     def list_owners() -> list[Address]:
-        """List the direct chats of owners, who are those with all their bots among the approvers."""
+        """List the direct chats of the approvers who are owners."""
         listed = context.places.list_direct_chats()
         return [at for at in listed if context.access.find_role(Message("", at, at.chat_id, "")) == "owner"]
 
@@ -140,7 +140,7 @@ def build_proposals(base: Base, presence: NodePresence, context: DispatcherConte
 
 
 async def is_settled(dispatcher: Dispatcher, proposals: Proposals, reply: Reply) -> bool:
-    """Return True if this is a question that needs no answer any more."""
+    """Return True if the reply is a question that needs no answer any more."""
     return await dispatcher.approvals.is_withdrawn(reply) or await proposals.is_settled(reply)
 
 
@@ -150,7 +150,7 @@ def build_turn_files(base: Base, storage: Storage, work: Work) -> TurnFiles:
         base.home.files,
         storage.files,
         storage.folders,
-        lambda facts: work.agents.now.reach.find_workspace(facts),  # noqa: PLW0108 - others come
+        lambda facts: work.agents.now.reach.find_workspace(facts),  # noqa: PLW0108 - `now` changes
         base.home.plugins,
         work.media,
     )
@@ -188,7 +188,7 @@ def build_reply_hooks(
 
 
 def choose_agent(people: People, hooks: Hooks, work: Work, message: Message, session: Session) -> Agent:
-    """Return the agent that answers, by the present configuration and plugins."""
+    """Return the agent that answers, by the current configuration and plugins."""
     at = message.address
     speaker = people.keys.find_speaker(at.chat_id) if at.platform == API else None
     rules, named = people.chats.find(at, message.user_id), speaker.agent if speaker else ""
@@ -196,7 +196,7 @@ def choose_agent(people: People, hooks: Hooks, work: Work, message: Message, ses
 
 
 def find_agent(people: People, hooks: Hooks, work: Work, place: Mapping[str, str]) -> Agent:
-    """Return the agent that these fields of an event name, or the one that answers in this place."""
+    """Return the agent that these fields of an event name, or the agent that answers in the chat they name."""
     at = Address(place.get("platform", ""), place.get("chat_id", ""), account=place.get("account", ""))
     rules = people.chats.find(at, place.get("user_id", ""))
     return hooks.offers.extend_agent(work.agents.now.find(place.get("agent", ""), rules["agent"].value))
@@ -205,20 +205,20 @@ def find_agent(people: People, hooks: Hooks, work: Work, place: Mapping[str, str
 async def find_hook_files(
     base: Base, storage: Storage, hooks: Hooks, work: Work, outbound: OwedReply, hook: str
 ) -> HookFiles:
-    """Return the files that this hook may add to the reply; without a turn, those of the conversation."""
+    """Return the files that this hook may add to the reply; without a turn, the files of the conversation."""
     reply, facts = outbound.reply, dict[str, Any]()
     if outbound.session_key:
         session = await storage.sessions.open(outbound.session_key)
         facts[FOLDER] = reply.address.find_folder(base.home.files, session.user_id)
     if outbound.turn_id:
         facts["role"] = reply.role or "guest"
-    is_ours = any(one.key == hook and one.owner is one for one in base.registry.at(SENDING))  # a function, no folder
+    is_ours = any(one.key == hook and one.owner is one for one in base.registry.at(SENDING))  # no folder
     limits = HookLimits() if is_ours else hooks.folder_hooks.find_limits(hook)
     return HookFiles(work.agents.now.reach.find_workspace(facts), Workspace(limits.own), limits.reads)
 
 
 def read_totals(people: People, hooks: Hooks, times: TurnTimes) -> HalfHour:
-    """Return the sums since the start of this process that figures over time are made of."""
+    """Return the sums since the start of this process; the figures of each half hour come from these sums."""
     models = people.usage.totals.models.values()
     ended = {status: int(count) for (status,), count in times.turns.items() if status not in NO_TURNS}
     work = WorkTotal(

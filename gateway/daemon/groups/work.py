@@ -1,4 +1,4 @@
-"""The group of work: the agents, their tools and programs."""
+"""The group of parts that do the work: the agents, their tools and their programs."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -25,7 +25,7 @@ from gateway.worker.process_marks import mark_of
 
 
 class CurrentAgents:
-    """The agents by the configuration in force (`now`); a reload puts others in their place."""
+    """The agents of the configuration in effect (`now`); a reload replaces these agents."""
 
     def __init__(self, build: Callable[[Configuration], Agents], configuration: Configuration) -> None:
         self.build = build
@@ -33,7 +33,7 @@ class CurrentAgents:
 
 
 class Work(msgspec.Struct, frozen=True):
-    """The agents with their servers of tools, the files that steer them, and programs for pictures and voices."""
+    """The agents, their tool servers, the files with their instructions, and programs for pictures and voices."""
 
     agents: CurrentAgents
     tool_servers: McpServers
