@@ -1,1 +1,1 @@
-"""The daemon: where all parts meet, one gateway a home, and the order of start and stop."""
+"""The daemon: it builds all parts of a gateway, holds the lock on the home, and orders the start and stop."""

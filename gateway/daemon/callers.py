@@ -2,7 +2,7 @@
 
 The ancestors of a process tell its origin. Below the daemon are the workers and programs of hooks, the commands of the
 agent, and the tool servers. A process that detaches itself from one of these is adopted by an ancestor, in the end by
-the daemon (`own_process.py`), so the gateway never mistakes it for the person.
+the daemon (`own_process.py`), so the gateway never mistakes it for a person at a terminal.
 """
 
 import os
@@ -22,7 +22,7 @@ def build_caller_check(hooks: FolderHooks) -> JudgeCaller:
 
 
 def find_caller(hooks: FolderHooks, daemon: int, connection: socket.socket) -> tuple[Caller, Judge]:
-    """Return the caller, and a function that returns why they may not ask for a verb ("": they may).
+    """Return the caller, and a function that returns why the caller may not use a verb ("" for an allowed verb).
 
     Every caller of the socket has the owner's role; the row of a verb names the hooks that may ask for it (`authors`).
 
@@ -45,7 +45,7 @@ def refuse_nothing(_verb: str) -> str:
 
 
 def refuse_verb(hook: HookVersion | None, verb: str) -> str:
-    """Return why a process of this hook, or of a tool (None), may not ask for this verb; "": it may."""
+    """Return why a process of this hook, or of a tool (None), may not use this verb; "" if the verb is allowed."""
     allowed, who, helps = {"all"}, describe_caller(hook), ""
     if hook is not None and hook.manifest is not None:
         if hook.source.is_placed and hook.reach is None:

@@ -1,6 +1,6 @@
-"""The table of dialects: which programs' hooks there are, and which of them each place of hooks has.
+"""The table of dialects, each the format of one program's hooks, and the dialects of each place of hooks.
 
-The first dialect of a place owns each folder that no other one claims. To add a dialect, add it here alone.
+The first dialect of a place owns each folder that no other dialect claims. To add a dialect, change only this module.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ from gateway.hooks.places.sources import Source
 DIALECTS: tuple[Dialect, ...] = (OURS, HERMES)
 TOOLS = (*OUR_TOOLS_ALONE, *(row.ours for row in HERMES_TOOLS.rows))  # our tools for which a dialect has names
 create_folders = create_hermes_folders  # the folders of a home that hooks of other programs expect
-add_variables = add_hermes_variables  # the environment of hooks, with the names that other programs have in it
+add_variables = add_hermes_variables  # the environment of hooks, with the variables of other programs
 
 
 def make_folder_source(path: Path, origin: str, conversations: frozenset[str] | None = None) -> FolderSource:
@@ -37,9 +37,9 @@ def make_folder_source(path: Path, origin: str, conversations: frozenset[str] | 
 def list_places(
     home: Home, environ: Mapping[str, str], dirs: Iterable[str] = (), others: Iterable[Source] = ()
 ) -> tuple[Source, ...]:
-    """List the places of hooks, where a folder of a later one replaces one of the same name in an earlier one.
+    """List the places of hooks; a hook in a later place replaces a hook of the same name in an earlier place.
 
-    `dirs`: further folders of hooks; `others`: the hooks of other gateways.
+    `dirs` are further folders of hooks, `others` the hooks of other gateways.
     """
     placed = [*dirs]
     return (
@@ -55,6 +55,6 @@ def list_places(
 
 
 def list_places_of(folder: Path, home: Home) -> tuple[Source, ...]:
-    """List the places that a folder anywhere may be a hook of."""
+    """List the places that take a folder, wherever it is, as a hook."""
     plugins = make_plugin_source(folder.parent, "path", HermesConfig(home.hermes_config))
     return (plugins, make_folder_source(folder.parent, "path"))

@@ -1,7 +1,7 @@
-"""The comparison of the configuration on disk with the one in force.
+"""The comparison of the configuration on disk with the configuration in effect.
 
-The files are read only if their stamps changed since the last look. A file with new stamps and the same content is read
-once and not reported. Reports name settings and variables, but no values.
+The gateway reads the files only if their stamps have changed since the last check. It reads a file with new stamps and
+the same content once, and reports nothing. Reports name settings and variables, but no values.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ UNUSABLE = "{file} has changed since it was read, and cannot be used; to see why
 
 
 class DiskConfiguration:
-    """`read` reads the files. `stamps` are older than the `loaded` configuration, so later writes are noticed."""
+    """The files on disk, which `read` reads. `stamps` are older than `loaded`, so that a later write is noticed."""
 
     def __init__(self, read: Callable[[], Configuration], home: Home, loaded: Configuration, stamps: Stamps) -> None:
         self._read = read
@@ -30,17 +30,17 @@ class DiskConfiguration:
         self.keep(loaded, stamps)
 
     def keep(self, loaded: Configuration, stamps: Stamps) -> None:
-        """Note the configuration that is in force from now on."""
+        """Note the configuration that is now in effect, and the stamps of its files."""
         self.loaded = loaded
         self._seen = self._stamped = stamps
         self._told = ""
 
     async def check(self) -> None:
-        """Check the files on disk. Raises ConfigError if they cannot be used."""
+        """Check the files on disk. Raises ConfigError if the gateway cannot use these files."""
         await run_in_thread(self._read)
 
     async def describe(self) -> str:
-        """Describe the difference; "": the files on disk are in force."""
+        """Describe how the files on disk differ from the configuration in effect; "" if they do not."""
         stamps = stamp_files(self.home)
         if stamps != self._seen:
             self._told = await run_in_thread(self._compare, stamps)
@@ -64,7 +64,7 @@ class DiskConfiguration:
 
 
 def list_changed_variables(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """List the environment variables with another value than before."""
+    """List the environment variables whose values differ between `before` and `after`."""
     return sorted({name for name, _ in before.items() ^ after.items()})
 
 

@@ -1,4 +1,4 @@
-"""All groups of parts, each built from the groups before it. No part runs yet."""
+"""All groups of parts. `build_gateway` builds each group from the groups before, and starts no part."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Gateway(msgspec.Struct, frozen=True):
-    """All groups, for the start only; other code names the groups that it needs."""
+    """All groups of parts. Only the start uses this class; other functions name the groups that they need."""
 
     base: Base
     run: Run
@@ -33,13 +33,13 @@ class Gateway(msgspec.Struct, frozen=True):
     networks: Networks
 
     def bind(self, function: Callable[..., T]) -> Callable[..., T]:
-        """Return the function with the groups that its first parameters name: `storage`, `people` and so on."""
+        """Return the function, bound to the groups that its first parameters name: `storage`, `people` and so on."""
         groups = msgspec.structs.asdict(self)
         names = takewhile(groups.__contains__, signature(function).parameters)
         return partial(function, *map(groups.__getitem__, names))
 
     def find(self, name: str) -> Any:
-        """Return the group with this name, or the part with it in a group; `bind` is the method above."""
+        """Return the group with this name, or the part with this name in a group; `bind` is the method `bind`."""
         groups = {"bind": self.bind, **msgspec.structs.asdict(self)}
         if name in groups:
             return groups[name]

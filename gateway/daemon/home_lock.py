@@ -1,4 +1,4 @@
-"""The lock on a home. One gateway serves a home; the file names its process, and what it waits for at the start."""
+"""The lock on a home, which one gateway serves. The file names the process, and the reason why its start waits."""
 
 import fcntl
 import logging
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
-    """Hold the home while inside. A gateway that is still stopping may hold it, so wait for that, and say so at once.
+    """Hold the home inside the block. If another gateway holds the home, log that at once, and wait for its stop.
 
     Raises:
         HomeBusy: another process still held the home after `patience` seconds.
@@ -33,7 +33,7 @@ async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
                 patience,
             )
         with anyio.move_on_after(patience):
-            while not _try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells nobody that a lock came free
+            while not _try_lock(descriptor):  # noqa: ASYNC110 - the kernel does not announce a free lock
                 await anyio.sleep(POLL_PAUSE)
         _take_lock(
             descriptor,
@@ -48,7 +48,11 @@ async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
 
 @contextmanager
 def reserve_home(path: Path, patience: float) -> Iterator[None]:
-    """Hold the home without an event loop, for a command during which no gateway may run. HomeBusy: one runs."""
+    """Hold the home without an event loop, for a command during which no gateway may run.
+
+    Raises:
+        HomeBusy: a gateway runs.
+    """
     descriptor, limit = _open_lock(path), time.monotonic() + patience
     try:
         while not _try_lock(descriptor) and time.monotonic() < limit:
@@ -60,7 +64,7 @@ def reserve_home(path: Path, patience: float) -> Iterator[None]:
 
 
 def _open_lock(path: Path) -> int:
-    """Open the file. Raises GatewayError with a remedy if the home is unreadable or no more files can be opened."""
+    """Open the lock file. Raises GatewayError with a remedy if the home is unreadable, or too many files are open."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -76,7 +80,7 @@ def _take_lock(descriptor: int, path: Path, holder: str, remedy: str) -> None:
 
 
 def write_waiting(path: Path, why: str) -> None:
-    """Write what the gateway of this home waits for before it serves; an empty text: it waits no more."""
+    """Write what the gateway of this home waits for before it serves; `why` is empty if the wait is over."""
     with path.open("r+b") as file:
         file.readline()
         file.seek(file.tell())  # from reading to writing

@@ -34,12 +34,12 @@ UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing", "pend
 
 
 def list_sources(home: Home, configuration: Configuration, others: Iterable[Source] = ()) -> tuple[Source, ...]:
-    """List the places of hooks. `others`: the hooks of other gateways, if the journal is shared."""
+    """List the places of hooks. `others` are the hooks of other gateways on a shared journal."""
     return list_places(home, configuration.environ, configuration.settings.hooks.dirs, others)
 
 
 def list_own_values(configuration: Configuration) -> dict[str, tuple[str, ...]]:
-    """List our own values of the fields by which hooks filter events."""
+    """List the gateway's own values for the event fields that hooks filter by."""
     return {
         "platform": (*configuration.schema.platforms, TERMINAL, PAGE),
         "account": tuple(one.account for one in list_accounts(configuration.settings.platforms)),
@@ -108,7 +108,7 @@ def describe_late_hook(status: HookStatus) -> str:
 
 
 def list_hook_problems(known: Sequence[HookStatus], kernel: KernelSupport, trouble: str) -> list[str]:
-    """List the problems of hooks; `trouble` is a problem of all of them."""
+    """List the problems of hooks; `trouble` is a problem that concerns all hooks."""
     found = [f"hook {one.name} is {one.state}: {one.reason}" for one in known if one.needs_attention]
     restricted = [one for one in known if one.restricted and one.state != "disabled"]
     unheld = dict.fromkeys(what for one in restricted for what in (*one.unheld, *kernel.unheld))
@@ -118,16 +118,16 @@ def list_hook_problems(known: Sequence[HookStatus], kernel: KernelSupport, troub
 
 
 async def check_hooks(home: Home, hooks: FolderHooks) -> None:
-    """Check at the first start after an upgrade that every earlier hook still runs. Going back loses no data yet.
+    """Check at the first start after an upgrade that each earlier hook still runs: a downgrade loses no data yet.
 
     Raises:
-        UpgradeError: a hook that ran before does not.
+        UpgradeError: a hook that ran before the upgrade does not run now.
     """
     plan = read_plan(home)
     if plan is None or Path(plan.prefix) != Path(sys.prefix) or not plan.has_new():
         return
     if await run_in_thread(find_new_records, home, plan):
-        return  # it has worked already, so it stays
+        return  # the new version has worked already, and stays
     with anyio.move_on_after(START_PATIENCE):
         await hooks.settled()
     if lost := list_missing_hooks(plan, await hooks.status()):

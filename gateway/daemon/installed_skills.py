@@ -1,7 +1,7 @@
-"""Installed skills. As long as their files are unchanged, they are skills like those that you placed yourself.
+"""Installed skills. As long as its files are unchanged, an installed skill is like a skill that you placed yourself.
 
-A skill may bring hooks. If another hook has the same name, the hook of the skill does not run. It may be a guard, so
-the gateway reports it.
+A skill may contain hooks. If another hook has the same name, the hook of the skill does not run. The gateway reports
+this, since the hook may be a guard.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,13 +15,13 @@ from gateway.hooks.places.sources import Source
 from gateway.hooks.places.trusted_copy import has_digest
 from gateway.yaml_source.tree import Finding, SourceLocation
 
-HOOKS_FOLDER = "hooks"  # in that of a skill
+HOOKS_FOLDER = "hooks"  # in the folder of a skill
 CHANGED = "is not what was installed"
 PLACED = "the skill in {place} stands in for it"
 
 
 def find_installed_skills(home: Home, placed: Iterable[Skill]) -> tuple[tuple[Skill, ...], tuple[Finding, ...]]:
-    """Find the installed skills that no placed skill replaces, and what is wrong with the others."""
+    """Find the installed skills that no placed skill replaces, and the problems of the other installed skills."""
     lock, findings = HooksLock(home.hooks_lock), list[Finding]()
     names = {skill.name: skill.folder for skill in placed}
     found = []
@@ -46,7 +46,7 @@ def list_skills(home: Home) -> tuple[Skill, ...]:
 
 
 def find_skill_folder(home: Home, folder: Path) -> Path:
-    """Return the present folder of a skill; each update gives an installed skill another one."""
+    """Return the current folder of a skill; each update moves an installed skill to a new folder."""
     if not folder.is_relative_to(home.installed_skills):
         return folder
     entry = dict(HooksLock(home.hooks_lock).list_skills()).get(folder.name)
@@ -54,7 +54,7 @@ def find_skill_folder(home: Home, folder: Path) -> Path:
 
 
 def list_unused_hooks(skills: Iterable[Skill], sources: Sequence[Source]) -> Iterator[Finding]:
-    """List the hooks of skills that do not run: a hook of these places, or of a later skill, replaces them."""
+    """List the skills' hooks that do not run, because a hook of these places or of a later skill replaces them."""
     brought: dict[str, tuple[Skill, Path]] = {}
     for skill in sorted(skills, key=lambda one: one.folder, reverse=True):
         for name, folder in list_skill_hooks(skill.folder):
@@ -76,6 +76,6 @@ def list_skill_hooks(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def find_other(name: str, sources: Sequence[Source]) -> Path | None:
-    """Return the folder of the hook with this name that runs; the last place counts."""
+    """Return the folder of the hook with this name that runs: the hook in the last of these places."""
     found = (source.find(name) for source in reversed(sources))
     return next((version.path for version in found if version), None)

@@ -1,6 +1,6 @@
 """The record of the skills that each session has loaded.
 
-The record names a folder in the home by its path there, so another gateway with another home finds its own copy.
+The record names a folder in the home by its path below the home, so another gateway finds the copy in its own home.
 """
 
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -11,7 +11,7 @@ from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
 from gateway.records import records, subjects
 from gateway.records.stores import make_value_put, read_store
 
-LOADED_OWNER = "skills/loaded"  # the name of its store in the journal; hooks have other names
+LOADED_OWNER = "skills/loaded"  # the store of the record in the journal; no hook has this name
 RETENTION = 365 * records.DAY
 UNLOADED_RETENTION = records.DAY  # a gateway that was cut off for less than this still learns what was unloaded
 
@@ -26,16 +26,16 @@ class LoadedSkill(NamedTuple):
 
 
 class LoadedSkills:
-    """Keeps the record."""
+    """Keeps the record of loaded skills, in memory and in the journal."""
 
     def __init__(self, engine: Engine, root: Path) -> None:
         self.having: dict[Path, set[str]] = {}  # the folder of a skill, and the sessions that have it
         self._engine = engine
         self._root = root
-        self._seqs: dict[tuple[str, Path], int] = {}  # of the last known record of each
+        self._seqs: dict[tuple[str, Path], int] = {}  # the last known record of each session and folder
 
     async def load(self) -> set[Path]:
-        """Read the journal, and return the folders with changes."""
+        """Read the record in the journal, and return the folders of skills whose sessions changed."""
         before = {(session, folder) for folder, sessions in self.having.items() for session in sessions}
         found = {(one.session, one.folder): one async for one in self.read(LOADED_OWNER) if one.is_loaded}
         for one in found.values():
@@ -45,7 +45,7 @@ class LoadedSkills:
         return {folder for _, folder in before ^ found.keys()}
 
     def take(self, record: Record) -> set[Path]:
-        """Apply one record, and return the folders that changed."""
+        """Apply one record, and return the folder of the skill if its sessions changed."""
         kept = records.decode(record.data)
         if not isinstance(kept, records.StoredValue):
             return set()
@@ -55,7 +55,7 @@ class LoadedSkills:
     async def write(self, sessions: Iterable[str], folders: Sequence[Path], *, is_loaded: bool) -> None:
         """Record which sessions loaded or unloaded the skills.
 
-        Records of unloading are kept for a while, so that other gateways see them.
+        The journal keeps records of unloading for a while, so that other gateways see them.
         """
         pairs = [(session, folder) for session in sessions for folder in folders]
         puts = [self.make_put(LOADED_OWNER, *pair, is_loaded=is_loaded) for pair in pairs]
@@ -74,7 +74,7 @@ class LoadedSkills:
         return make_value_put(owner, f"{session}/{name}", value, ttl=ttl)
 
     async def read(self, owner: str) -> AsyncIterator[LoadedSkill]:
-        """Yield the records under this name."""
+        """Yield the records in the store of this owner."""
         async for record, kept in read_store(self._engine, owner):
             yield self._read_value(record.seq, kept)
 
@@ -83,7 +83,7 @@ class LoadedSkills:
         return LoadedSkill(seq, kept.value["session"], folder, kept.value.get("loaded", True))
 
     def _note(self, one: LoadedSkill) -> bool:
-        """Note a record, and return True if it changes anything."""
+        """Note a record, and return True if the record changes whether the session has the skill."""
         if one.seq <= self._seqs.get((one.session, one.folder), 0):
             return False
         self._seqs[one.session, one.folder] = one.seq

@@ -1,4 +1,4 @@
-"""The figures of `/metrics`. They are collected for each request, from facts that the parts have anyway.
+"""The figures of `/metrics`. Each request collects the figures from facts that the parts have anyway.
 
 No label names a person: for the budgets of people, the figure is the highest usage of one person.
 """
@@ -37,7 +37,7 @@ OF_PEOPLE = frozenset({"each_person", "people"})  # budgets of single people
 
 
 class PortMetrics(NamedTuple):
-    """Counts of the port itself."""
+    """The counts that only the port has: turns with their times, and calls of webhooks."""
 
     times: TurnTimes
     webhooks: Mapping[str, WebhookCounts]
@@ -129,7 +129,7 @@ def _list_durations(hooks: Sequence[HookStatus], stats: Mapping[str, HookStats])
 
 
 async def _read_processor_times(hooks: Sequence[HookStatus]) -> Figures:
-    """Read the times of the present processes. They begin at zero with each start, as Prometheus expects."""
+    """Read the processor times of the running processes; a restart begins at zero, as Prometheus expects."""
     found = await run_in_thread(lambda: [(one.label, read_process(one.pid)) for one in hooks if one.pid])
     return _sum_up(((label,), process.ran) for label, process in found if process)
 

@@ -72,7 +72,7 @@ def needs_word_of_voice(configuration: Configuration, has_network: bool) -> bool
 
 
 async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
-    """Return the answer that an earlier start kept. If there is none, keep `is_empty` and return None."""
+    """Return the answer that an earlier start kept. If no start kept an answer, keep `is_empty` and return None."""
     _, kept = await records.read_last(engine, subjects.hook_store_subject_of(OWNER, key), records.StoredValue)
     if kept is not None:
         return bool(kept.value)

@@ -1,4 +1,4 @@
-"""The settings in the terms of the parts that need them."""
+"""The settings, converted to the values that the parts of the gateway need."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -57,7 +57,7 @@ def access_rules_from(configuration: Configuration) -> AccessRules:
 
 
 def tools_by_role_from(settings: Settings) -> dict[Role, tuple[str, ...]]:
-    """Return the tools of each role; an operator has those of users. Guests search where it costs nothing."""
+    """Return the tools of each role; an operator has the tools of users. Guests may use a search that is free."""
     tools = settings.access.tools
     is_free = settings.tools.search.provider == "searxng" and tools.guest == GUEST_TOOLS
     guest = (*tools.guest, WEB_SEARCH) if is_free else tools.guest
@@ -65,7 +65,7 @@ def tools_by_role_from(settings: Settings) -> dict[Role, tuple[str, ...]]:
 
 
 def list_matching_ids(ids: Mapping[str, tuple[str, ...]], shapes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """List the ids that a person can have on this network; an id for all networks fits some of them."""
+    """Return, for each network, the ids that a person can have there; an id for all networks fits only some."""
     return {name: tuple(one for one in ids[name] if re.fullmatch(shape, one)) for name, shape in shapes.items()}
 
 
@@ -84,7 +84,7 @@ def mcp_specs_from(
 
 
 def add_agent_hooks(settings: Settings) -> HooksSettings:
-    """Return the settings of hooks, with those that agents add."""
+    """Return the settings of hooks, with the hooks that agents name enabled for these agents."""
     each = dict(settings.hooks.each)
     for agent, own in settings.agents.items():
         for name in own.hooks:
@@ -95,7 +95,7 @@ def add_agent_hooks(settings: Settings) -> HooksSettings:
 
 
 def build_setup_info(home: Home, settings: Settings) -> GatewayFacts:
-    """Return facts about the setup, without secrets."""
+    """Return the facts about the gateway's setup, without secrets."""
     model, sessions = settings.model, settings.sessions
     return GatewayFacts(
         home=str(home.root),

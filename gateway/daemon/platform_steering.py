@@ -1,4 +1,4 @@
-"""Control a network of this gateway, for people and programs that ask for it."""
+"""The steering of networks by people and programs: pause, resume, restart and probe."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from gateway.errors import AdapterError
 
 
 class PlatformSteering:
-    """The networks of this node (`platforms`, while it runs); `SharedSteering` also controls those of others."""
+    """Steers the networks of this node (`platforms`); `SharedSteering` also steers the networks of other nodes."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -23,12 +23,12 @@ class PlatformSteering:
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Answer other nodes for these networks until cancelled."""
+        """Take the networks of this node. `SharedSteering` also answers requests of other nodes until cancelled."""
         self.platforms = platforms
         task_status.started()
 
     async def steer(self, verb: str, name: str) -> str:
-        """Pause, resume or restart one network, and return a description.
+        """Pause, resume or restart one network, and return the result in words.
 
         Raises:
             AdapterError: the network was not found, or the operation failed.
@@ -37,7 +37,7 @@ class PlatformSteering:
         return steer_platform(self.platforms, verb, name)
 
     async def probe(self, name: str) -> float:
-        """Send the network a small request, and return the seconds it took. Raises AdapterError."""
+        """Send the network a small request, and return the seconds until its answer; raise AdapterError without one."""
         self._check_role(name)
         return await find_platform(self.platforms, name).probe()
 

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 STATUS_PAUSE = 5.0
 START_PATIENCE = 90.0  # seconds for the start, after the wait for the gateway before this one
-SLOW_LOOP = 1.0  # if the loop is later than this, the watchdog of the supervisor gets no sign of life
+SLOW_LOOP = 1.0  # seconds; if the loop is later, the supervisor's watchdog gets no sign of life
 
 Announce: TypeAlias = Callable[[Home, Mapping[str, Any]], Awaitable[None]]
 
@@ -55,8 +55,8 @@ async def run_daemon(
 ) -> ExitCode:
     """Serve the home of this configuration.
 
-    `load` reads the configuration again at each SIGHUP. `watchdog` is the patience of the supervisor. `check_program`
-    fails if another program is to serve now.
+    `load` reads the configuration again at each SIGHUP. `watchdog` is the time in seconds that the supervisor waits for
+    a sign of life. `check_program` raises OtherProgram if an upgrade has replaced this program.
 
     Raises:
         HomeBusy: another gateway serves this home and did not end in time.
@@ -100,14 +100,14 @@ async def run_daemon(
 
 
 def report_waiting(notifier: Notifier, lock: Path, why: str) -> None:
-    """Tell the supervisor and the home that this gateway waits for another one, and why."""
+    """Report to the supervisor, and in the lock file of the home, why the start of this gateway waits."""
     notifier.ready(why)
     notifier.alive()
     write_waiting(lock, why)
 
 
 async def report_status(describe: Callable[[], str], notifier: Notifier, watchdog: float) -> None:
-    """Report our state to the supervisor and, as long as the loop is on time, a sign of life."""
+    """Send the gateway's state to the supervisor and, as long as the event loop is on time, a sign of life."""
     pause = min(watchdog / 3, STATUS_PAUSE) if watchdog else STATUS_PAUSE
     while True:
         due = time.monotonic() + pause
@@ -121,5 +121,5 @@ async def report_status(describe: Callable[[], str], notifier: Notifier, watchdo
 
 
 def build_all_verbs(reloader: ConfigurationReloader, find: FindPart) -> Mapping[str, VerbAnswer]:
-    """Return the verbs of a daemon, which can read its configuration again."""
+    """Return the verbs of a daemon, among them `reload`: a daemon can read its configuration again."""
     return build_verbs(find, bind_reload(find("bind"), reloader))

@@ -30,7 +30,7 @@ from gateway.records.records import ActivityRecord
 LoadConfiguration: TypeAlias = Callable[[], Configuration]
 ApplyConfiguration: TypeAlias = Callable[[Configuration], Awaitable[None]]
 Changes: TypeAlias = tuple[list[str], list[str]]
-"""The changed settings, and those of them that count only after a restart."""
+"""The changed settings, and the settings among these that take effect only after a restart."""
 ReloadConfiguration: TypeAlias = Callable[[], Awaitable[Changes]]
 
 log = logging.getLogger(__name__)
@@ -48,10 +48,10 @@ class ConfigurationReloader:
     async def reload(
         self, base: Base, run: Run, storage: Storage, apply: ApplyConfiguration, describe: Callable[[], str]
     ) -> Changes:
-        """Reload, and return the changed settings. `describe` returns the line for the supervisor.
+        """Reload the configuration, and return the changed settings. `describe` returns the line for the supervisor.
 
         Raises:
-            GatewayError: the files cannot be used; the configuration before stays in force.
+            GatewayError: the files cannot be used; the earlier configuration stays in effect.
         """
         async with self._lock:
             self._notifier.reloading()
@@ -86,7 +86,7 @@ async def _report(run: Run, storage: Storage, changes: Changes) -> None:
 
 
 async def answer_signal(reload: ReloadConfiguration) -> None:
-    """Reload at SIGHUP. Its sender gets no answer; the log and `status` have it."""
+    """Reload at SIGHUP. The sender of the signal gets no answer; the log and `status` have the result."""
     CALLER.set(Caller("owner", "SIGHUP", "owner"))
     with suppress(GatewayError):
         await reload()
@@ -101,13 +101,13 @@ async def apply_configuration(
     networks: Networks,
     configuration: Configuration,
 ) -> None:
-    """Use another configuration, as far as that is possible without a restart.
+    """Apply another configuration, as far as possible without a restart.
 
     Raises:
-        ConfigError: it cannot be used, and the gateway is unchanged.
+        ConfigError: the configuration cannot be used, and the gateway is unchanged.
     """
     settings = configuration.settings
-    work.agents.build(configuration)  # a trial with the present servers, before anything changes
+    work.agents.build(configuration)  # a trial with the current tool servers, before anything changes
     await work.tool_journal.keep_only(settings.mcp_servers)
     work.tool_servers.update(mcp_specs_from(settings, base.home, hooks.parser, work.tool_journal.inherited))
     work.agents.now = work.agents.build(configuration)

@@ -1,7 +1,7 @@
-"""Automatic copies of the home, as often as `backup.every` says. The folder shows when the last copy was made.
+"""Automatic copies of the home, as often as `backup.every` says. The folder of copies shows the time of the last copy.
 
-A process of its own makes a copy. `trouble` keeps the reason of a failure until a copy succeeds; the next try comes in
-ten minutes.
+A separate process makes each copy. `trouble` keeps the reason for a failure until a copy succeeds; the next try comes
+within ten minutes.
 """
 
 import json
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class ScheduledBackups(msgspec.Struct, eq=False):
-    """Copies the home when a copy is due, and knows the result of the last one."""
+    """Copies the home when a copy is due, and keeps the reason of the last failure."""
 
     _home: Home
     _settings: Callable[[], BackupSettings]
@@ -54,14 +54,14 @@ class ScheduledBackups(msgspec.Struct, eq=False):
             await anyio.sleep(find_pause(min(LOOK_PAUSE, settings.every or LOOK_PAUSE)))
 
     def describe(self) -> dict[str, Any]:
-        """Describe for `status` how often copies are made, how many are kept, and the last one; a time of 0: none."""
+        """Describe for `status` how often copies are made, how many are kept, and the last copy (time 0: no copy)."""
         settings, own = self._settings(), list_own(self._home.backups)
         last, path = own[-1] if own else (0.0, None)
         said = {"every": settings.every, "keep": settings.keep, "kept": len(own)}
         return {**said, "last": last, "file": str(path or ""), "trouble": self.trouble}
 
     def _find_due(self, settings: BackupSettings) -> float:
-        """Find when the next copy is due: at once if the last one is from the future, since the clock was set back."""
+        """Find when the next copy is due: at once if the last copy is from the future, since the clock was set back."""
         now, own = self._clock(), list_own(self._home.backups)
         last = own[-1][0] if own else 0.0
         return max(last + settings.every if last <= now else 0.0, min(self._retry_at, now + RETRY_PAUSE))

@@ -38,7 +38,7 @@ class Shutdown:
         return self._event.is_set()
 
     def request(self, reason: str, exit_code: ExitCode = ExitCode.OK) -> None:
-        """Request the end. The first request counts, and starts the clock."""
+        """Request the stop. Only the first request counts; it starts the clock of `hard_limit`."""
         if self.is_requested:
             return
         self.reason, self.exit = reason, exit_code
@@ -65,7 +65,7 @@ async def handle_signals(
     *,
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Handle signals: TERM and INT stop, a second one ends at once, HUP reads the configuration again."""
+    """Handle signals: TERM and INT stop, a second TERM or INT ends at once, HUP reads the configuration again."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         task_status.started()
         async for number in signals:

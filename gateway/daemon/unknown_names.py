@@ -1,6 +1,6 @@
-"""Unknown names in the configuration: of hooks, of their options, of tools.
+"""Unknown names in the configuration: of hooks, of hooks' options, of tools; and models without a price.
 
-A typing mistake has no effect, so no other part of the gateway reports it."""
+A mistyped name has no effect, so no other part of the gateway reports the mistake."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -40,7 +40,7 @@ def find_unknown_hooks(configuration: Configuration, sources: Sequence[Source]) 
 def _find_unknown_options(
     configuration: Configuration, version: HookVersion, name: str, overrides: HookOverrides
 ) -> Iterator[Finding]:
-    """Find unknown options. A hook whose manifest names no options may read any."""
+    """Find unknown options of a hook. A hook whose manifest names no options may read any option."""
     manifest = version.source.inspect_manifest(version).manifest
     options: Mapping[str, object] = manifest.options if manifest else {}
     for option in overrides.options if options else ():
@@ -64,7 +64,7 @@ def find_unknown_tools(configuration: Configuration, known: frozenset[str]) -> I
 
 
 def find_unknown_prices(configuration: Configuration) -> Iterator[Finding]:
-    """Find models without a known price, which no budget of money stops."""
+    """Find models without a known price: no budget of money can stop their calls."""
     settings = configuration.settings
     budgets = settings.budgets
     named = (budgets.people, budgets.groups, budgets.keys)
@@ -90,7 +90,7 @@ def _make_finding(configuration: Configuration, setting: str, what: str, remedy:
 
 
 def _find_place(origins: Mapping[str, SourceLocation], setting: str) -> SourceLocation:
-    """Return the place of the setting, or of the first one below it; hooks may have settings beside those of all."""
+    """Return the place of the setting, or of the first setting below it; a hook's settings may be in `hooks.each`."""
     names = (setting, setting.replace("hooks.", "hooks.each.", 1))
     below = (place for name, place in origins.items() if name.startswith(tuple(f"{one}." for one in names)))
     return next((origins[one] for one in names if one in origins), None) or next(below, SourceLocation("config.yaml"))

@@ -1,4 +1,4 @@
-"""The record of verbs in the activity. The row of a verb says if, how often and with which words it is recorded."""
+"""The record of verbs in the activity. The row of a verb says whether and with which words a call is recorded."""
 
 import logging
 from typing import Any
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 async def write_verb(activity: Activity, verb: Verb, params: Any, said: Any) -> None:
-    """Record an answered call of a verb, as far as its row says so."""
+    """Record an answered call of a verb, if the row of the verb says so."""
     if verb.on is None or (verb.kind == "often" and CALLER.get(OWNER).place == HOOK_PLACE):
         return
     fields = {name: getattr(params, name) for name in dir(params) if not name.startswith("_")}

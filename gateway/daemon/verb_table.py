@@ -1,4 +1,4 @@
-"""All verbs of the running gateway by name: the rows of all rooms."""
+"""All verbs of the running gateway by name: the rows of all packages."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""The port of this gateway: where it listens, when it is ready, and its figures."""
+"""The port of this gateway: its page, its programs and webhooks, its readiness, and its figures."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -85,7 +85,7 @@ def build_calls(base: Base, storage: Storage, turns: Turns) -> ProgramCalls:
 
 
 class GatewayWeb:
-    """The port and its counts, while the part runs. `bind` passes groups to the functions of the port."""
+    """The port and the counts of its calls. `bind` passes groups to the functions of the port."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class GatewayWeb:
         self.port = WebPort(web, answer, is_named=is_named, find_free=bind(find_free_port))
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled. Raises PortError."""
+        """Serve until cancelled. Raises PortError if the port cannot be opened."""
         async with anyio.create_task_group() as tasks:
             for follow in (*self._page.followers, self._calls.sweep):
                 tasks.start_soon(follow)
@@ -130,7 +130,7 @@ class GatewayWeb:
         return list_webhook_statuses(webhooks, url, self._receiver.counts)
 
     def count_calls(self) -> dict[str, int]:
-        """Count the running calls of programs by the name of their key."""
+        """Count the running calls of programs by the name of the program's key."""
         return {key: count for key, count in self._programs.running.items() if count}
 
 
@@ -145,12 +145,12 @@ def find_bad_certificate(configuration: Configuration) -> Iterator[Finding]:
 
 
 async def tail_events(verbs: Mapping[str, VerbAnswer], notify: Notify) -> None:
-    """Watch events as `events tail` does."""
+    """Watch events like the command `events tail`."""
     await verbs["events.tail"].answer(TailParams(), notify)
 
 
 async def list_reasons(base: Base, run: Run, networks: Networks) -> list[Reason]:
-    """List why the gateway is not ready: wanted parts that are not up, without those that a person paused."""
+    """List why the gateway is not ready: the parts that should be up and are not; a paused part does not count."""
     found = [] if run.state == "ready" else [Reason("gateway", run.state, "")]
     health = await base.engine.health()
     if not health.ok:

@@ -1,4 +1,4 @@
-"""The webhooks of this gateway, from the configuration and from hooks, with their present secrets."""
+"""The webhooks of this gateway, from the configuration and from hooks, with their current secrets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -20,7 +20,7 @@ LENGTHEN = "make one, for instance with: openssl rand -hex 32; write it into .en
 
 
 class WebhookStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts about a webhook in `status` and, for a hook, in `hooks`. `url` is empty while the port is closed."""
+    """The facts about a webhook, for `status` and `hooks list`. `url` is empty while the port is closed."""
 
     name: str
     url: str
@@ -37,7 +37,7 @@ class WebhookStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_webhooks(configuration: Configuration, hooks: FolderHooks) -> dict[str, Webhook]:
-    """List all webhooks by name. The configuration takes precedence over a hook."""
+    """List all webhooks by name. A webhook in the configuration replaces a hook's webhook of the same name."""
     written = {one.folder: one.webhook for one in hooks.called_from_outside if one.webhook}
     named = {name: (WebhookSettings(**msgspec.structs.asdict(one)), f"hook {name}") for name, one in written.items()}
     for name, one in configuration.settings.webhooks.items():
@@ -59,7 +59,7 @@ def _find_key(name: str, settings: WebhookSettings, origin: str, environ: Mappin
 
 
 def find_missing_secrets(configuration: Configuration) -> Iterator[Finding]:
-    """Find webhooks of the configuration without a secret, which cannot be called, before a gateway runs."""
+    """Find, before a gateway runs, webhooks of the configuration that cannot be called, since they have no secret."""
     for name, settings in configuration.settings.webhooks.items():
         webhook = _find_key(name, settings, "", configuration.environ)
         if webhook.trouble:
@@ -102,7 +102,7 @@ def list_webhook_problems(statuses: Sequence[WebhookStatus]) -> list[str]:
 
 
 def describe_webhook(statuses: Sequence[WebhookStatus], name: str) -> str:
-    """Describe the address of a hook's webhook and if it can be called; an empty text if the hook has none."""
+    """Describe a hook's webhook: its address, and whether it can be called; "" if the hook has no webhook."""
     found = next((one for one in statuses if one.name == name), None)
     if found is None:
         return ""
