@@ -53,11 +53,11 @@ SHELL_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
 
 class ToolSurroundings(msgspec.Struct, frozen=True):
-    """The services that tools use; these outlive a change of the configuration.
+    """The services that tools use. A change of the configuration keeps these services.
 
     `run_command` and `parser` do work that must not happen in this process. `context_files` protects instruction files
     from commands; `list_skills` returns the folders of the skills that a session has loaded: the session's commands may
-    read them. `memory` holds the notes of people, `take_search` counts the searches of each person.
+    read these folders. `memory` holds the notes of people, `take_search` counts the searches of each person.
     """
 
     run_command: RunCommand
@@ -143,11 +143,11 @@ class Agents:
 
     @property
     def main(self) -> Agent:
-        """Return the agent that answers if no route names another one."""
+        """Return the agent that answers if no route names another agent."""
         return self._agents[MAIN]
 
     async def warm_models(self) -> None:
-        """Prepare the models for their first answers; this takes a tenth of a second."""
+        """Prepare the models for their first answers, in a tenth of a second."""
         for model in self._models.values():
             if warm := getattr(model, "warm", None):
                 await warm()
@@ -166,7 +166,7 @@ class Agents:
         return next((self._agents[name] for name in names if name in self._agents), self._agents[MAIN])
 
     def _agent(self, name: str, callers: tuple[str, ...]) -> Agent:
-        """Make an agent and the agents that it may call, but not its own callers: that would never end."""
+        """Make an agent and the agents that it may call, without its own callers: the recursion would never end."""
         wanted = self._named[name]
         model = wanted.model or DEFAULT_MODEL
         below = tuple(self._agent(one, (*callers, name)) for one in wanted.agents if one not in (*callers, name))
@@ -234,7 +234,7 @@ class Agents:
         return tuple(found)
 
     def _find_places(self, facts: Mapping[str, Any]) -> ShellPlaces:
-        """Return the places where commands run and write, and the places that are hidden from them, such as keys."""
+        """Return the places where commands run and write, and the places hidden from commands, such as keys."""
         workspace = self.reach.find_workspace(facts)
         own = map(self._home.path, self._settings.tools.sandbox.hide)
         others = (root for root in self.reach.roots if root not in workspace.roots and root.parent != root)

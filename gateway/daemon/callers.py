@@ -24,7 +24,7 @@ def build_caller_check(hooks: FolderHooks) -> JudgeCaller:
 def find_caller(hooks: FolderHooks, daemon: int, connection: socket.socket) -> tuple[Caller, Judge]:
     """Return the caller, and a function that returns why the caller may not use a verb ("" for an allowed verb).
 
-    Every caller of the socket has the owner's role; the row of a verb names the hooks that may ask for it (`authors`).
+    Every caller of the socket has the owner's role; the row of a verb names the hooks that may use it (`authors`).
 
     Raises:
         CallerEnded: the caller has ended, or cannot be examined.

@@ -1,6 +1,6 @@
-"""Build the parts that gateways on one journal share, or their counterparts for a gateway with a journal of its own.
+"""The parts that gateways on one journal share, and their counterparts for a gateway with a journal of its own.
 
-Only this module names `cluster/`, and it loads no more than it uses.
+Only this module imports from `cluster/`, and it loads no module that the gateway does not use.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

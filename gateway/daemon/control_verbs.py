@@ -135,7 +135,7 @@ async def _answer_long(verb: Verb, answer: AnswerVerb, activity: Activity, param
             tasks.start_soon(write_verb, activity, verb, params, None)
         try:
             said = await answer(params, notify)
-        except GatewayError as refusal:  # the group would wrap it into a group of errors
+        except GatewayError as refusal:  # the task group would wrap the error into a group
             error = refusal
     if error:
         raise error

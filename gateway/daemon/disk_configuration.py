@@ -40,7 +40,7 @@ class DiskConfiguration:
         await run_in_thread(self._read)
 
     async def describe(self) -> str:
-        """Describe how the files on disk differ from the configuration in effect; "" if they do not."""
+        """Describe how the files on disk differ from the configuration in effect; "" if nothing differs."""
         stamps = stamp_files(self.home)
         if stamps != self._seen:
             self._told = await run_in_thread(self._compare, stamps)

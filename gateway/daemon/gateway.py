@@ -39,7 +39,7 @@ class Gateway(msgspec.Struct, frozen=True):
         return partial(function, *map(groups.__getitem__, names))
 
     def find(self, name: str) -> Any:
-        """Return the group with this name, or the part with this name in a group; `bind` is the method `bind`."""
+        """Return the group with this name, or the part with this name in a group; `bind` names that method."""
         groups = {"bind": self.bind, **msgspec.structs.asdict(self)}
         if name in groups:
             return groups[name]

@@ -1,4 +1,7 @@
-"""The node that this gateway is, and the other nodes on its journal: here for a gateway that shares it with none."""
+"""This node, and the other nodes on its journal. These classes serve a gateway without other nodes.
+
+The classes for a gateway with other nodes are in `cluster/`.
+"""
 
 import math
 import time
@@ -58,7 +61,7 @@ class NodeFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OtherNodes:
-    """The other nodes of a gateway that shares its journal with none; `HeardNodes` knows those of a cluster."""
+    """The other nodes of a gateway without other nodes: none. `HeardNodes` knows the other nodes of a cluster."""
 
     def list_living(self) -> list[NodeFacts]:
         return []
@@ -73,7 +76,7 @@ class OtherNodes:
 
 
 class Nodes:
-    """This node, which does the work of its `roles`, and the `others`. Without others, it holds every lease."""
+    """This node, which does the work of its `roles`, and the `others`. Without others, this node holds all leases."""
 
     def __init__(self, name: str, roles: tuple[NodeRole, ...], others: OtherNodes | None = None) -> None:
         self.name, self.roles = name, roles
@@ -139,7 +142,7 @@ class EventRelay:
     """The relay of a gateway without other nodes; `SharedEventRelay` forwards events between the nodes of a cluster."""
 
     @contextmanager
-    def watching(self, names: Sequence[str], note: NoteEvent) -> Iterator[None]:  # noqa: ARG002 - there are none
+    def watching(self, names: Sequence[str], note: NoteEvent) -> Iterator[None]:  # noqa: ARG002 - no other nodes
         """Call `note` inside the block with each event of these names from another node."""
         yield
 

@@ -1,7 +1,7 @@
 """The notices of a home that are no faults: pairing requests, and changes by an upgrade.
 
-Users and guests lost tools when an upgrade made tools depend on roles. A home older than that upgrade reports this at
-each start and in `status`, until its configuration says which tools each role has.
+Users and guests lost tools when an upgrade made tools depend on roles. A home older than that upgrade reports the loss
+at each start and in `status`, until its configuration says which tools each role has.
 """
 
 import logging
@@ -55,12 +55,12 @@ async def is_new_home(engine: Engine, is_empty: bool) -> bool:
 
 
 async def needs_word_of_folders(engine: Engine, is_empty: bool) -> bool:
-    """Return True at the first start of an older home that gives each user a folder, and record this start."""
+    """Return True if an older home starts for the first time with a folder for each user, and record this start."""
     return await _keep_once(engine, OWN_FOLDERS, is_empty) is None and not is_empty
 
 
 async def has_voice_network(engine: Engine, is_empty: bool) -> bool:
-    """Return True, and keep the answer, if this home is older than the sandbox of voice programs."""
+    """Return True if this home is older than the sandbox of voice programs; keep the answer for later starts."""
     kept = await _keep_once(engine, HELD_VOICE, is_empty)
     return not (is_empty if kept is None else kept)
 

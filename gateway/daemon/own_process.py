@@ -59,7 +59,7 @@ def describe_readers(uid: int) -> str:
 
 
 def read_memory_kb() -> int:
-    """Return the memory of this process in kB; 0 if the system does not report it."""
+    """Return the memory of this process in kB; 0 if the system does not report its memory."""
     try:
         pages = int((kernel.PROC / "self" / "statm").read_text().split()[1])
     except OSError:

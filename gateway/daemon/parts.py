@@ -57,7 +57,7 @@ PART_WORDS: Mapping[str, str] = MappingProxyType(
         "web": "serves the page, programs and webhooks",
     }
 )
-NETWORK_WORDS = "serves this chat network"  # of each other part
+NETWORK_WORDS = "serves this chat network"  # for a part that is not in `PART_WORDS`
 
 
 class PartStatus(msgspec.Struct, frozen=True):

@@ -37,7 +37,11 @@ class PlatformSteering:
         return steer_platform(self.platforms, verb, name)
 
     async def probe(self, name: str) -> float:
-        """Send the network a small request, and return the seconds until its answer; raise AdapterError without one."""
+        """Send the network a small request, and return the seconds until its answer.
+
+        Raises:
+            AdapterError: the network was not found, is not connected, or does not answer.
+        """
         self._check_role(name)
         return await find_platform(self.platforms, name).probe()
 

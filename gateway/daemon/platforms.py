@@ -110,7 +110,7 @@ class PlatformPart:
         await adapter.serve(self.presence)
 
     async def _serve_foreign(self) -> None:
-        """Serve with foreign code. Its errors do not end the gateway.
+        """Serve with foreign code, whose errors do not end the gateway.
 
         Raises:
             AdapterError: the foreign code failed; the message names the place in the code.
@@ -156,12 +156,12 @@ def why_not_served(network: PlatformSettings) -> str:
 
 
 def list_links(platforms: Sequence[PlatformPart]) -> list[tuple[str, str]]:
-    """List the networks that were reached since the start, with the instructions for people who have a code."""
+    """List the networks that were reached since the start, with instructions for people who have an invitation."""
     return [(one.name, one.presence.way_in) for one in platforms if one.presence.way_in]
 
 
 def find_platform(platforms: Sequence[PlatformPart], name: str) -> PlatformPart:
-    """Return the network with this name. Raises AdapterError if it was not found."""
+    """Return the network with this name. Raises AdapterError if the network was not found."""
     network = next((one for one in platforms if one.name == name), None)
     if network is None:
         there = ", ".join(one.name for one in platforms)

@@ -1,4 +1,4 @@
-"""The reload of the configuration in a running gateway: some settings count at once, others after a restart."""
+"""The reload of the configuration in a running gateway: some settings take effect at once, others after a restart."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -73,7 +73,7 @@ class ConfigurationReloader:
     def _compare(self, before: Configuration, after: Configuration) -> Changes:
         changed = list(list_differences(before.settings, after.settings))
         variables = list_changed_variables(before.environ, after.environ)
-        changed += [name for name in variables if not name.startswith(PREFIX)]  # their settings are named
+        changed += [name for name in variables if not name.startswith(PREFIX)]  # the others are named as settings
         return changed, list(list_differences(self._built, after.settings, at_restart=True))
 
 

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class ScheduledBackups(msgspec.Struct, eq=False):
-    """Copies the home when a copy is due, and keeps the reason of the last failure."""
+    """Copies the home when a copy is due, and keeps the reason for the last failure."""
 
     _home: Home
     _settings: Callable[[], BackupSettings]

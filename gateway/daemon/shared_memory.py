@@ -2,8 +2,8 @@
 
 A note is kept once the journal has the note. Each gateway copies new notes into files of its own, which hooks read too;
 a cursor beside the files names the last copied record. The journal and the files name no person, only a digest of the
-owner. The first start copies files of earlier versions to the journal, and so does a home that joins a journal, without
-notes that the owner had forgotten there.
+owner. The first start copies files of earlier versions to the journal. A home that joins a journal copies its files,
+except notes that their owner had forgotten on that journal.
 """
 
 import uuid

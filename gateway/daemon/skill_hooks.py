@@ -71,7 +71,7 @@ class SkillHooks:
         registry.watch("session:start", self._begin)
 
     async def changed(self, session: str, action: str, skill: Skill) -> Sequence[str]:
-        """Note that a conversation loaded or unloaded a skill: the skill's hooks begin or cease to get its events.
+        """Note that a conversation loaded or unloaded a skill; its events start or stop for the hooks of the skill.
 
         Return no names, since a skill adds and removes no tools.
         """

@@ -215,7 +215,7 @@ def has_port(base: Base, presence: NodePresence) -> bool:
 
 
 def begin_platforms(base: Base, run: Run, presence: NodePresence, networks: Networks) -> None:
-    """Start the networks, if this node serves networks; otherwise only list them, as left to other nodes."""
+    """Start the networks, if this node serves networks; otherwise, list the networks as left to other nodes."""
     for platform in networks.platforms:
         if "ingress" in presence.nodes.roles:
             with bind_context(platform=platform.name):
@@ -295,7 +295,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
         yield Part(name, partial(turns.outbox.serve_platform, JournalTransport(platform)))
     yield Part("api", partial(turns.outbox.serve_platform, CallTransport(base.engine)))
-    if base.settings.web.enabled:  # here or on another node
+    if base.settings.web.enabled:  # the page is on this node or another
         yield Part("chat", partial(turns.outbox.serve_platform, PageTransport(base.engine)))
     yield Part("search", storage.search.run)
     yield Part("state.db", partial(hooks.state_follower.run, hooks.folder_hooks.settled))

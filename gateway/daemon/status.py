@@ -159,7 +159,7 @@ def describe_platform(network: PlatformPart) -> dict[str, Any]:
 
 
 def list_nodes(nodes: Nodes) -> list[dict[str, Any]]:
-    """List the gateways on the journal, this gateway first: start, roles, leases, and its work for all gateways."""
+    """List the gateways on the journal, this gateway first, with the start, roles, leases and shared work of each."""
     known = [nodes.describe(), *sorted(nodes.others.list_living(), key=lambda one: one.name)]
     return [
         {
@@ -282,7 +282,7 @@ ATTENTION: tuple[Callable[..., list[str]], ...] = (
 
 
 def check_agent_hooks(settings: Settings, is_known: Callable[[str], bool]) -> list[str]:
-    """List agents with unknown hooks."""
+    """List the agents whose settings name unknown hooks."""
     return [
         f"agents.{agent}.hooks names {name!r}, which is no hook: see `hermes-gateway hooks list`"
         for agent, own in settings.agents.items()
@@ -327,6 +327,6 @@ def list_server_problems(servers: McpServers) -> list[str]:
 
 
 def format_status_line(run: Run, turns: Turns) -> str:
-    """Return the line for the supervisor."""
+    """Return the status line for the supervisor."""
     up = [part.facts.name for part in run.parts if part.facts.state == "up"]
     return f"{run.state}: {', '.join(up)}; {format_count(turns.lanes.running, 'turn')}"

@@ -1,4 +1,4 @@
-"""The facts that the journal keeps about tool servers: their descriptions of tools, and which servers are early ones.
+"""The facts that the journal keeps about tool servers: their descriptions of tools, and the names of early servers.
 
 Early versions had no setting of trust, and all tools ran without a question. Servers of that time may still run
 read-only tools without a question, for owners and admins; servers that you add later ask.
@@ -71,7 +71,7 @@ class ToolServerJournal:
 
 
 def list_tool_notices(servers: McpServers) -> list[str]:
-    """List notices about tools for the owner: how far the gateway trusts them, and which changed."""
+    """List notices about tools for the owner: how far the gateway trusts them, and which tools changed."""
     changed = [
         f"the tool {tool} of {name} {how}; it asks until somebody lets it run"
         for name, server in servers.servers.items()

@@ -1,4 +1,4 @@
-"""The port of this gateway: its page, its programs and webhooks, its readiness, and its figures."""
+"""The port of this gateway: the page, the calls of programs and webhooks, the readiness, and the figures."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial

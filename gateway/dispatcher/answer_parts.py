@@ -45,7 +45,7 @@ class AnswerParts:
         return not self.is_one and isinstance(step, LlmStep) and has_own_calls(step, self._turn_id)
 
     def list_words(self, step: Step, role: Role | None) -> list[Reply]:
-        """Return the reply with the text of a step that ends a part, for a reader of this role; none without a role."""
+        """Return the reply with the text of a step that ends a part, for a reader of this role; [] without a role."""
         if role is None or not self.ends_with(step):
             return []
         text, _ = split_file_lines(step.entry.content)

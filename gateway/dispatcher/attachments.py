@@ -61,7 +61,7 @@ class HookFiles(msgspec.Struct, frozen=True):
 
 
 FindHookFiles: TypeAlias = Callable[[OwedReply, str], Awaitable[HookFiles]]
-"""Return the files that a hook may attach to this reply. The answer changes with the configuration."""
+"""Return the files that a hook may attach to this reply. These files depend on the current configuration."""
 RunEvent: TypeAlias = Callable[..., Awaitable[Event]]
 FindPlace: TypeAlias = Callable[[str], Path]
 """Return the real path of a file with this name. Raises AgentError if the file may not be taken from there."""
@@ -144,7 +144,7 @@ async def attach_files(
 
 
 async def ask_guards(names: Sequence[str], run: RunEvent) -> tuple[list[str], list[str]]:
-    """Ask the hooks before tools about the files that an answer names; return the allowed files, and refusals.
+    """Ask the hooks before tools about the files that an answer names; return the allowed files, and denials.
 
     To these hooks, a line that names a file is a call of `send_file`.
     """
@@ -165,7 +165,7 @@ async def ask_guards(names: Sequence[str], run: RunEvent) -> tuple[list[str], li
 
 
 def describe_file(named: Attachment) -> Attachment:
-    """Return the file with the type that its name says; return a file that is gone unchanged."""
+    """Return the file with the type that its name says, or unchanged if the file is gone."""
     try:
         return attachment_from(Path(named.path))
     except OSError:

@@ -32,7 +32,7 @@ LONGEST_ERROR = 300
 
 
 def quote_words(messages: Sequence[Message]) -> str:
-    """Return the transcribed words of these messages as a quote; "" if there are none."""
+    """Return the transcribed words of these messages as a quote; "" if no message has any."""
     words = [one["text"] for message in messages for one in message.extra.get(TRANSCRIPTION, ())]
     lines = "\n\n".join(filter(None, words)).splitlines()
     return "\n".join(f"> {line}".rstrip() for line in lines)

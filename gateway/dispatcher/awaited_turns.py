@@ -21,7 +21,7 @@ GRACE = 5.0  # seconds for a stopped turn to return what it has
 
 
 class SubmitResult(msgspec.Struct, frozen=True):
-    """The result of an awaited turn; `status` is that of the turn, or `timeout`."""
+    """The result of an awaited turn; `status` is the status of the turn, or `timeout`."""
 
     reply: str
     status: str

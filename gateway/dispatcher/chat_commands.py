@@ -83,7 +83,7 @@ class CommandCall(msgspec.Struct, frozen=True):
 
 
 def find_command(context: DispatcherContext, word: str, role: Role) -> Command | None:
-    """Return the command of this name or alias; None if it is unknown, or not available to this role."""
+    """Return the command of this name or alias; None if the name is unknown, or not available to this role."""
     return _check_rights(context, context.commands.get(word), role)
 
 
@@ -163,7 +163,7 @@ def parse_own_command(message: Message) -> ParsedCommand | None:
 
 
 async def run_command(call: CommandCall, command: Command, view: HookScope) -> CommandResult:
-    """Run a command as its hooks left it. If a hook replaced the command, the new one fires no events."""
+    """Run a command as its hooks left it. If a hook replaced the command, the new command fires no events."""
     if call.by and not command.by_hooks:
         return await refuse_hook(call, command)
     event, changes = await view.run_watched(
@@ -211,7 +211,7 @@ async def write_activity(context: DispatcherContext, message: Message, done: Act
 
 
 async def write_refusal(context: DispatcherContext, message: Message, word: str, by: str = "") -> None:
-    """Record that the author typed a command that was denied, if the command is meant for more than users."""
+    """Record that the author typed a denied command, if the command is for a higher role than `user`."""
     command = context.commands.get(word)
     if command and not command.is_for("user"):
         await write_activity(context, message, ActivityRecord(what=f"/{command.name}", outcome="refused"), by)
@@ -454,7 +454,7 @@ async def deny_question(call: CommandCall) -> CommandResult:
 
 
 async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> CommandResult:
-    """Answer the person's open questions; if `mark` is set, the token of a button, answer only its question."""
+    """Answer the person's open questions; after a press of a button, only the question with the token `mark`."""
     if proposed := await answer_proposal(call.context.engine, call.message, call.role, mark, answer):
         return CommandResult(proposed.text, activity=proposed.activity)
     turn = call.session.turn

@@ -1,4 +1,4 @@
-"""The table of the commands that people type in a chat. Every platform's menu and the help come from its rows.
+"""The table of the commands that people type in a chat. All menus and the help come from the rows of the table.
 
 A row holds everything about a command, including its function. `gateway.dispatcher.chat_commands` has the rows of the
 gateway's own commands; a plugin may add rows at any time.

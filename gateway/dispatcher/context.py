@@ -65,7 +65,7 @@ class GatewayFacts(msgspec.Struct, frozen=True):
     daily_at: int = 0
 
     def home_of(self, platform: str = "") -> PlatformInfo | None:
-        """Return the network `platform` if it has a home channel; without a name, the first served network with one."""
+        """Return a network with a home channel: the network `platform` or, without a name, the first served network."""
         fits = [one for one in self.networks if one.home_channel and (one.name == platform or not platform)]
         return next((one for one in fits if one.served), fits[0] if fits and platform else None)
 
@@ -229,7 +229,7 @@ class DispatcherContext(msgspec.Struct, frozen=True):
 
 
 def split_place(to: str, known: Collection[str], served: Collection[str]) -> tuple[str, str, str]:
-    """Split a destination into bot, chat and thread. A network's name means its only bot."""
+    """Split a destination into bot, chat and thread. The name of a network with one bot means that bot."""
     platform, _, rest = to.partition(":")
     account, _, behind = rest.partition(":")
     accounts = [name for name in sorted(served) if name.startswith(f"{platform}:")]

@@ -385,7 +385,7 @@ async def run_in_folders(
 def find_line_hooks(
     context: DispatcherContext, turn: LaneTurn, view: HookScope, workspace: Workspace | None, name: str
 ) -> list[HookFiles]:
-    """Return, for each restricted hook that may have put a line for this file into the answer, its files.
+    """Return the files of each restricted hook that may have put a line for this file into the answer.
 
     A turn that continues does not know which hook added a line in an earlier run, and counts all hooks of the answer.
     """

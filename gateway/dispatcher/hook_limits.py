@@ -26,7 +26,7 @@ def limit_ports(
     ports: Ports,
     hooks: Collection[str],
 ) -> Ports:
-    """Return the ports limited to a user's tools and files; of several hooks, all must have a right.
+    """Return the ports limited to a user's tools and files, and to the rights that all of these hooks have.
 
     The agent may read the files that the hooks may read by their manifests. The author of a message to another chat or
     of a job is the hook. Lasting approvals do not count: people gave them for words of people.

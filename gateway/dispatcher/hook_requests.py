@@ -184,7 +184,7 @@ class HookRequests:
         """Return the address of `to`, and the session key if `to` is a session key.
 
         Raises:
-            AdapterError: the place was not found.
+            AdapterError: the chat or session was not found.
         """
         if to.startswith("agent:"):
             address = await self._address_of(to)
@@ -194,7 +194,7 @@ class HookRequests:
         return self._context.places.resolve_destination(to), ""
 
     async def _address_of(self, key: str) -> Address | None:
-        """Return the address of a session's last message; if the message is gone, that of the session."""
+        """Return the address of a session's last message; if the message is gone, the address of the session."""
         where = subjects.session_subject_of("in", key)
         _, kept = await records.read_last(self._context.engine, where, records.InboundMessage)
         return kept.message.address if kept else (await self._context.sessions.open(key)).address

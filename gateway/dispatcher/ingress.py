@@ -139,7 +139,7 @@ class Ingress:
         self, message: Message, role: Role, *extra: NewRecord, bot: str, asked: str, complete: CompleteMessage | None
     ) -> Receipt:
         """Take the message of an authorized person."""
-        if message.kind == "edit":  # its earlier words may have been overheard
+        if message.kind == "edit":  # the earlier words of the message may have been overheard
             await self._heard.delete(name_of(message), message.sender)
         try:
             request = await self._find_request(message)
@@ -203,7 +203,7 @@ class Ingress:
     ) -> Receipt:
         """Settle an urgent message; leave the rest to the session's lane."""
         session = await self._context.sessions.open(key)
-        if message.kind in SAID_KINDS and name_of(message) in session.deleted:  # the network delivers it once more
+        if message.kind in SAID_KINDS and name_of(message) in session.deleted:  # a deleted message, delivered again
             return Receipt(key)
         typed = parse_command(message.text)
         command = find_command(self._context, typed.word, role) if typed else None

@@ -1,4 +1,4 @@
-"""The live display of an answer while the model writes: no model waits for it, and it combines fast pieces.
+"""The live display of an answer while the model writes. No model waits for the display; it combines fast pieces.
 
 This module stores no text: `ShownAnswer` has the text that the chat displays, the turn has the answer so far. If a hook
 may still change the model's text, the chat displays none of the text before that hook has run.
@@ -59,7 +59,7 @@ class LivePiece(NamedTuple):
 def can_change(registry: HookRegistry, names: tuple[str, ...]) -> bool:
     """Return True if a hook may change the answer at these events.
 
-    A hook that also intercepts each chunk does not count: it has changed the answer there.
+    A hook that also intercepts each chunk does not count: that hook has changed the answer there.
     """
     able = {hook.key for hook in registry.at(*names) if hook.intercepts and hook.traits.rewords}
     return bool(able) and not able <= {hook.key for hook in registry.at(PIECE) if hook.intercepts}

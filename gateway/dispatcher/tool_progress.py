@@ -67,7 +67,7 @@ class ToolProgress:
 
 
 class ShownAnswer:
-    """The answer as the chat displays it while it grows: the text, followed by the line of the tools.
+    """The answer that grows in the chat: the text, followed by the line of the tools.
 
     `show` gets each reply that the chat may display. If `line` is set, the line of the tools is a message of its own.
     """
@@ -91,7 +91,7 @@ class ShownAnswer:
         self._stream, self._text = self._open_stream(reply), ""
 
     async def add(self, text: str, *, anew: bool = False) -> None:
-        """Append `text` to the display, or replace the displayed text by it (`anew`). More text removes the line."""
+        """Append `text` to the display, or replace the displayed text (`anew`); more text removes the tools' line."""
         self._text = text if anew else self._text + text
         if self._line and not self._line_stream:
             self._line, anew = "", True

@@ -75,7 +75,7 @@ class TurnChat(msgspec.Struct, eq=False):
         return self.context.chats.can_show(self.message.address, kind)
 
     async def schedule(self, text: str, when: str, key: str) -> str:
-        """Make a job of this conversation in the name of the turn's author; the same `key` makes it once."""
+        """Make a job of this conversation in the name of the turn's author; the same `key` makes a single job."""
         jobs, clock, turn, said = self.jobs, self.context.engine.clock, self.turn, self.message
         zone, now = self.context.settings.timezone(), jobs.clock()
         at, ahead = parse_time(when, zone, now, clock.calculate_difference)

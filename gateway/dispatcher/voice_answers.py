@@ -212,7 +212,7 @@ class VoiceWorker:
         return [one async for one in records.read_all(self._answers.engine, self._subject, records.VoiceAnswer)]
 
     def _find_first(self, found: Sequence[FoundVoice]) -> records.VoiceAnswer | None:
-        """Return the first answer whose last record leaves it pending."""
+        """Return the first answer that is pending by its last record."""
         last = {one.reply.id: one for _, one in found}
         return next((one for one in last.values() if one.state not in ENDS), None)
 
@@ -273,7 +273,7 @@ class VoiceWorker:
                 await records.purge_record(self._answers.engine, record)
 
     def _make_reply(self, ended: records.VoiceAnswer, spoken: Attachment | None, *, was_said: bool) -> Reply | None:
-        """Make the reply with the audio, or with the reason why the audio is missing, if that was not sent already."""
+        """Make the reply with the audio, or with the reason why the audio is missing, if no reason was sent yet."""
         reply = dataclasses.replace(ended.reply, id=f"{ended.reply.id}{records.VOICE_MARK}", text="")
         if spoken is not None:
             return dataclasses.replace(reply, attachments=(spoken,))

@@ -27,7 +27,7 @@ async def status(status_report: StatusReport) -> Any:
 
 
 async def chat_commands(turns: Turns) -> Any:
-    """List the commands that an owner can type in a chat here."""
+    """List the commands that an owner can type in a chat."""
     shown = (one for one in turns.context.commands.values() if not one.hidden)
     return {"commands": [{"name": one.name, "usage": one.usage, "summary": one.summary} for one in shown]}
 

@@ -87,7 +87,7 @@ async def platform_probe(presence: NodePresence, params: NameParams) -> Any:
 
 
 async def chat_send(base: Base, storage: Storage, turns: Turns, networks: Networks, params: ChatSendParams) -> Any:
-    """Store the text as a pending reply, and wait a while for its delivery. The outbox sends it in any case."""
+    """Store the text as a pending reply, and wait a while for its delivery. The outbox sends the reply in any case."""
     if not params.text.strip() and not params.files:
         raise GatewayError("send: the message has no text and no file")
     address = turns.context.places.resolve_destination(params.to, list_unserved_platforms(base.settings))

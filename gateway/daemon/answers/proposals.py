@@ -1,4 +1,4 @@
-"""Answers about proposals. A person on the page proposes; owners answer elsewhere; the gateway does what they allow."""
+"""Answers about proposals. A person on the page proposes; the gateway does what an owner allows elsewhere."""
 
 import hashlib
 from collections.abc import Awaitable, Callable

@@ -73,7 +73,7 @@ class OwnPort(Protocol):
 
 
 class Run(msgspec.Struct):
-    """The state of this run: startup and reload write it, status reads it.
+    """The state of this run, which startup and reload write, and status reads.
 
     `disk` is set if the configuration was read from files, and `web` if the settings want a port. `is_new`: this home
     began after tools depended on roles. `parts` are the started parts, in the order of the start.

@@ -41,7 +41,7 @@ async def check_start(run: Run) -> None:
 
 
 async def restart_gateway(base: Base, run: Run) -> None:
-    """Restart the gateway. Raises ConfigError if it would not start with the configuration on disk."""
+    """Restart the gateway. Raises ConfigError if the gateway would not start with the configuration on disk."""
     await check_start(run)
     base.shutdown.request("a restart was asked for", ExitCode.RESTART)
 
