@@ -1,4 +1,4 @@
 """Lanes: the way from the journal to a turn.
 
-Sessions run in parallel, messages of one in order, each turn commits once.
+Sessions run in parallel, the messages of one session run in order, and each turn commits once.
 """

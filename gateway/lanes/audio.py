@@ -1,15 +1,16 @@
 """Transcribe the audio of messages before a turn starts with them.
 
 Theory of operation. A message is in the journal before its audio is transcribed. Its lane then has each audio file
-transcribed, and appends the words as a record of their own (`AudioTranscription`), with the sequence of the message.
-Only then the lane claims the turn, so the claim's messages contain the words, and a turn that runs again after a crash
-reads them from the journal.
+transcribed, and appends the text as a record of its own (`AudioTranscription`), with the sequence of the message. Then
+the lane claims the turn: the claim's messages contain the text, and a turn that runs again after a crash reads the text
+from the journal.
 
-- A record is written before each try. A process that is killed in the middle has used up a try; an orderly stop gives
-  the try back. After `MOST_TRIES` the message goes on without words: its text says so, and the file is listed as usual.
-- All files of a turn together have `patience` seconds. A transcriber that takes longer is not waited for, nor tried
+- The lane appends a record before each try. If the process is killed in the middle, the try counts; an orderly stop
+  takes the try back. After `MOST_TRIES` tries the text of the message says that the transcription failed, and the file
+  is listed as usual.
+- All files of a turn together have `patience` seconds. After that the lane neither waits for the transcriber nor tries
   again.
-- If the person says stop meanwhile, the turn is claimed as one that is interrupted before it starts.
+- If the person says stop during the transcription, the lane claims the turn and interrupts it at once.
 - Transcription has its own slots, as many as turns have: audio that hangs blocks only its own lane.
 """
 
@@ -40,9 +41,9 @@ log = logging.getLogger(__name__)
 
 
 class AudioWords(msgspec.Struct, frozen=True):
-    """The words, with the records to write beside them: their cost.
+    """The text of an audio file, and in `puts` the records of its cost, to append with the text.
 
-    `authors`: restricted hooks that changed the words.
+    `authors` names the restricted hooks that changed the text.
     """
 
     text: str
@@ -72,7 +73,7 @@ class AudioListener(Protocol):
 
 
 class AudioJob(msgspec.Struct, frozen=True):
-    """File number `file` of the message at `on`, after so many tries."""
+    """An audio file to transcribe: number `file` of the message at sequence `on`, after `tries` earlier tries."""
 
     on: int
     file: int
@@ -86,7 +87,7 @@ Transcriptions: TypeAlias = Mapping[tuple[int, int], records.AudioTranscription]
 
 
 async def read_transcriptions(engine: Engine, key: str, found: FoundMessages) -> Transcriptions:
-    """Return the known transcriptions of these messages, by sequence and file."""
+    """Return the known transcriptions of the messages, by sequence and number of the file."""
     subject = subjects.session_subject_of("audio", key)
     kept = records.read_all(engine, subject, records.AudioTranscription, found[0][0])
     return {(one.on, one.file): one async for _, one in kept}
@@ -107,12 +108,12 @@ def find_audio_jobs(known: Transcriptions, found: FoundMessages, listener: Audio
 
 
 def find_stop(known: Transcriptions) -> int:
-    """Return the sequence of the last message that the person stopped."""
+    """Return the sequence of the last message whose transcription the person stopped, or 0."""
     return max((one.on for one in known.values() if one.state == "stopped"), default=0)
 
 
 def put_words(on: int, message: Message, known: Transcriptions) -> Message:
-    """Return the message with the words of its audio. Spoken words are never taken as a command."""
+    """Return the message with the transcribed text of its audio. A spoken text is never taken as a command."""
     texts, words = [message.text] if message.text else [], []
     for file in _list_audio(message):
         last = known.get((on, file))
@@ -128,14 +129,14 @@ def put_words(on: int, message: Message, known: Transcriptions) -> Message:
 
 
 def _list_audio(message: Message) -> list[int]:
-    """List the audio files without words. A message that is taken up again may bring its words."""
+    """List the audio files to transcribe: none if the message itself carries its transcription."""
     if TRANSCRIPTION in message.extra:
         return []
     return [at for at, one in enumerate(message.attachments) if one.is_audio and not one.is_quoted]
 
 
 class AudioTranscriber(msgspec.Struct, frozen=True):
-    """The transcription of one session's messages, which writes the words to the journal."""
+    """The transcription of one session's messages: it writes the transcribed texts to the journal."""
 
     engine: Engine
     listener: AudioListener
@@ -144,7 +145,7 @@ class AudioTranscriber(msgspec.Struct, frozen=True):
     release: float
 
     async def transcribe(self, jobs: Sequence[AudioJob]) -> None:
-        """Transcribe these one after another; afterwards each has words, or the reason of the failure."""
+        """Transcribe the files one after another, and write for each its text, or the reason for the failure."""
         left = list(jobs)
         with anyio.move_on_after(self.patience) as limit:
             while left:
@@ -155,7 +156,7 @@ class AudioTranscriber(msgspec.Struct, frozen=True):
                 await self._write_failure(one, TOO_LONG.format(self.patience))
 
     async def stop(self, on: int) -> None:
-        """Note that the person wants no answer to messages up to this sequence."""
+        """Record that the person wants no answer to messages up to the sequence `on`."""
         await self._write(records.AudioTranscription(session_key=self.session.key, on=on, file=-1, state="stopped"))
 
     async def _transcribe(self, one: AudioJob) -> None:
@@ -172,7 +173,7 @@ class AudioTranscriber(msgspec.Struct, frozen=True):
                 with anyio.move_on_after(self.release, shield=True):
                     await self._write(self._make(one, "begun", tries - 1))
                 raise
-            except Exception as error:  # hooks run in it, and foreign files are read
+            except Exception as error:  # the listener runs hooks, and reads files of strangers
                 log.exception("audio of %s cannot be made into words", self.session.key)
                 why = type(error).__name__
             else:
@@ -204,5 +205,5 @@ class AudioTranscriber(msgspec.Struct, frozen=True):
         put = NewRecord(subject, records.encode(record))
         seq, *_ = await append_until_written(partial(self.engine.append, put, *more), "a transcription")
         message = await self.engine.read(subjects.session_subject_of("in", self.session.key), record.on - 1, 1)
-        if [one.seq for one in message] != [record.on]:  # meanwhile the message was deleted or forgotten
+        if [one.seq for one in message] != [record.on]:  # the message was deleted or forgotten during the transcription
             await self.engine.purge(subject, seq, after=seq - 1)

@@ -21,7 +21,7 @@ from gateway.turn_marks import TurnMarks
 APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."
 
 PAGE = 100
-ACK_WAIT = 10.5  # the doorbell of a node that died rings again when the node's lease expires
+ACK_WAIT = 10.5  # a doorbell that a dead node held rings again when the lease of the node expires
 
 BUSY = "I am busy just now: yours is number {} in line."
 
@@ -38,7 +38,7 @@ FindArrival: TypeAlias = Callable[[records.OwedReply], tuple[Sequence[NewRecord]
 
 
 def is_same_person_continuing(first: Message, second: Message) -> bool:
-    """Return True if two waiting messages are one text in pieces: of one author, in one place, no commands."""
+    """Return True if two waiting messages are pieces of one text: of one author, in one place, no commands."""
     return (
         first.user_id == second.user_id
         and first.address == second.address
@@ -50,20 +50,21 @@ def is_same_person_continuing(first: Message, second: Message) -> bool:
 
 
 def interrupt_on_text(message: Message) -> bool:
-    """Return True for a text, which ends the running turn, and for an edit of a message that the turn answers.
+    """Return True if the message may end the running turn: a text or an edit that is no command and due now.
 
-    Commands wait for the turn; urgent ones never come here. A message that is due later ends no turn.
+    Commands wait for the end of the turn; urgent commands never reach a lane.
     """
     return message.kind in ("text", "edit") and not message.text.startswith(COMMAND_SIGNS) and not message.due
 
 
 class LanePorts(msgspec.Struct, frozen=True):
-    """The functions by which lanes ask what they do not know.
+    """The functions of other parts that lanes call.
 
-    A message that `interrupts` ends the running turn; the transcript then contains both. `find_role` decides who comes
-    first of those that wait for a slot. `listener` transcribes the audio of a turn's messages. `note` adds the pending
-    events of durable hooks to the append that claims or cancels a turn. `arrive` returns the records to write for a
-    reply that arrives with its own record, and a function to call then; None: the reply is sent.
+    A message for which `interrupts` returns True ends the running turn; the transcript then contains both. `find_role`
+    decides whose turn gets the next free slot. `listener` transcribes the audio of a turn's messages. `note` adds the
+    pending events of durable hooks to the append that claims or cancels a turn. `arrive` returns the records to write
+    for a reply that arrives with the append of its own record, and a function to call after the append; None: the
+    outbox sends the reply.
     """
 
     interrupts: InterruptsTurn = lambda _message: False
@@ -76,11 +77,12 @@ class LanePorts(msgspec.Struct, frozen=True):
 class LaneSettings(msgspec.Struct, frozen=True):
     """Limits and behaviour of lanes; times are in seconds.
 
-    One turn answers at most `folded` waiting messages together: those that are one text in pieces. A turn is cancelled
-    after `attempts` failed tries, after the process died in its code `deaths` times, or when it would run again after
-    `longest`. A person who waits longer than `patience` for a slot gets a message once with their place in line. While
-    `backlog` sessions have work, the gateway takes no further message and the networks keep them. A turn whose message
-    was edited runs again after `calm`: one edit often follows another. `ports` are what lanes ask others.
+    One turn answers at most `folded` waiting messages together: pieces of one text. The lane cancels a turn after
+    `attempts` failed tries, after the process died in the turn's code `deaths` times, or when a turn older than
+    `longest` would run again. A person who waits longer than `patience` for a slot gets a message once with their place
+    in line. While `backlog` sessions have work, the gateway takes no further message and the networks keep them. After
+    an edit of a running turn's message, the next turn starts after `calm`, since one edit often follows another.
+    `ports` are the functions of other parts.
     """
 
     sessions: SessionSettings
@@ -101,7 +103,7 @@ class LaneSettings(msgspec.Struct, frozen=True):
 
 
 class LaneContext(msgspec.Struct, frozen=True):
-    """The parts, and the node's name."""
+    """The parts that the lanes of a node share, and the node's name."""
 
     engine: Engine
     sessions: SessionRepository

@@ -1,8 +1,8 @@
-"""Edits of messages without an answer: they change waiting messages, and may correct a running turn.
+"""Edits of unanswered messages: an edit changes a waiting message, and may correct a running turn.
 
 An edit is a message of its own in the journal, with an id that starts with the edited message's id. A turn's claim
-lists the edits that it contains: so the turn has the same words when it runs again, and no edit is answered a second
-time. An edit by another person, or of an unknown message, changes nothing; it is a message like any other.
+lists the edits that the turn contains: so the turn has the same text when it runs again, and no edit is answered twice.
+An edit by another person, or of an unknown message, changes no message and waits like any other message.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class PendingMessage(NamedTuple):
 
 
 def is_edit_of(edit: Message, said: Message) -> bool:
-    """Return True if this edits that message and comes from the same author."""
+    """Return True if `edit` changes the message `said` and comes from the same author."""
     is_said = edit.kind == "edit" and said.kind in SAID_KINDS
     return is_said and edit.sender == said.sender and name_of(edit) == name_of(said)
 
@@ -48,9 +48,10 @@ def fold_edits(found: Sequence[tuple[int, Message]]) -> list[PendingMessage]:
 
 
 def _put_edit(said: Message, edit: Message) -> Message:
-    """Apply an edit.
+    """Return the message `said` with the changes of an edit.
 
-    An edit of an album contains only the file that it changes; transcribed words stay those of the first.
+    An edit of an album contains only the changed file, and an edit of a message with audio has no transcription, so
+    both keep the files of `said`.
     """
     is_whole = len(edit.attachments) >= len(said.attachments) and not said.has_audio
     files = edit.attachments if is_whole else said.attachments
@@ -64,21 +65,21 @@ def _put_edit(said: Message, edit: Message) -> Message:
 
 
 def put_words_before(session: Session, message: Message) -> Message:
-    """Add to an edit of an answered message the words that the conversation has for it."""
+    """Add the text before the edit, as the conversation has it, to an edit of an answered message."""
     if message.kind != "edit":
         return message
     return replace(message, text_before=find_words(session, name_of(message), message.sender))
 
 
 async def read_inbound(engine: Engine, key: str, after: int, limit: int = PAGE) -> list[tuple[int, Message]]:
-    """Read the messages of a session after a sequence."""
+    """Read the messages of a session after the sequence `after`."""
     found = await engine.read(subjects.session_subject_of("in", key), after, limit, fresh=False)
     decoded = ((one.seq, records.decode(one.data)) for one in found)
     return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.InboundMessage)]
 
 
 async def read_pending(engine: Engine, session: Session) -> list[tuple[int, Message]]:
-    """Read the waiting messages, without deleted ones and without edits that a turn contains."""
+    """Read the waiting messages, without deleted messages and without edits that a turn contains."""
     after = session.upto
     while page := await read_inbound(engine, session.key, after):
         if found := [one for one in page if one[0] not in session.edits and name_of(one[1]) not in session.deleted]:
@@ -98,7 +99,7 @@ async def read_open(engine: Engine, session: Session, turn: OpenTurn) -> list[tu
 
 
 async def read_open_words(engine: Engine, session: Session, turn: OpenTurn) -> FoundMessages:
-    """Read them with the words of their audio and with the overheard messages of quiet chats."""
+    """Read the messages of an open turn with the text of their audio and with the overheard messages of quiet chats."""
     found = await put_heard_words(engine, session, await read_open(engine, session, turn))
     if not any(message.has_audio for _, message in found):
         return found
@@ -113,7 +114,7 @@ async def put_heard_words(engine: Engine, session: Session, found: FoundMessages
 
 
 async def is_edit_of_open(engine: Engine, message: Message, session: Session) -> bool:
-    """Return True if the message edits one that the session's open turn answers."""
+    """Return True if the message edits a message that the session's open turn answers."""
     said = await read_open(engine, session, session.turn) if session.turn and message.kind == "edit" else []
     return any(is_edit_of(message, one) for _, one in said)
 

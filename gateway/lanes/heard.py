@@ -1,10 +1,10 @@
 """The overheard messages of a quiet chat, which accompany the next message to the agent.
 
-They are appended together with that message, after it: one record for each overheard message, so that each can be
-exported or deleted with its author. A turn that runs again has the same words. Messages that their author has deleted
-since are left out, and so are those that the previous turn, still running then, also contained.
+The same append writes the next message and, after it, one record for each overheard message, so that each can be
+exported or deleted with its author. A turn that runs again has the same overheard messages. A turn leaves out messages
+that their author has deleted since, and messages that the previous turn also contained.
 
-`has_heard` marks a message that has such records; for all others no lookup is made.
+`has_heard` marks a message that has such records; for other messages nothing is read.
 """
 
 from collections.abc import Collection
@@ -20,14 +20,14 @@ from gateway.sessions.session import Session
 
 
 def make_heard_put(heard: Message, session_key: str, message: Message) -> NewRecord:
-    """Make the record of an overheard message; it expires like messages do."""
+    """Make the record of an overheard message; the record expires like an answered message."""
     kept = records.HeardMessage(message=heard, session_key=session_key, before=message.id)
     subject = subjects.session_subject_of("heard", session_key)
     return NewRecord(subject, records.encode(kept), ttl=records.TRAFFIC_TTL)
 
 
 async def put_heard(engine: Engine, session: Session, found: FoundMessages) -> FoundMessages:
-    """Return the messages, each with its overheard messages."""
+    """Return the messages, each with the overheard messages that accompany it."""
     told = await _read_heard(engine, session, {message.id for _, message in found}, found[0][0])
     return [(seq, replace(message, heard=tuple(told.get(message.id, {}).values()))) for seq, message in found]
 
@@ -35,7 +35,7 @@ async def put_heard(engine: Engine, session: Session, found: FoundMessages) -> F
 async def _read_heard(
     engine: Engine, session: Session, messages: Collection[str], after: int
 ) -> dict[str, dict[str, HeardWords]]:
-    """Group the overheard messages by message and by their own id: a network's duplicate delivery counts once."""
+    """Group overheard messages by the message they accompany and by id: a network's duplicate counts once."""
     told: dict[str, dict[str, HeardWords]] = {}
     known = list_shown_messages(chain(*session.pieces)) | {*session.deleted}
     subject = subjects.session_subject_of("heard", session.key)

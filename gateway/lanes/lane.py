@@ -1,33 +1,34 @@
-"""One session's lane: it looks at the journal, does the next thing that is due, and looks again.
+"""The lane of one session: a loop that reads the journal, does the next job that is due, and reads again.
 
 Theory of operation. A session has two subjects in the journal: its incoming messages, `in`, and its chain, `turn`. Both
-are append-only. The fold of the chain (`Session`) says how far the incoming messages are answered (`upto`) and if a
-turn is open. So `find_next_job` can tell from the journal alone what is due, and a lane acts on nothing else; a wakeup
-only says "look again", and one too many does no harm:
+are append-only. The fold of the chain (`Session`) says how far the incoming messages are answered (`upto`) and whether
+a turn is open. So `find_next_job` finds from the journal alone what is due. A wakeup only makes the lane read again,
+and a superfluous wakeup does no harm. The cases:
 
-- No turn is open: the messages behind `upto` wait; the first of them, and those that continue it, become a turn. If
-  their sender has exceeded the rate limit of a person, the lane waits until the first message is due.
-- A turn is open and its node is alive elsewhere: look again later. That node also reads new messages before its own
-  lane ends; this node only notifies it of messages that end the turn.
-- A turn is open, and its person has edited a message of it: it ends without an answer, and a new turn answers the
-  edited messages.
-- A turn waits for a person's answers: wait until they come or their time is over (answer: None).
-- A turn is open and no node runs it (its process has crashed, its questions are answered, it was returned): run it
-  again under the same id, with the same messages and the finished steps.
+- No turn is open: the messages behind `upto` wait. The first message, and the messages that continue it, become a turn.
+  If their sender has exceeded the rate limit of a person, the lane waits until the first message is due.
+- A turn is open and another live node runs it: read again later. The other node also reads new messages before its lane
+  ends; this node only notifies it of messages that end the turn.
+- A turn is open, no node runs it, and its person has edited a message of it: the turn ends without an answer, and a new
+  turn answers the edited messages.
+- A turn waits for a person's answers: wait until the answers come or the time for them is over (answer: None).
+- A turn is open and no node runs it (its process has crashed, its questions are answered, its claim was released): run
+  the turn again under the same id, with the same messages and the finished steps.
 
-Every job is first claimed in the chain (see `turn_claim`), so two lanes of one session cannot both do it, in any
-process: one of them gets a `Conflict` and looks again.
+A lane claims every job in the chain first (see `turn_claim`). If two lanes of one session, in any two processes, try
+the same job, one of them gets a `Conflict` and reads again.
 
-A claim counts as a try when it is made. The number of tries proves nothing: a process that is killed cuts off dozens of
-turns, and at most one of them is to blame. That one is known by its mark (see `turn_marks`), which was set when the
-process died. So a turn is cancelled after `attempts` tries that failed with an error, or after the process died
-`deaths` times in its code: the person gets an apology, the messages become dead letters, and the session continues
-behind them. All others have as many tries as it takes. A turn that has asked a person counts from zero again.
+Each claim counts as a try. The number of tries does not show which turn is at fault: a process that is killed cuts off
+dozens of turns, and at most one of them killed it. That turn has its mark set, a file that shows that its code was
+running (see `turn_marks`). A turn is cancelled after `attempts` tries that failed with an error, or after the process
+died `deaths` times in its code: the person gets an apology, the messages become dead letters, and the session continues
+behind them. All other turns run until they end, however many tries this takes. The answer to a question of a turn sets
+its count to zero.
 
-Turns that were marked, or cut off several times, run one at a time, in this process and the next: so no two of them are
-marked at once.
+Turns that had their mark set, or were cut off several times, run one at a time, in this process and the next, so that
+at most one of them has its mark set.
 
-A lane waits for a slot before it claims, and looks again if it had to wait, since the journal may have changed.
+A lane waits for a slot before it claims. After a wait it reads again, since the journal may have changed.
 """
 
 import asyncio
@@ -98,10 +99,10 @@ LONGEST_WAIT = 600.0
 
 
 async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJob | float | None]:
-    """Return the session and what its lane must do: a job, or wait so many seconds; None: nothing is left.
+    """Return the session, and the job of its lane, or the seconds to wait, or None if nothing is left to do.
 
     Raises:
-        Conflict: the chain has just changed; look again.
+        Conflict: the chain has just changed; call again.
     """
     session = await context.sessions.open(key)
     turn = session.turn
@@ -124,7 +125,7 @@ async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJo
 
 
 def _is_doubted(context: LaneContext, job: TurnJob) -> bool:
-    """Return True if a turn was cut off so often that its mark must stay set even while it waits for its tools."""
+    """Return True if a turn was cut off so often that its mark must stay set, even while its tools run."""
     return job.attempt - job.failures >= max(2, context.settings.attempts)
 
 
@@ -149,7 +150,7 @@ async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | flo
 
 
 def _count_continuing(found: FoundMessages, stop: int = 0) -> int:
-    """Count the first messages that are one text in pieces; a stop by the person ends the text."""
+    """Count the first messages that are pieces of one text; a stop by the person ends the text."""
     last = 1
     while last < len(found) and is_same_person_continuing(found[last - 1][1], found[last][1]):
         if found[last - 1][0] <= stop < found[last][0]:
@@ -196,7 +197,7 @@ BACKOFF = Backoff(1.0, 30.0)
 
 
 class Lane:
-    """A session's lane; it exists while the session has work or waits."""
+    """The lane of a session; a lane exists while its session has work or waits."""
 
     def __init__(self, key: str, context: LaneContext) -> None:
         self.key = key
@@ -212,17 +213,17 @@ class Lane:
         self._context = context
         self._interrupting = InterruptRequests()
         self._error = ""
-        self._is_told = False  # that it must wait
+        self._is_told = False  # whether the person was notified of the wait
         self._listening: anyio.CancelScope | None = None  # while audio is transcribed
 
     def interrupt_by(self, seq: int, message: Message) -> None:
-        """End a turn that does not cover this message, or restart it if the message edits one of its messages."""
+        """End a turn that does not cover this message, or restart the turn if the message edits one of its messages."""
         self._interrupting.note(seq, message)
         if self.claim:
             self._interrupting.stop(self.claim)
 
     async def look_for_messages(self) -> bool:
-        """Look for messages that may end our turn, because another node asked; return False if no turn runs here."""
+        """Read new messages that may end our turn, on request of another node; return False if no turn runs here."""
         if not self.job:
             return False
         for seq, message in await read_inbound(self._context.engine, self.key, self.job.on):
@@ -262,7 +263,7 @@ class Lane:
                     attempts.reset()
                     self.damage = ""
                     if not self.is_over:
-                        await asyncio.sleep(0)  # a flood must not block other tasks, even if nothing is awaited
+                        await asyncio.sleep(0)  # a flood must not block other tasks, even if no pass has to wait
                 except Conflict:
                     continue
                 except EngineTooNew:
@@ -272,14 +273,14 @@ class Lane:
                         self.damage = str(damage)
                         await _tell_damage(self._context, self.key, damage)
                     await self.wakeup.wait(attempts.pause())
-                except Exception:  # in any case: the messages are in the journal and must not be dropped
+                except Exception:  # of any kind: the messages are in the journal and must not be dropped
                     pause = attempts.pause()
                     log.exception("the lane of %s failed; it goes on in %.0f s", self.key, pause)
                     self.wakeup.rest()
                     await anyio.sleep(pause)
 
     async def _take_arrival(self, arrival: NewMessage) -> bool:
-        """Claim the turn of a message in the append that writes it, if it is the next one and a slot is free."""
+        """Append the message and the claim of its turn at once, if the message is the next and a slot is free."""
         session = await self._context.sessions.open(self.key)
         job = _make_job(uuid.uuid4().hex, 1, [(0, arrival.message)])
         rank = _find_rank(self._context, job, is_backlog=False)
@@ -318,7 +319,7 @@ class Lane:
 
     @asynccontextmanager
     async def _wait_for_slot(self, job: TurnJob) -> AsyncIterator[bool]:
-        """Take a slot, and for a suspect also the only suspect's place; yield True if the lane had to wait."""
+        """Take a slot, for a suspected turn after the lock `suspect`; yield True if the lane had to wait."""
         slot = self._context.slots.slot(
             job.person,
             _find_rank(self._context, job, is_backlog=self.wakeup.is_backlog),
@@ -333,7 +334,7 @@ class Lane:
                 yield True
 
     async def _listen(self, session: Session, job: TurnJob) -> None:
-        """Have audio transcribed; the next look then makes the turn of the words."""
+        """Have the audio transcribed; the next pass of the lane then makes a turn of the text."""
         settings = self._context.settings
         assert settings.ports.listener
         told = partial(self.say_busy, job.messages[-1], job.seqs[0])
@@ -366,7 +367,7 @@ class Lane:
             log.info("who waits in %s is not told: %s", self.key, error)
 
     async def _take(self, session: Session, job: TurnJob, arrival: NewMessage | None = None) -> bool:
-        """Run the turn, or give it up; return True if its message was edited meanwhile."""
+        """Run the turn, or cancel it; return True if an edit of its message ended it, so that another turn follows."""
         if job.failures >= self._context.settings.attempts:
             await self._give_up(session, job, self._error or "it failed each time", job.failures)
             return False
@@ -425,7 +426,7 @@ class Lane:
             arrival.settle(job.on)
         self.job = job
         owed.forget(events)
-        self._context.marks.cut_off.discard(job.turn_id)  # from here on the journal has it
+        self._context.marks.cut_off.discard(job.turn_id)  # the claim has counted this death
         return TurnClaim(self._context, claimed, job, owed)
 
     async def _run(self, claim: TurnClaim) -> bool:
@@ -453,7 +454,7 @@ class Lane:
         return result is not None and claim.is_corrected and result.is_corrected
 
     async def _work(self, claim: TurnClaim) -> LaneResult | None:
-        """Run the turn and return its result; an interrupted turn without a result keeps what it had finished."""
+        """Run the turn and return its result; an interrupted turn without a result keeps its finished steps."""
         turn = _lane_turn(claim)
         marks, job = self._context.marks, claim.job
         with claim.hard, marks.use(job.turn_id, is_doubted=_is_doubted(self._context, job)):
@@ -488,7 +489,7 @@ class Lane:
 
 
 async def _pause(context: LaneContext, claim: TurnClaim) -> LaneResult | None:
-    """Pause before the next try; return an interrupted result if the person says stop meanwhile."""
+    """Pause before the next try; return an interrupted result if the person says stop during the pause."""
     pauses = context.settings.pauses
     with anyio.move_on_after(pauses[min(claim.job.failures + 1, len(pauses)) - 1] if pauses else 0):
         await claim.stopped.wait()
@@ -496,7 +497,7 @@ async def _pause(context: LaneContext, claim: TurnClaim) -> LaneResult | None:
 
 
 async def _tell_damage(context: LaneContext, key: str, damage: RecordDamage) -> None:
-    """Report the damage, to the waiting person once and to the log."""
+    """Log the damage, and send the waiting person a message about it, once for each damage."""
     log.error("%s cannot go on: %s; to let it begin anew: hermes-gateway sessions delete %s", key, damage, key)
     try:
         found = await records.read_readable(context.engine, subjects.session_subject_of("in", key), 0, PAGE)
@@ -549,9 +550,9 @@ def _interrupted(claim: TurnClaim) -> LaneResult:
 
 
 def _leave_corrected(claim: TurnClaim, result: LaneResult) -> LaneResult:
-    """Return what to keep of a turn that runs again: its replies and tool calls.
+    """Return the result to keep of an interrupted turn that another turn corrects: its replies and tool calls.
 
-    A turn that ended in time stays whole.
+    The result of a turn that ended before the interrupt stays whole.
     """
     if result.status != "interrupted":
         return result

@@ -1,7 +1,8 @@
-"""The lanes of this node: doorbells in, a lane for each session that has work, turns within limits.
+"""The lanes of this node: each session that has work has a lane, and a limited number of turns runs at once.
 
-A node shows that it is alive by one lease, `worker.<node>`. A node that finds the claim of a node whose lease has
-expired continues that turn. The lease only saves work: the chain alone decides what a node may write.
+A doorbell is a pending record of the consumer `turns`; it wakes the lane of its session. Each node holds one lease,
+`worker.<node>`, that shows that the node is alive. If the lease of a node has expired, any other node may continue its
+turns. The lease only saves work: the chain alone decides what a node may write.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 
 CONSUMER = "turns"
 TELL_PAUSE = 0.05  # between two notices to a backlog: answers go first
-GLANCE = 0.25  # between two looks at the node of a turn that is to be stopped
+GLANCE = 0.25  # between two requests to a node to stop a turn
 MAX_INFLIGHT = 20_000  # lanes that hold a doorbell, including those that wait for an answer
 
 
@@ -50,7 +51,7 @@ class QueuePosition(msgspec.Struct, frozen=True):
 
 
 class Lanes:
-    """The turns of this node. `run` serves until cancelled; `drain` lets running turns end first."""
+    """The lanes of this node. `run` serves until cancelled; `drain` lets running turns end first."""
 
     def __init__(
         self,
@@ -87,12 +88,12 @@ class Lanes:
         return self._context.slots.waiting + self._workers.waiting
 
     def list_waiting(self) -> list[Message]:
-        """List the messages whose answers run or wait here."""
+        """List the messages, but no internal ones, whose turns run or wait on this node."""
         jobs = (lane.job for lane in self._workers.list_live())
         return [job.messages[-1] for job in jobs if job and job.messages[-1].kind != "internal"]
 
     def list_live(self) -> dict[str, str]:
-        """Return the sessions whose lanes are here, each with the damage of its journal records, or "".
+        """Return the sessions with a lane on this node, each with the damage of its journal records, or "".
 
         A session with damage cannot continue.
         """
@@ -101,12 +102,12 @@ class Lanes:
     async def accept(
         self, message: Message, key: str, *extra: NewRecord, bot: str = "", told: Sequence[NewRecord] = ()
     ) -> int | None:
-        """Append a message and return its sequence, None for a duplicate. Confirm it to the network only afterwards.
+        """Append a message and return its sequence, None for a duplicate. Confirm the message to the network only then.
 
         The same append writes `extra` (a network's cursor), even for a duplicate, and the overheard messages `told`.
 
         Raises:
-            Conflict: another process moved the cursor. If the message is in the journal all the same, then once.
+            Conflict: another process moved the cursor. The journal may have the message, but never twice.
             EngineError: the journal takes no appends; nothing was written, and the network must keep the message.
         """
         if await self.is_full():
@@ -116,7 +117,7 @@ class Lanes:
         return seq
 
     async def _accept_in_lane(self, message: Message, key: str, *extra: NewRecord, bot: str) -> int | None:
-        """Let a lane of its own append the message and the claim of its turn at once; None: nothing was written.
+        """Let a new lane append the message and the claim of its turn at once; return None if it wrote nothing.
 
         Messages of one session that come at the same moment stay in order.
         """
@@ -151,7 +152,7 @@ class Lanes:
         bot: str = "",
         told: Sequence[NewRecord] = (),
     ) -> list[int | None]:
-        """Append several messages with their keys at once, as `accept` does one."""
+        """Append several messages, each with its session key, in one append, like `accept` for one message."""
         puts = [make_inbound_put(message, key, bot, self._context.clock()) for message, key in arrived]
         self._most_waiting += len(puts)
         try:
@@ -173,10 +174,10 @@ class Lanes:
         msg_id: str | None = None,
         digest: str = "",
     ) -> bool:
-        """Append a person's answer to an open question; return False, and write nothing, if no such question is open.
+        """Append a person's answer to a question; return False, and write nothing, if this question is not open.
 
-        `msg_id` is the id of the message with the answer, so that it counts once; `extra` as in `accept`. With a
-        `digest` the answer counts only for the question that has it.
+        `msg_id` is the id of the message with the answer, so that the answer counts once; `extra` is as in `accept`.
+        With a `digest`, the answer counts only for a question with the same digest.
         """
         wakeup = make_wakeup_put(key, msg_id)
         while (turn := (session := await self._context.sessions.open(key)).turn) and turn.asks(name, digest):
@@ -195,7 +196,7 @@ class Lanes:
         return False
 
     async def interrupt(self, key: str) -> Literal["running", "waiting", "nothing"]:
-        """Stop a session's running turn, on any node, or the turn that waits for answers."""
+        """Stop the turn of a session, on any node, whether the turn runs or waits for answers."""
         if (lane := self._workers.worker(key)) and lane.stop():
             return "running"
         peers = self._context.peers
@@ -213,7 +214,7 @@ class Lanes:
             except Conflict:
                 continue
             if lane := self._workers.worker(key):
-                lane.stop()  # it had just claimed the turn, and would run it until its next record
+                lane.stop()  # the lane had just claimed the turn, and would run it until its next record
             return "waiting"
         if any(message.has_audio for _, message in await read_pending(self._context.engine, session)):
             await self._context.engine.publish(subjects.control_subject_of(key), key.encode())
@@ -221,14 +222,14 @@ class Lanes:
         return "nothing"
 
     async def queue_position(self, key: str) -> QueuePosition:
-        """Return what is before a message that would come now."""
+        """Return the place in line of a message that would come now."""
         session = await self._context.sessions.open(key)
         waiting = await self._context.engine.read(subjects.session_subject_of("in", key), session.upto, PAGE)
         is_running = bool(session.turn and session.turn.by)
         return QueuePosition(is_running, session.is_waiting, len(waiting), self.waiting)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled or drained. Turns that run then return to the journal, and continue elsewhere."""
+        """Serve until cancelled or drained. Any node may continue the turns that still run at the end."""
         consumer = await open_turns_consumer(self._context.engine, self._context.settings.ack_wait)
         lease = await take_lease(self._context)
         self._workers, self._ended = self._make_workers(), anyio.Event()
@@ -253,9 +254,9 @@ class Lanes:
             self._ended.set()
 
     async def drain(self, limit: float) -> bool:
-        """Start no new turn, let running turns end, and stop `run`; return False if some exceed `limit` seconds.
+        """Start no new turn, let running turns end, and stop `run`; return False if a turn exceeds `limit` seconds.
 
-        These are back in the journal when this returns.
+        The turns that exceed the limit are back in the journal when this function returns.
         """
         with anyio.move_on_after(limit) as timer:
             await self._workers.close()
@@ -277,8 +278,8 @@ class Lanes:
                 lane.stop()
 
     async def _stay_alive(self, lease: Lease | None) -> None:
-        """Renew the lease of this node and the acknowledgement wait of the doorbells that lanes hold."""
-        settings, is_told = self._context.settings, False  # that an outage lasts is no news
+        """Renew the lease of this node, and the acknowledgement wait of the doorbells that its lanes hold."""
+        settings, is_told = self._context.settings, False  # whether the log has a warning about this outage
         while True:
             await anyio.sleep(find_pause(min(settings.lease, settings.ack_wait) / 3))
             try:
@@ -294,13 +295,13 @@ class Lanes:
 
 
 async def open_turns_consumer(engine: Engine, ack_wait: float = ACK_WAIT) -> Consumer:
-    """Open the consumer of turns. A node that runs no turns does so too, to count the waiting work."""
+    """Open the consumer of turns. A node that runs no turns uses the consumer to count the waiting work."""
     patterns = (subjects.IN_SUBJECTS, subjects.WAKEUP_SUBJECTS)
     return await engine.consumer(ConsumerSpec(CONSUMER, patterns, ack_wait, MAX_INFLIGHT, only_wakes=True))
 
 
 async def list_open_sessions(engine: Engine) -> list[str]:
-    """List the sessions that have work or wait for an answer, on any node: each has a doorbell.
+    """List the sessions that have work or wait for an answer, on any node: each of them has a doorbell.
 
     The sessions that have waited longest come first.
     """
@@ -332,7 +333,7 @@ def _find_person(record: Record) -> str:
 
 
 async def _tell_backlog(workers: KeyedWorkers[Lane], context: LaneContext) -> None:
-    """Send the people of the backlog from before the start their place in line, bit by bit."""
+    """Send the people of the backlog from before the start their place in line, with a pause after each notice."""
     await anyio.sleep(context.settings.patience)
     before = workers.list_waiting()
     for place, lane in enumerate(before, start=1):
@@ -345,7 +346,7 @@ async def _tell_backlog(workers: KeyedWorkers[Lane], context: LaneContext) -> No
 
 
 async def answer_peer(workers: KeyedWorkers[Lane], data: bytes) -> bytes:
-    """Answer another node about a turn; the answer is False if this node does not run it."""
+    """Answer a request of another node about a turn; the answer is False if this node does not run the turn."""
     asked = msgspec.json.decode(data, type=LaneRequest)
     lane = workers.worker(asked.session_key)
     is_here = lane is not None and (lane.stop() if asked.wish == "stop" else await lane.look_for_messages())
@@ -353,12 +354,12 @@ async def answer_peer(workers: KeyedWorkers[Lane], data: bytes) -> bytes:
 
 
 async def take_lease(context: LaneContext) -> Lease | None:
-    """Take the lease that shows that this node is alive; None while another process has a node of this name."""
+    """Take the lease that shows that this node is alive; None while another process holds the lease of this name."""
     return await context.engine.lease(lease_key_of(context.node), context.node, context.settings.lease)
 
 
 def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRecord:
-    """Make the record of a message, with the network's id; it has no expiry until it is answered."""
+    """Make the record of a message, with the network's id; the record does not expire before its answer."""
     inbound = records.InboundMessage(session_key=key, message=message, at=now)
     return NewRecord(
         subjects.session_subject_of("in", key),

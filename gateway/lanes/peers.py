@@ -1,9 +1,8 @@
-"""The other nodes, as lanes see them: if one is alive, and requests to the one that runs a turn.
+"""The other nodes, as lanes see them: whether a node is alive, and requests to the node that runs a turn.
 
-Each node answers under a subject of its own. A node that does not answer is dead or hangs: eventually its lease
-expires, and then any node may take its turn. So the asking node looks again, and does not depend on an answer. A node
-that answers that it does not know a turn that it had claimed was restarted since then: any node may take its turn at
-once.
+Each node answers under a subject of its own. A node that does not answer is dead or hangs: when its lease expires, any
+node may take its turn. So the asking node does not depend on an answer, and checks the lease again. If a node answers
+that it does not run a turn that it had claimed, it was restarted after the claim: any node may take the turn at once.
 """
 
 import time
@@ -18,21 +17,21 @@ from gateway.records import subjects
 from gateway.sessions.session import OpenTurn
 
 ANSWER_SECONDS = 1.0
-LOOK_AGAIN = 0.5  # at the lease of the node that runs the turn
-ASK_AGAIN = 2.0  # if that node still runs it; its lease is longer
+LOOK_AGAIN = 0.5  # until the next check of the lease of the node that runs the turn
+ASK_AGAIN = 2.0  # if the node answers that it still runs the turn; its lease is longer
 
 Wish: TypeAlias = Literal["stop", "look"]
 
 
 class LaneRequest(msgspec.Struct, frozen=True):
-    """A request to stop a session's turn, or to look for messages that end it."""
+    """A request to stop a session's turn, or to read new messages that may end the turn."""
 
     session_key: str
     wish: Wish
 
 
 class Peers:
-    """All nodes but this one. A live node is cached for a moment, so that thousands of waiting lanes ask once."""
+    """All nodes but this one. A live node is cached for half a second, so that thousands of waiting lanes ask once."""
 
     def __init__(self, engine: Engine, node: str) -> None:
         self._engine = engine
@@ -44,7 +43,7 @@ class Peers:
         return bool(turn.by) and turn.by != self._node and await self._is_alive(turn.by)
 
     async def find_pause(self, turn: OpenTurn, key: str) -> float:
-        """Return how long to leave the turn to the node that runs it, and have it look for messages; 0: none does."""
+        """Return how long to leave the turn to the node that runs it, and make that node read new messages."""
         if not await self.run(turn):
             return 0.0
         has_it = await self.ask(turn.by, key, "look")
@@ -60,7 +59,7 @@ class Peers:
         return True
 
     async def ask(self, node: str, key: str, wish: Wish) -> bool | None:
-        """Send a request; return True if the node runs a turn of the session, None if it does not answer."""
+        """Send a request; return True if the node runs a turn of the session, None if the node does not answer."""
         request = msgspec.json.encode(LaneRequest(key, wish))
         with suppress(TimeoutError, EngineError):
             answer = await self._engine.request(subjects.node_subject_of(node), request, ANSWER_SECONDS)

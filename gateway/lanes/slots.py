@@ -1,7 +1,7 @@
-"""Limits on running turns: in all, per person and per role. Owners come first, and no one waits for ever.
+"""Limits on running turns: in all, per person and per role. Owners come first, and no turn waits for ever.
 
 A lane takes a slot for one turn and then queues again at the end, so a conversation with thousands of waiting messages
-gets one turn in each round like every other.
+gets one turn in each round like every other conversation.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import msgspec
 from gateway.messages.roles import ROLES, rank_of
 
 LONGEST_WAIT_TURN = 4
-UNAWAITED = 0  # below the rank of every role: no person waits for it
+UNAWAITED = 0  # below the rank of every role: no person waits for the answer
 GUEST = rank_of("guest")
 RANKS = (*map(rank_of, ROLES), UNAWAITED)
 
@@ -36,7 +36,7 @@ class Slots:
     A higher role comes first, and every fourth slot goes to the longest wait. A person gets a second slot only if no
     other person could take it. Guests have at most half of the slots. Work without a waiting person (schedules, hooks,
     webhooks, a backlog from before the start) has at most a quarter. Both together leave the last quarter (at least one
-    slot of two or more) to others.
+    slot of two or more) to people of higher roles.
     """
 
     def __init__(self, total: int, per_person: int) -> None:
@@ -58,14 +58,14 @@ class Slots:
         return self._running.total()
 
     def has_free(self, person: str, rank: int) -> bool:
-        """Return True if this person would not have to wait now."""
+        """Return True if a turn of this person and rank would not have to wait now."""
         return self._free > self.waiting and self._has_room(rank) and self._running[person] < self._per_person
 
     @asynccontextmanager
     async def slot(self, person: str, rank: int, patience: float, tell: TellWait) -> AsyncIterator[bool]:
-        """Hold one slot for this person; yield True if it had to be waited for.
+        """Hold one slot for this person; yield True if the person had to wait for the slot.
 
-        A person who still waits after `patience` seconds is notified once of their place in line.
+        If the person still waits after `patience` seconds, `tell` is called once with their place in line.
         """
         self._numbered += 1
         ticket, queue = Ticket(self._numbered, person, rank), self._queues[rank]
@@ -119,5 +119,5 @@ class Slots:
         return self._taken[rank] < self._most[rank] and not (is_low and low >= self._most_of_low)
 
     def _find_first(self, rank: int, most: int) -> Ticket | None:
-        """Find the first ticket of this queue whose person has fewer than `most` turns running."""
+        """Find the first ticket of this rank whose person has fewer than `most` turns running."""
         return next((one for one in self._queues[rank] if self._running[one.person] < most), None)

@@ -21,12 +21,12 @@ ANSWER_WAIT = 3600.0
 
 
 class LaneResult(msgspec.Struct, frozen=True):
-    """The outcome of a turn (or a command). One append writes all of it: the end, the replies, and the pending events.
+    """The outcome of a turn (or a command). One append writes the end, the replies, and the pending events.
 
     With `questions` (name -> prompt) the turn has not ended: it waits up to `wait` seconds for the answers, then it
-    runs again. Entries are not stored then, `replies` carry the prompts, `calls` are the tool calls that an approval
-    would allow, and `requests` ask the approvers. `changes` are records of the session itself that come before the end:
-    a new session, a setting, an undo. `bag` replaces the session's unless it is None.
+    runs again. In this case `entries` are not stored, `replies` are the prompts, `calls` are the tool calls that an
+    approval would allow, and `requests` ask the approvers. `changes` are records of the session itself that come before
+    the end: a new session, a setting, an undo. `bag` replaces the bag of the session, unless it is None.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -42,14 +42,14 @@ class LaneResult(msgspec.Struct, frozen=True):
     requests: tuple[records.ApprovalRequest, ...] = ()
     over_budget: bool = False
     pieces: tuple[MessagePiece, ...] = ()  # maps the entries to their messages
-    is_corrected: bool = False  # its messages were edited meanwhile, and another turn answers them
+    is_corrected: bool = False  # a message was edited while the turn ran, and another turn answers it
 
 
 class RecordStep(Protocol):
     """Write a finished step of a turn, with its replies in the same append.
 
     Raises:
-        Conflict: the turn is no longer ours, and is cancelled; do nothing more.
+        Conflict: this node has lost the claim of the turn, and cancels the work; do nothing more.
     """
 
     async def __call__(self, step: records.Step, *replies: Reply) -> None: ...
@@ -58,16 +58,16 @@ class RecordStep(Protocol):
 class LaneTurn(msgspec.Struct, frozen=True):
     """One turn, as the work receives it.
 
-    `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
-    under the same id: `open` has the finished steps, the questions with their answers (None: no answer in time), and
-    the number of tries since the last answer; `resumed` marks a further run. `begins_session` marks the first turn of a
-    session. The next record of the turn takes along `owed`, its events for durable hooks, `usage`, which counts its
-    model calls, and the steps passed to `hold`. `say` sends a reply during the turn: once, however often the turn runs
-    (by the reply's id). `show` names a reply that the chat may already display: a turn that ends without that reply
-    sends it empty, and so removes it from the chat.
+    `session` is the state before the turn, and `messages` are the messages to answer. After a crash or a question the
+    same turn runs again under the same id: `open` has the finished steps, the questions with their answers (None: no
+    answer in time), and the number of tries since the last answer; `resumed` marks a further run. `begins_session`
+    marks the first turn of a session. The append of the turn's next record also writes `owed` (its events for durable
+    hooks), `usage` (its model calls) and the steps passed to `hold`. `say` sends a reply during the turn: only once for
+    each reply id, even if the turn runs again. `show` names a reply that the chat may already display: a turn that ends
+    without that reply sends it empty, and so removes it from the chat.
 
-    To have a last word after an interrupt, run the work in `with turn.scope:` and look at `turn.scope.cancelled_caught`
-    afterwards; the rest has `grace` seconds before it is cancelled from outside.
+    To write a last reply after an interrupt, run the work in `with turn.scope:` and then check
+    `turn.scope.cancelled_caught`; the code after it has `grace` seconds before the lane cancels the turn.
     """
 
     session: Session
@@ -94,7 +94,7 @@ def reply_id_of(turn_id: str, part: int = 0) -> str:
 
 
 def count_parts(turn_id: str, steps: Sequence[records.Step]) -> int:
-    """Count the answers of the turn's own model that continued with tools."""
+    """Count the answers of the turn's own model that called tools."""
     return sum(isinstance(step, records.LlmStep) and has_own_calls(step, turn_id) for step in steps)
 
 
@@ -112,9 +112,9 @@ RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]
 
 
 class TurnStart(msgspec.Struct, frozen=True):
-    """A turn that is about to be claimed, with the session as it will be then.
+    """A turn that a lane is about to claim, with the session as it will be after the claim.
 
-    With an `error` the turn is cancelled instead, and its person gets the `apology`.
+    If `error` is set, the lane cancels the turn instead, and its person gets the `apology`.
     """
 
     turn_id: str
@@ -131,13 +131,13 @@ NoteClaim: TypeAlias = Callable[[TurnStart], Awaitable[None]]
 
 
 async def ignore_claim(_claimed: TurnStart) -> None:
-    """Do nothing, for lanes whose turns have no events."""
+    """Do nothing: the `note` of lanes whose turns have no events."""
 
 
 def build_partial_entries(messages: Sequence[Message], steps: Sequence[records.Step]) -> tuple[Entry, ...]:
     """Return the transcript entries of an interrupted turn: the person's words, and the finished steps.
 
-    A tool call without a result gets one that says so: models refuse a transcript with a gap.
+    A tool call without a result gets a result "interrupted", since models refuse a transcript with a gap.
     """
     results = {step.call_id: step.entry for step in steps if isinstance(step, records.ToolFinished)}
     entries = [Entry("user", message.text) for message in messages]
@@ -153,6 +153,6 @@ def build_partial_entries(messages: Sequence[Message], steps: Sequence[records.S
 
 
 def build_partial_pieces(messages: Sequence[Message]) -> tuple[MessagePiece, ...]:
-    """Find the pieces of messages that are an entry each."""
+    """Find the pieces of messages if each message is one entry."""
     found = ((at, find_pieces([message], message.text)) for at, message in enumerate(messages))
     return tuple(replace(piece, entry=at) for at, pieces in found for piece in pieces)

@@ -5,24 +5,25 @@ lease protects it: every record of the turn is appended on the condition that th
 saw it, so a claim holds exactly until another process appends a record that ends it.
 
 - A node may take the claim if it finds the turn open and no live node running it (`find_next_job`). The lease of a node
-  only spares others the try; if it were wrong, the append would still decide.
-- Another append while the turn runs: our append meets a `Conflict`, and this node reads the chain on. A record that
-  leaves the claim valid (a setting, a title) is taken in, and the append is repeated. After a newer claim, or the
-  session's reset or removal, the claim is lost: the work is cancelled before its next side effect, and writes nothing
-  more.
-- A crash: the claim stays in the chain, and the lease expires. The next process (here it has the same node name, so at
-  once) claims the turn again, with its finished steps.
-- A stop of the process: the work is cancelled and the claim released, which takes the try back. The release has a
-  moment; if that is not enough, the result is that of a crash.
-- An interrupt (`stop`): `soft` is cancelled, so that the work can have a last word; after `grace` seconds `hard` is
-  cancelled. The turn ends, and this counts as no failed try.
-- Pending events for durable hooks wait in `owed` until the next record, and are appended with it. So the journal has an
-  event if and only if it has the fact. Events that wait when the turn is cut off are dropped: the next run fires the
-  same events again, under the same ids, and skips those that are already written.
-- A step that is `held` waits for the next record in the same way: the turn's end contains its last answer.
-- `usage` of model calls waits in the same way; after a lost claim it is written on its own.
-- A journal that takes no appends (a full disk) is waited for, since finished work must be recorded. Until then no
-  further step starts.
+  only spares other nodes the try: even if the lease is wrong, the append decides.
+- Another append while the turn runs: our append meets a `Conflict`, and this node reads the new records of the chain.
+  If they leave the claim valid (a setting, a title), the node repeats the append. After a newer claim, or the session's
+  reset or removal, the claim is lost: the node cancels the work before its next side effect, and the work writes
+  nothing more.
+- A crash: the claim stays in the chain, and the lease expires. The next process claims the turn again, with its
+  finished steps. A restarted node has the same node name, so it does not wait for the lease.
+- A stop of the process: the node cancels the work and releases the claim, and the try does not count. If the release
+  fails or takes more than `settings.release` seconds, the result is the same as after a crash.
+- An interrupt (`stop`): the claim cancels `soft`, so that the work can still write a last reply, and after `grace`
+  seconds `hard`. The turn ends, and does not count as a failed try.
+- Pending events for durable hooks wait in `owed` until the next record of the turn, and one append writes both. So the
+  journal has an event if and only if it has the record of what happened. Events that wait when the turn is cut off are
+  dropped: the next run fires the same events again, under the same ids, and skips the events that the journal has.
+- A step in `held` waits for the next record in the same way. If the only held step is the model's last answer, the
+  record of the turn's end contains this step.
+- The `usage` of model calls waits in the same way; after a lost claim, an append of its own writes the usage.
+- If the journal takes no appends (a full disk), the turn waits and starts no further step, since finished work must be
+  recorded.
 """
 
 import asyncio
@@ -55,11 +56,12 @@ log = logging.getLogger(__name__)
 
 
 class TurnJob(msgspec.Struct, frozen=True):
-    """A turn that a lane is about to run: these messages, up to the inbound sequence `on`, as try number `attempt`.
+    """A turn that a lane is about to run: `messages`, up to the inbound sequence `on`, as try number `attempt`.
 
-    `failures` counts earlier tries that ended with an error, and `deaths` those in whose code the process died.
-    `waited` is the seconds since the first message came, if the turn runs again. `edits` are the sequences of the edits
-    in the messages. `audio` lists the files to transcribe first; `is_stopped`: the person wants no answer any more.
+    `failures` counts earlier tries that ended with an error, and `deaths` earlier tries in whose code the process died.
+    `waited` is the time in seconds since the first message came, if the turn runs again. `edits` are the sequences of
+    the edits that the messages contain. `audio` lists the files to transcribe first. `is_stopped`: the person said stop
+    and wants no answer.
     """
 
     turn_id: str
@@ -84,17 +86,18 @@ class TurnJob(msgspec.Struct, frozen=True):
         return self.messages[-1].address
 
     def is_changed_by(self, seq: int, edit: Message) -> bool:
-        """Return True if this edits one of its messages and is not yet part of it."""
+        """Return True if `edit` changes one of the turn's messages and is not yet part of the turn."""
         is_new = seq > self.on and seq not in self.edits
         return is_new and any(is_edit_of(edit, one) for one in self.messages)
 
 
 class NewMessage:
-    """A message that goes into the journal in one append with the claim of its turn: its record, and `extra` ones.
+    """A message that the journal stores in one append with the claim of its turn.
 
-    If no lane of its session runs, nothing else waits in the session and a slot is free, a lane begins with the message
-    and appends both. In every other case, and if that append fails, the message is written alone, and the lane finds it
-    there. `seq` becomes its sequence once the claim is written; None: the lane has written nothing.
+    `put` is the record of the message, and `extra` are further records of the same append. If no lane of the session
+    runs, nothing else waits in the session and a slot is free, a new lane appends message and claim. In every other
+    case, and if that append fails, the message is appended alone, and the lane reads it from the journal. The result of
+    `seq` is the sequence of the message, or None if the lane has written nothing.
     """
 
     def __init__(self, message: Message, put: NewRecord, extra: Sequence[NewRecord]) -> None:
@@ -102,13 +105,13 @@ class NewMessage:
         self.seq: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
 
     def settle(self, seq: int | None = None) -> None:
-        """Set the outcome, unless it is set."""
+        """Set the result of `seq`, unless it has one."""
         if not self.seq.done():
             self.seq.set_result(seq)
 
     @contextmanager
     def trying(self) -> Iterator[None]:
-        """Try to write it inside; an error of the journal then is one for the append of the message alone."""
+        """Suppress errors of the journal while the lane appends: `accept` then appends the message alone."""
         try:
             yield
         except EngineError:
@@ -119,7 +122,7 @@ class NewMessage:
 
 
 def is_plain(message: Message) -> bool:
-    """Return True if the words of this message are all that its turn answers, from now on."""
+    """Return True if the message is a text to answer at once, without audio and without overheard messages."""
     return message.kind == "text" and not (message.due or message.has_audio or message.has_heard)
 
 
@@ -132,7 +135,7 @@ class TurnClaim:
         self.job = job
         self.owed = owed
         self.usage = TurnUsage(origin_of(job.messages[0], session.session_id))
-        self.soft = anyio.CancelScope()  # the work may watch this one, to end with a last word
+        self.soft = anyio.CancelScope()  # the work may run in this scope, to write a last reply after an interrupt
         self.hard = anyio.CancelScope()  # around the whole work
         self.is_lost = False
         self.is_corrected = False
@@ -145,13 +148,13 @@ class TurnClaim:
         self._one_at_a_time = asyncio.Lock()  # tools run side by side, and each record needs the sequence of the last
 
     def stop(self) -> None:
-        """Interrupt the work: it has a moment to end, then it is cancelled."""
+        """Interrupt the work, and cancel it if it has not ended after `grace` seconds."""
         self.stopped.set()
         self.soft.cancel()
         self.hard.deadline = min(self.hard.deadline, anyio.current_time() + self._context.settings.grace)
 
     def correct(self) -> None:
-        """Interrupt the work because one of its messages was edited."""
+        """Interrupt the work because the author has edited a message of the turn."""
         self.is_corrected = True
         self.stop()
 
@@ -171,7 +174,7 @@ class TurnClaim:
         await self._write(records.InterimReply(turn_id=self.job.turn_id, reply_id=reply.id), replies=[reply])
 
     async def commit(self, result: LaneResult) -> None:
-        """Append the end of the turn, or its open questions, with everything that belongs to it, at once."""
+        """Append the end of the turn, or its open questions, in one append with its replies, requests and changes."""
         extra, replies = [*map(make_request_put, result.requests)], [*result.replies]
         if not result.questions:
             owed = {reply.id for reply in result.replies}
@@ -187,9 +190,9 @@ class TurnClaim:
         self.owed.end()
 
     async def release(self) -> None:
-        """Return the turn, so that the next node counts no new try.
+        """Release the claim, so that the next node counts no new try.
 
-        Bounded in time, since the process may be ending.
+        The release ends after `settings.release` seconds, since the process may be stopping.
         """
         self.owed.end()
         with anyio.move_on_after(self._context.settings.release, shield=True):
@@ -202,15 +205,15 @@ class TurnClaim:
         """Remove displayed replies of a turn that no longer exists, since its conversation was reset or removed."""
         turn = self.session.turn
         if self.shown and not (turn and turn.turn_id == self.job.turn_id):
-            with suppress(EngineError):  # then the reply stays as it is
+            with suppress(EngineError):  # after an error the chat keeps the displayed reply
                 await self._context.engine.append(*self._outbound([*self.shown.values()])[0])
 
     async def fail(self) -> None:
-        """Return the turn after a try that ended with an error."""
+        """Release the claim after a try that ended with an error."""
         await self._write(records.ClaimReleased(turn_id=self.job.turn_id, failed=True))
 
     async def write_usage(self) -> None:
-        """Write the usage that no further record of the turn has taken along."""
+        """Append the usage that no record of the turn was appended with."""
         if self.usage.waiting:
             with anyio.move_on_after(self._context.settings.release, shield=True):
                 await self.usage.write(self._context.engine)
@@ -231,7 +234,7 @@ class TurnClaim:
         )
 
     def _outbound(self, replies: Sequence[Reply]) -> tuple[list[NewRecord], list[Callable[[], None]]]:
-        """Make the records of replies, and the functions to call afterwards if all replies arrived with them."""
+        """Make the records of replies, and the functions to call if the append of the records delivers all replies."""
         job, at, cause = self.job, self._context.clock(), cause_of(self.job.messages)
         owed = [
             records.OwedReply(
@@ -248,7 +251,7 @@ class TurnClaim:
     async def _write(
         self, *kept: records.TurnRecord, replies: Sequence[Reply] = (), extra: Sequence[NewRecord] = ()
     ) -> None:
-        """Append these with the waiting events: a wait for the journal collects no further events."""
+        """Append the records with the events that wait now; while the journal takes no appends, no events are added."""
         async with self._one_at_a_time:
             await self._write_ahead()
             events, decisions, counted = self.owed.waiting, self.owed.decisions, self.usage.waiting
@@ -278,14 +281,14 @@ class TurnClaim:
                     counted = ()
 
     async def _write_ahead(self) -> None:
-        """Append the first events ahead if too many wait for one record: a turn that runs again knows them."""
+        """Append the first events ahead if too many wait for one record; a turn that runs again reads them back."""
         while not self.is_lost and len(events := self.owed.waiting) > MOST_EVENTS:
             puts = make_owed_puts(events[:MOST_EVENTS], self.session.key)
             await append_until_written(partial(append_in_parts, self._context.engine, puts), "what hooks are owed")
             self.owed.forget(events[:MOST_EVENTS])
 
     async def _look_again(self) -> None:
-        """Take in other appends; the claim is lost if it is no longer the last one, or the chain cannot be read."""
+        """Read the session again; the claim is lost if the chain has a newer claim, or a record of a later gateway."""
         turn = None
         with suppress(EngineTooNew):
             self.session = await self._context.sessions.open(self.session.key)
@@ -296,7 +299,7 @@ class TurnClaim:
 
 
 def find_last_answer(held: Sequence[records.Step], result: LaneResult) -> records.LastAnswer | None:
-    """Return the answer that belongs into the end of its turn; None unless it is the only held step."""
+    """Return the answer to write into the record of the turn's end; None unless it is the only held step."""
     match held:
         case [records.LlmStep() as step]:
             return records.LastAnswer(step.hop, step.stop, None if step.usage == result.usage else step.usage)
@@ -304,7 +307,7 @@ def find_last_answer(held: Sequence[records.Step], result: LaneResult) -> record
 
 
 class InterruptRequests:
-    """The messages to a lane that end its running turn: new words, and edits."""
+    """The messages to a lane that end its running turn: new texts, and edits."""
 
     def __init__(self) -> None:
         self._newest = 0  # inbound sequence of the message to answer now
@@ -329,7 +332,7 @@ class InterruptRequests:
 
 
 async def gather_owed_events(context: LaneContext, session: Session, job: TurnJob) -> OwedEvents:
-    """Collect the events of a turn that is about to be claimed; those that an earlier run wrote are known."""
+    """Make the events of a turn that a lane will claim; a resumed turn's include the ids that earlier runs wrote."""
     if not job.resumed or not session.turn:
         return OwedEvents()
     decided = [(one.event_id, one.hook, one.decision) for one in session.turn.decisions]
@@ -348,14 +351,14 @@ def make_decision_records(turn_id: str, decisions: Sequence[HookDecision]) -> It
 async def write_decisions(
     engine: Engine, sessions: SessionRepository, key: str, turn_id: str, owed: OwedEvents
 ) -> None:
-    """Append the decisions of hooks about a reply, with the pending events; the turn may be over."""
+    """Append the decisions of hooks about a reply, with the pending events, even after the end of the turn."""
     puts, decided = make_owed_puts(owed.waiting, key), tuple(make_decision_records(turn_id, owed.decisions))
     while decided and (session := await sessions.open(key)).session_id:
         try:
             await append_until_written(partial(sessions.append, session, *decided, extra=puts), "what hooks decided")
             return
         except Conflict:
-            continue  # the conversation continued meanwhile
+            continue  # another record was appended to the chain
     if puts:
         await append_until_written(partial(engine.append, *puts), "what hooks are owed")
 
