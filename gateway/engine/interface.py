@@ -34,8 +34,8 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
 
     `expect` is the sequence that must be the subject's last before this append (0: the subject is empty). `msg_id`
     names the record: while it exists, the journal refuses another record with this name under the same subject. Under
-    other subjects of the same conversation it refuses one for at least two minutes, and for longer if the engine can.
-    After `ttl` seconds by the journal's clock the record and its name are removed, as by a purge.
+    other subjects of the same conversation it refuses the name for at least two minutes, and some engines for longer.
+    After `ttl` seconds by the journal's clock the journal removes the record and its name, as by a purge.
     """
 
     subject: str
@@ -46,11 +46,11 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class SettledRecords(msgspec.Struct, frozen=True, gc=False):
-    """Records of a subject up to and including `upto` that are done: those without a limit get `ttl` from now on.
+    """Records of a subject, up to and including `upto`, that no reader needs any more: the append limits them to `ttl`.
 
-    This applies to records that exist before the append. A record is written without `ttl` while a reader still waits
-    for it, and gets its limit here once none does. Records are settled in the order in which they were written: those
-    before the first one that has a limit stay as they are. If servers keep the journal, a record may expire up to a
+    Only records from before the append count. A record that a reader still needs is written without `ttl`, and gets an
+    expiry in this way once no reader needs it. Settle the records of a subject in their order: going back from `upto`,
+    the append stops at the first record that has an expiry. If servers keep the journal, a record may expire up to a
     fourteenth of its `ttl` later, or sooner if the servers are set to keep less.
     """
 
@@ -69,14 +69,14 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConsumerSpec(msgspec.Struct, frozen=True):
-    """A durable consumer: shared by name, it delivers each record that matches any pattern until it is acknowledged.
+    """A durable consumer, shared by name: it repeats each record that matches any pattern until its acknowledgement.
 
-    A delivery that is not acknowledged within `ack_wait` seconds is repeated. At most `max_inflight` records are out at
-    a time, including those that wait for a retry. Records arrive in the order of their sequences. `new_only` applies
-    when the consumer is created: it starts with the next append, otherwise with the oldest record of the journal.
-    `only_wakes` says that a delivery only wakes a worker, so that one too many does no harm. If a single process owns
-    the journal, some deliveries of such a consumer that were acknowledged in the last second come again after a crash,
-    and their attempts start at 1.
+    A delivery that is not acknowledged within `ack_wait` seconds is repeated. At most `max_inflight` records are
+    delivered and unacknowledged at a time, including records that wait for a retry. Records arrive in the order of
+    their sequences. With `new_only` a new consumer starts with the next append, otherwise with the oldest record of the
+    journal. `only_wakes` says that a delivery only wakes a worker, so that a superfluous delivery does no harm. If a
+    single process owns the journal, some deliveries of an `only_wakes` consumer that were acknowledged in the last
+    second come again after a crash, and their attempts start at 1.
     """
 
     name: str
@@ -88,13 +88,13 @@ class ConsumerSpec(msgspec.Struct, frozen=True):
 
 
 class EngineHealth(msgspec.Struct, frozen=True):
-    """The journal's health: if it takes appends, and the reason if it does not.
+    """The journal's health: whether the journal takes appends, and the reason if it does not.
 
     `size` counts the bytes of the records; space that a purge freed does not count, even if the file did not shrink.
-    `bound` is the most they may take, 0 if the journal has no bound of its own. `file_size` counts the bytes of stored
-    files if servers keep them, and is 0 if they are in a folder. `warnings` need an operator's attention although
-    appends work. `progress` describes maintenance of the file that runs beside the traffic, "" if none runs. `commits`
-    counts the commits since the journal was opened, and `commit_seconds` is the time they took.
+    `bound` is the most bytes that the journal may take, 0 if it has no limit of its own. `file_size` counts the bytes
+    of stored files if servers keep them, and is 0 if they are in a folder. `warnings` need an operator's attention
+    although appends work. `progress` describes maintenance of the file that runs beside the traffic, "" if none runs.
+    `commits` counts the commits since the journal was opened, and `commit_seconds` is the time they took.
     """
 
     ok: bool
@@ -119,10 +119,10 @@ class Delivery(Protocol):
     def attempt(self) -> int:
         """The number of this delivery, from 1.
 
-        The engine counts, so a crash or a gateway that is too busy counts too.
+        Each delivery counts, even if a crash or a busy gateway left it unacknowledged.
         """
 
-    # None of the three raises an error if the journal is ill or closed: the worst result is one more delivery.
+    # `ack`, `nak` and `progress` raise no error if the journal is ill or closed: at worst the record comes again.
 
     async def ack(self) -> None:
         """Mark the record as done, so that it is not delivered again.
@@ -131,10 +131,10 @@ class Delivery(Protocol):
         """
 
     async def nak(self, delay: float = 0) -> None:
-        """Deliver the record again after `delay` seconds. Only the first call counts, and none after a redelivery."""
+        """Deliver the record again after `delay` seconds. A second call or a call after a redelivery does nothing."""
 
     async def progress(self) -> None:
-        """Restart the acknowledgement wait. Without effect after `nak` or after a redelivery."""
+        """Restart the acknowledgement wait; a call after `nak` or after a redelivery has no effect."""
 
 
 class Consumer(Protocol):
@@ -156,15 +156,16 @@ class Lease(Protocol):
         """A fencing token: it grows with every new holder of any key, across restarts too."""
 
     async def renew(self) -> bool:
-        """Extend the lease; return False once it ran out, even if no other holder took it."""
+        """Extend the lease; return False once the lease ran out, even if no other holder took it."""
 
     async def release(self) -> None: ...
 
 
 class Tail(Protocol):
-    """Live records from the moment of the call; it ends when the journal is closed.
+    """Live records from the moment of the call to `tail`; the iteration ends when the journal is closed.
 
-    If the connection to a server was interrupted, appended records arrive when it is back; published messages are lost.
+    If the connection to a server was interrupted, appended records arrive when the connection is back; published
+    messages are lost.
     """
 
     @property
@@ -192,11 +193,9 @@ class FileStore(Protocol):
     """
 
     async def put(self, key: str, file: BinaryIO, ttl: float) -> None:
-        """Store the contents of an open file under a key and replace what was there.
+        """Store the contents of an open file under a key, in place of any file that the key had.
 
-        Keep it for at least `ttl` seconds.
-
-        `inf` keeps it until it is deleted.
+        Keep the stored file for at least `ttl` seconds, or until it is deleted if `ttl` is `inf`.
 
         Raises:
             EngineError: the file was not stored.
@@ -204,7 +203,7 @@ class FileStore(Protocol):
         """
 
     async def get(self, key: str, file: BinaryIO) -> KeyedFile | None:
-        """Write a stored file into an open, empty file; return None if it was not found, even if something was written.
+        """Write a stored file into an open, empty file; return None if the key has no complete file.
 
         Raises:
             EngineError: the store does not answer.
@@ -236,19 +235,20 @@ class Engine(Protocol):
 
     @property
     def files(self) -> FileStore | None:
-        """Return the store that other gateways share; None if no other gateway can read this journal."""
+        """Return the file store that all gateways of this journal share; None if other gateways cannot read it."""
 
     @property
     def append_numbered(self) -> AppendNumbered | None:
-        """Return a function that works as `append`; its argument makes the records by the sequence of the first one.
+        """Return a function like `append`, whose argument makes the records from the sequence of the first record.
 
-        The argument may be called more than once, in any thread. None if other processes append to this journal too.
+        The argument may be called more than once, in any thread. The result is None if other processes append to this
+        journal too.
         """
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
-        """Append all records or none, and return a sequence for each. A cancelled caller does not know which.
+        """Append all records or no record, and return the sequence of each. A cancelled call may have succeeded.
 
-        The append also sets the limit of the `settled` records. It takes up to MOST_AT_ONCE records; a record larger
+        The append also sets the expiry of the `settled` records. It takes up to MOST_AT_ONCE records; a record larger
         than PART_BYTES counts once more for each part of that size.
 
         Raises:
@@ -263,37 +263,39 @@ class Engine(Protocol):
         """Return the last record of a subject. `fresh` works as in `read`."""
 
     async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
-        """Return the records that match, in the order of their sequences, starting after `after`.
+        """Return the records that match `pattern`, in the order of their sequences, behind the sequence `after`.
 
         A fresh read sees every append that any gateway had acknowledged. A read that is not `fresh` may see the journal
         as it was a moment ago, but always includes what this process has written, or has seen in a delivery, a tail, a
-        message, a lease or a conflict. That is enough for a caller that writes with `expect` afterwards, or that reads
-        because it was notified.
+        message, a lease or a conflict. A read that is not fresh is enough for a caller that then appends with `expect`,
+        or that reads because of a delivery or message.
 
         Raises:
             RecordDamage: the disk has changed one of the records.
         """
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
-        """Remove the records that match, after `after` and up to and including `upto`, and return how many they were.
+        """Remove the records that match, behind `after` and up to and including `upto`, and return their number.
 
-        Sequences never return. If servers keep the journal, a record that was returned with `nak` and has not come
-        again may come only after `ack_wait`.
+        The sequences of removed records are never used again. If servers keep the journal, a record that was returned
+        with `nak` before the purge may be delivered again only after `ack_wait`.
 
-        The oldest records go first; a crash in the middle leaves the rest. Message ids go with their records.
+        The oldest records are removed first; a crash in the middle leaves the rest. The message ids of removed records
+        are free.
         """
 
     async def consumer(self, spec: ConsumerSpec) -> Consumer:
-        """Return the durable consumer of this name. Create it if it does not exist, and update its settings.
+        """Return the durable consumer of this name, with the settings of `spec`; create it if it does not exist.
 
-        New patterns apply from the oldest record that still waits for its first delivery, or from now on if none waits.
+        New patterns apply from the oldest record that waits for its first delivery, or from the next append if no
+        record waits.
         """
 
     async def consumers(self) -> list[str]:
         """List the names of all consumers."""
 
     async def forget_consumer(self, name: str) -> None:
-        """Remove a consumer and its backlog; a later fetch from it raises EngineError."""
+        """Remove a consumer and its backlog; a later fetch from this consumer raises EngineError."""
 
     async def depth(self, name: str) -> int:
         """Count a consumer's records that are pending or in flight; 0 if the consumer does not exist.
@@ -303,16 +305,16 @@ class Engine(Protocol):
         """
 
     async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
-        """List a consumer's records, pending or in flight, that were appended before `until`, in order after `after`.
+        """List a consumer's records behind `after`, pending or in flight, that were appended before the time `until`.
 
-        This delivers nothing. The list is empty if the consumer does not exist. An engine that only knows the point up
-        to which everything was acknowledged may include acknowledged records behind one that was not.
+        The call delivers no record. The list is empty if the consumer does not exist. An engine that only knows up to
+        which sequence all records were acknowledged may list acknowledged records behind an unacknowledged record.
         """
 
     async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
         """Take the lease on a key; None while another holder has it.
 
-        Its own holder gets a new one, and the old one ends.
+        The holder itself gets a new lease, and its old lease ends.
         """
 
     async def holder(self, key: str) -> str | None: ...
@@ -321,7 +323,7 @@ class Engine(Protocol):
         """Return the holders of all leases whose keys start with `beginning`, by key."""
 
     async def publish(self, subject: str, data: bytes, *, version: int = 1) -> None:
-        """Send a live message to the current listeners; it is not stored.
+        """Send a live message to the current listeners; the message is not stored.
 
         `version` is the format version that a reader needs; raise it when a format changes that gateways of the
         previous release know. A gateway that cannot read the message skips it and logs that.
@@ -341,7 +343,7 @@ class Engine(Protocol):
         """Answer requests on a subject until the returned function is called; only one server per subject at a time."""
 
     async def tail(self, *patterns: str) -> Tail:
-        """Listen to live records, appended (with their sequence) and published (0); a slow reader loses the oldest."""
+        """Listen to appended records and to published messages (sequence 0); a slow reader loses the oldest."""
 
     async def health(self) -> EngineHealth:
         """Return the journal's health. This works even if the disk has failed."""
@@ -349,11 +351,11 @@ class Engine(Protocol):
     def failure(self) -> str:
         """Describe a failure that needs help (damage, a missing disk); "" if the journal can be written.
 
-        Do not wait for a record after such a failure. A full disk is not one.
+        Do not wait for a record after such a failure. A full disk does not count as such a failure.
         """
 
     async def close(self) -> None:
-        """Write what was handed over, and close the journal; further calls do nothing."""
+        """Write all pending appends, and close the journal; a second `close` does nothing."""
 
 
 def count_parts(put: NewRecord) -> int:
@@ -363,7 +365,7 @@ def count_parts(put: NewRecord) -> int:
 
 
 async def append_in_parts(engine: Engine, puts: Iterable[NewRecord]) -> list[int]:
-    """Append any number of records in order; if this fails in the middle, the first ones stay."""
+    """Append any number of records in order; after an error in the middle, the earlier records stay."""
     sequences: list[int] = []
     waiting: list[NewRecord] = []
     parts = 0
@@ -377,7 +379,7 @@ async def append_in_parts(engine: Engine, puts: Iterable[NewRecord]) -> list[int
 
 
 async def append_new(engine: Engine, *puts: NewRecord) -> list[int | None]:
-    """Append the records one by one; None for each whose message id is already in the journal."""
+    """Append the records one by one; return the sequence of each, or None if the journal has its message id already."""
     sequences: list[int | None] = []
     for put in puts:
         try:
@@ -393,7 +395,7 @@ async def append_until_written(append: Callable[[], Awaitable[T]], what: str) ->
     `what` names the waiting task in the log.
 
     Raises:
-        Conflict, Duplicate: these are answers, not failures.
+        Conflict, Duplicate: the journal works, and a repeated append would fail again.
     """
     attempts = Attempts(ILL_JOURNAL_BACKOFF)
     while True:

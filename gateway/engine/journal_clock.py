@@ -1,11 +1,12 @@
-"""The clock by which journal records expire: it runs on steadily, however the wall clock is set.
+"""The clock by which journal records expire: it runs steadily, even if the wall clock is set.
 
-Its time looks like that of the wall clock, and equals it if no one sets the wall clock. It counts by the kernel's clock
-of seconds since boot, asleep or awake, which holds from one process to the next. No clock counts across a reboot. After
-one, this clock continues where it was, and catches up when a chat network sends its time with a message (`learn`), as
-far as wall clock and network agree: neither alone can expire a record. So this clock may be late, but never early.
+This clock shows the time of the wall clock, as long as no one sets the wall clock. It counts by the kernel's clock of
+seconds since boot, asleep or awake, which continues from one process to the next. No clock counts across a reboot.
+After a reboot this clock continues where it was, and catches up when a chat network sends its time with a message
+(`learn`), as far as the wall clock and the network agree: neither of the two alone can expire a record. So this clock
+may be late, but never early.
 
-Time that passed while the journal was closed counts one hour after it was opened, so that waiting work is handled
+Time that passed while the journal was closed counts only an hour after the opening, so that waiting work is handled
 first. If the wall clock was set by more than an hour, the log says so, and no record expires for a day (`is_held`): the
 person who sets the clock may not be done yet.
 
@@ -43,7 +44,7 @@ def _read_boot() -> int:
 
 
 class Clock(msgspec.Struct, frozen=True):
-    """The clocks it reads: `wall` can be set, `steady` is for waiting, `machine` counts from the boot `boot`."""
+    """The source clocks: `wall` can be set, `steady` is for waiting, and `machine` counts from the boot `boot`."""
 
     wall: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
@@ -72,7 +73,7 @@ class JournalClock:
         self._missed = 0.0  # seconds that passed while the journal was closed and do not count yet
         self._learned = 0.0
         self._grace_until = 0.0
-        self.is_changed = False  # by more than the passing of time: the owner of the state then saves it
+        self.is_changed = False  # True if the state has changed by more than the passing of time, and must be saved
 
     def read(self) -> float:
         """Return the time that decides about expiry."""
@@ -101,13 +102,13 @@ class JournalClock:
         return 0.0 if self._state.unsure and not is_set else ahead
 
     def calculate_stamp_difference(self) -> float:
-        """Return the difference to `stamp`, which does not follow a clock that is set back."""
+        """Return by how many seconds `stamp` is ahead of `latest`, for instance after the wall clock was set back."""
         difference = self.calculate_difference()
         ahead = difference + self.stamp() - self._clock.wall() if difference else 0.0
         return ahead if abs(ahead) > NOTEWORTHY else 0.0
 
     def stamp(self) -> float:
-        """Return the time for values that people see and that also expire: never before `read`."""
+        """Return the time for values that people see and that also expire: never earlier than `read`."""
         return max(self._clock.wall(), self.read())
 
     @property
@@ -116,7 +117,7 @@ class JournalClock:
         return self.read() < self._state.held_until
 
     def get_state(self) -> ClockState:
-        """Return the present state, to be saved."""
+        """Return the current state, for the caller to save."""
         with self._lock:
             self.is_changed = False
             return self._move_on()
@@ -141,7 +142,7 @@ class JournalClock:
         self.look()
 
     def look(self) -> None:
-        """Check if the wall clock was set, and if the time while the journal was closed counts from now on."""
+        """Hold expiry if the wall clock was set, and count the time while the journal was closed after its grace."""
         with self._lock:
             if abs(ahead := self._calculate_jump()) > HOUR:
                 self._state = self._move_on()
@@ -153,7 +154,7 @@ class JournalClock:
                 self.is_changed = True
 
     def learn(self, network_time: float) -> None:
-        """Take the time of a message from a chat network: it is at least this late."""
+        """Take the time of a message from a chat network: the true time is not earlier."""
         self._learned = max(self._learned, network_time)
         if self._state.unsure:
             with self._lock:
@@ -161,7 +162,7 @@ class JournalClock:
                 self.is_changed = True
 
     def _calculate_jump(self) -> float:
-        """Return by how many seconds the wall clock was set, or may have been, since the last check."""
+        """Return by how many seconds the wall clock was set, or may have been set, since the last check."""
         return self._clock.wall() - self._state.wall - (self._clock.machine() - self._state.machine)
 
     def _hold(self, ahead: float) -> None:

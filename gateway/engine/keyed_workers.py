@@ -1,18 +1,18 @@
 """Run one worker per key: each delivery of a consumer only wakes the worker of its key.
 
 Order and truth are in the journal, so a delivery carries nothing that a worker needs. The first delivery of a key
-starts its worker, which runs until it looks into the journal and finds nothing left. Meanwhile it holds the newest
-delivery unacknowledged: after a crash that delivery comes again and restarts the worker. All other deliveries of the
-key are superfluous, and acknowledged together. So a flood for one key takes some milliseconds here and delays no other
-key. A delivery that comes twice, late or out of order does no harm.
+starts its worker, which runs until it reads the journal and finds no more work. As long as the worker runs, it holds
+the newest delivery unacknowledged: after a crash that delivery comes again and restarts the worker. All other
+deliveries of the key are superfluous, and `serve` acknowledges them together. So a flood for one key takes some
+milliseconds and delays no other key. A delivery that comes twice, late or out of order does no harm.
 
-No wake-up is lost at the end of a worker: the worker looks, finds nothing and no news since it began to look, and
-returns without awaiting anything; `_live` removes it from the dictionary before it awaits anything. A delivery comes
-either before that, and is news, or after it, and starts a new worker.
+No wake-up is lost at the end of a worker. The worker reads the journal, finds no work and no delivery since it began to
+read, and returns without awaiting anything; `_live` removes the worker from the dictionary before it awaits anything. A
+delivery before this removal counts as news for the worker, and a delivery after it starts a new worker.
 
 Keys that wait when serving begins (after a crash, or a night) form the `WorkerBacklog`. If all their workers started at
-once, a new message would wait for all of them. So a few start at a time, the groups take turns, and a key with news
-starts at once.
+once, a new message would wait for all of them. So at most `BACKLOG_WORKERS` of them run at a time, the groups take
+turns, and a key with a new delivery starts at once.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 FETCH_COUNT = 256
 FETCH_SECONDS = 60.0  # a delivery ends the wait at once
-BACKLOG_SECONDS = 5.0  # later deliveries are no backlog
+BACKLOG_SECONDS = 5.0  # the backlog ends if a fetch fills no batch in this time
 RETRY_SECONDS = 1.0
 RELEASE_SECONDS = 1.0
 BACKLOG_WORKERS = 32  # workers of the backlog that run at a time
@@ -63,19 +63,19 @@ class TooNewRecords:
             self._left.popitem(last=False)
 
     def describe(self) -> str:
-        """Describe the recent ones for an operator; "" if there were none."""
+        """Describe the recent records for an operator; "" if no record was left."""
         since = time.monotonic() - SHOWN_SECONDS
         count = sum(at >= since for at in self._left.values())
         return f"{count} were left to a later version of the gateway: {self._why}" if count else ""
 
 
 class Wakeup:
-    """The one delivery that a worker holds, and a note if another one came since the worker began to look."""
+    """The delivery that a worker holds, and whether another delivery came since the worker last called `listen`."""
 
     def __init__(self) -> None:
-        self.is_backlog = False  # started for the backlog
+        self.is_backlog = False  # whether the worker was started for the backlog
         self.rest: Callable[[], None] = _do_nothing
-        """Called by a worker that is idle for a while, so that others can start."""
+        """A worker calls this function before it waits, so that other workers of the backlog can start."""
         self._delivery: Delivery | None = None
         self._news = asyncio.Event()
 
@@ -90,7 +90,7 @@ class Wakeup:
         return self._news.is_set()
 
     def notify(self, delivery: Delivery) -> Delivery | None:
-        """Take a delivery, and return the older of the two if one is superfluous now."""
+        """Take a delivery; if the worker holds another delivery, keep the newer and return the older."""
         self._news.set()
         held = self._delivery
         if held and held.record.seq > delivery.record.seq:
@@ -99,11 +99,11 @@ class Wakeup:
         return held if held and held.record.seq != delivery.record.seq else None
 
     def listen(self) -> None:
-        """Start to count deliveries as news. Call this before you look into the journal."""
+        """Start to count deliveries as news. Call this method before you read the journal."""
         self._news = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for a delivery, at most this long."""
+        """Wait for a delivery, at most `seconds`."""
         self.rest()
         with anyio.move_on_after(seconds):
             await self._news.wait()
@@ -113,7 +113,7 @@ class Wakeup:
             await self._delivery.progress()
 
     async def leave(self, *, is_over: bool, is_too_new: bool = False) -> None:
-        """Acknowledge the delivery if all work is done; else return it, delayed if it needs a later version."""
+        """Acknowledge the delivery if all work is done; else return it, with a delay if it needs a later version."""
         if self._delivery and is_too_new:
             await refuse_delivery(self._delivery)
         elif self._delivery:
@@ -133,22 +133,22 @@ def _do_nothing() -> None:
 
 
 class KeyedWorker(Protocol):
-    """A worker for one key. It runs until nothing is left (`is_over`) or until `finish` is called."""
+    """A worker for one key. `run` ends when no work is left (`is_over`) or after a call of `finish`."""
 
     wakeup: Wakeup
     is_over: bool
 
     async def run(self) -> None:
-        """Work until nothing is left.
+        """Work until no work of the key is left.
 
-        Await nothing between the last look, which found nothing and no news, and the return.
+        Await nothing between the last read of the journal, which found no work and no news, and the return.
 
         Raises:
             EngineTooNew: a later version of the gateway has written records of this key.
         """
 
     def finish(self) -> None:
-        """End after the current piece of work, or at once between two."""
+        """Let `run` end after the current piece of work, or at once if the worker waits."""
 
 
 WorkerT = TypeVar("WorkerT", bound=KeyedWorker)
@@ -157,7 +157,7 @@ WorkerT = TypeVar("WorkerT", bound=KeyedWorker)
 class WorkerBacklog:
     """The keys whose workers have not started, in groups that take turns.
 
-    `left` counts the deliveries still to come.
+    `left` counts the deliveries of the backlog that are still to come.
     """
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class WorkerBacklog:
         self._group_of[key] = group
 
     def take(self, key: str) -> bool:
-        """Take out a key that starts now; return False if it was not in the backlog."""
+        """Remove a key whose worker starts now; return False if the key was not in the backlog."""
         group = self._group_of.pop(key, None)
         if group is None:
             return False
@@ -196,19 +196,19 @@ class WorkerBacklog:
         return key
 
     def list_keys(self) -> list[str]:
-        """List the keys that have not started, in the order in which they will."""
+        """List the keys whose workers have not started, in the order of their start."""
         turns = zip_longest(*self._groups.values())
         return [key for turn in turns for key in turn if key is not None]
 
     def take_any(self) -> str | None:
-        """Take out any key that has not started."""
+        """Remove any key whose worker has not started, and return the key; None if the backlog is empty."""
         key = next(iter(self._group_of), None)
         if key is not None:
             self.take(key)
         return key
 
     def leave(self, key: str) -> bool:
-        """Note that a worker ended or rests; return True if it came from the backlog."""
+        """Note that a worker ended or rests; return True if the worker came from the backlog."""
         was_begun = key in self._begun
         self._begun.discard(key)
         return was_begun
@@ -217,8 +217,8 @@ class WorkerBacklog:
 class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
     """The live workers, by key.
 
-    `key_of` returns the key of a record (None: no worker needs it), and `make` creates a worker. With `group_of` the
-    backlog starts bit by bit, and the groups take turns.
+    `key_of` returns the key of a record (None: no worker needs the record), and `make` creates a worker. With
+    `group_of` at most `BACKLOG_WORKERS` workers of the backlog run at a time, and the groups take turns.
     """
 
     _key_of: Callable[[Record], str | None]
@@ -240,17 +240,17 @@ class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
         return self._scope.cancel_called
 
     def begin(self, key: str, tasks: anyio.abc.TaskGroup) -> WorkerT:
-        """Start a worker that needs no delivery for it."""
+        """Start the worker of a key, even without a delivery, and return the worker."""
         worker = self._workers[key] = self._make(key)
         tasks.start_soon(self._live, key, worker, tasks)
         return worker
 
     def list_live(self) -> list[WorkerT]:
-        """List all workers, including those that have not started."""
+        """List all workers, including workers that have not started."""
         return list(self._workers.values())
 
     def list_waiting(self) -> list[WorkerT]:
-        """List the workers that have not started, in the order in which they will."""
+        """List the workers that have not started, in the order of their start."""
         return [self._workers[key] for key in self._backlog.list_keys()]
 
     @property
@@ -301,7 +301,7 @@ class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
             await self._ended.wait()
 
     async def progress(self) -> None:
-        """Extend the acknowledgement wait of all held deliveries, so that they do not come again."""
+        """Extend the acknowledgement wait of all held deliveries, so that the journal does not repeat them."""
         async with anyio.create_task_group() as beats:
             for worker in list(self._workers.values()):
                 beats.start_soon(worker.wakeup.progress)

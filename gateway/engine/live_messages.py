@@ -1,8 +1,8 @@
 """The part of a journal that ends with the process: messages without a record, requests, tails and leases.
 
-All single-process engines share it. A lease needs no disk here: the file lock excludes a second process, so when this
-one dies all its leases end. Only their tokens must grow over restarts; therefore a token begins with an `epoch` that
-the engine counts up at each opening.
+All single-process engines share this part. A lease needs no disk: the file lock excludes a second process, so all
+leases may end with the process. Only the tokens of leases must grow over restarts; therefore a token begins with an
+`epoch` that the engine counts up at each opening.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ log = logging.getLogger(__name__)
 
 
 class LiveTail:
-    """The live records of some patterns, at most TAIL_LENGTH waiting; it is forgotten with its last reference."""
+    """The live records of some patterns, at most TAIL_LENGTH waiting. `TailIndex` forgets unreferenced tails."""
 
     def __init__(self, *patterns: str) -> None:
         for pattern in patterns:
             check_pattern(pattern)
         self.wants = compile_patterns(patterns)
         ends = {pattern.rpartition(".")[2] for pattern in patterns}
-        # Nearly all tails listen to one session, and its token ends every subject: a fast check that needs no pattern.
+        # Nearly all tails listen to one session, whose token ends every subject: the ends are a fast first check.
         self.ends = None if ends & {"*", ">"} else ends
         self.dropped = 0
         self._waiting: deque[Record] = deque(maxlen=TAIL_LENGTH)
@@ -80,7 +80,7 @@ class TailIndex:
     def __init__(self) -> None:
         self._by_end: dict[str, list[ref[LiveTail]]] = {}
         self._others: list[ref[LiveTail]] = []
-        self._others_at: dict[str, list[ref[LiveTail]]] = {}  # the ones of these that match a subject
+        self._others_at: dict[str, list[ref[LiveTail]]] = {}  # those that match a subject
 
     def add(self, tail: LiveTail) -> None:
         if tail.ends is None:
@@ -142,7 +142,7 @@ class LiveLease(msgspec.Struct, eq=False):
 
 
 class LiveConsumer(ABC):
-    """A durable consumer as its users see it: it sleeps until a record may be ready, and never polls."""
+    """A durable consumer as its users see it: `fetch` sleeps until a record may be ready, and never polls."""
 
     def __init__(self, spec: ConsumerSpec) -> None:
         self.spec = spec
@@ -170,7 +170,7 @@ class LiveConsumer(ABC):
 
     @abstractmethod
     async def take(self, n: int) -> tuple[list[Delivery], float]:
-        """Take the ready records; also return how long to wait before the next look, unless the signal comes."""
+        """Take the ready records; also return how many seconds `fetch` may wait for the signal before the next call."""
 
     @abstractmethod
     async def acknowledge(self, seqs: Sequence[int]) -> None: ...
@@ -201,7 +201,7 @@ class LiveDelivery(msgspec.Struct, eq=False):
 
 
 class LiveMessages:
-    """The part that all single-process engines share: everything that leaves no record."""
+    """The part that all single-process engines share: messages, requests, tails and leases leave no record."""
 
     _consumers: Mapping[str, LiveConsumer]
 
@@ -308,10 +308,10 @@ async def _call_handler(subject: str, answer: RequestHandler, data: bytes) -> by
 
 
 class Signal:
-    """Wakes all waiting tasks. Take the event first, then look for work, and wait for the event if you find none.
+    """A signal to all waiting tasks. Take the event, look for work, and wait for the event if you find no work.
 
-    `notify` sets the event and puts a new one in its place. So a notice between the look and the wait wakes the sleeper
-    at once, and no event is ever cleared.
+    `notify` sets the event and puts a new event in its place. So a call of `notify` before the wait ends the wait at
+    once, and no event is ever cleared.
     """
 
     def __init__(self) -> None:

@@ -1,14 +1,14 @@
 """The newest records in memory, so that a reader of recent records needs neither the disk nor a server.
 
-Only this process writes, and every commit passes here before its callers learn of it. So behind some sequence, the
-`floor`, memory has everything, and a read after it is answered at once. In a busy gateway nearly all reads are of this
-kind: a worker that has finished something asks if there is more.
+Only this process writes, and each commit passes here before its callers get their results. So memory has all records
+behind some sequence, the `floor`, and answers each read behind the floor at once. In a busy gateway nearly all reads
+are of this kind: a worker that has finished something checks whether more work came.
 
-`read` knows three cases. Behind the floor it answers. Before the floor it asks `empty_ranges`, which remembers that a
-pattern matched nothing between two sequences: if that range reaches the floor, memory answers for the rest. (This helps
-with patterns of records that were never written, such as approvals: one look into the journal, then none.) Otherwise it
-does not know, and returns None. The floor only rises: records that have left memory never come back, so no answer has a
-gap.
+`read` has three cases. It answers a read behind the floor from memory. For a read before the floor, `_empty_ranges`
+remembers that a pattern matched nothing between two sequences: if this range reaches the floor, memory answers for the
+rest. (This helps with records that were never written, such as approvals: only the first read needs the journal.) In
+all other cases memory does not have the answer, and `read` returns None. The floor only rises: records that have left
+memory never come back, so no answer has a gap.
 """
 
 from collections import OrderedDict, deque
@@ -24,7 +24,7 @@ MAX_EMPTY_RANGES = 2048
 
 
 class RecordCache:
-    """The records behind `floor`; an answer is None if memory does not know.
+    """The records behind the floor; a method returns None if memory does not have the answer.
 
     `now` is the clock that expires records.
     """
@@ -41,11 +41,11 @@ class RecordCache:
         self._empty_ranges: OrderedDict[tuple[str, int], int] = OrderedDict()
 
     def begin(self, end: int) -> None:
-        """Start at this sequence: records up to it are unknown, and all later ones will come."""
+        """Start at the sequence `end`: records up to `end` are unknown, and `follow` adds all later records."""
         self._floor = self.end = end
 
     def follow(self, appended: Iterable[Record], expiries: Mapping[int, float], removed: Iterable[int] = ()) -> None:
-        """Take in the appended records, the times at which some expire, and the sequences that were removed."""
+        """Add appended records and the times at which some of them expire, and drop removed sequences."""
         for record in appended:
             self._keep(record)
         self._expiries.update({seq: expires for seq, expires in expiries.items() if seq in self._records})
@@ -59,7 +59,7 @@ class RecordCache:
         return next(self._alive(reversed(self._seqs.get(subject, ()))), None)
 
     def get(self, seqs: Sequence[int]) -> list[Record] | None:
-        """Return the records of ascending sequences, without those that are gone; None if not all are known."""
+        """Return the records of ascending sequences, without removed ones; None if memory begins later."""
         if self._floor is None or seqs[0] <= self._floor:
             return None
         return list(self._alive(seq for seq in seqs if seq in self._records))
@@ -80,14 +80,14 @@ class RecordCache:
         return answer
 
     def note_empty_range(self, pattern: str, after: int, end: int) -> None:
-        """Remember that nothing matches between these two sequences."""
+        """Remember that no record matches the pattern behind `after`, up to `end`."""
         self._empty_ranges[pattern, after] = end
         self._empty_ranges.move_to_end((pattern, after))
         if len(self._empty_ranges) > MAX_EMPTY_RANGES:
             self._empty_ranges.popitem(last=False)
 
     def limit(self, subject: str, upto: int, end: float) -> None:
-        """Let the subject's records up to and including this sequence expire at `end`, if not earlier."""
+        """Let the subject's records up to and including `upto` expire at `end`, if not earlier."""
         for seq in self._seqs.get(subject, ()):
             if seq <= upto:
                 self._expiries[seq] = min(end, self._expiries.get(seq, end))
@@ -143,7 +143,7 @@ def _index_keys_of(subject: str) -> tuple[str, str, str]:
 
 
 def _index_key_of(pattern: str) -> str:
-    """Return the index key that covers all matches and perhaps more; "" if none does."""
+    """Return the index key that covers all matches and perhaps more; "" if no key does."""
     if "*" not in pattern and ">" not in pattern:
         return pattern
     above, _, end = pattern.rpartition(".")

@@ -53,7 +53,7 @@ def check_consumer_spec(spec: ConsumerSpec) -> None:
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Test if a pattern matches a subject; the one definition that every engine must agree with."""
+    """Test whether a pattern matches a subject; every engine must agree with this definition."""
     wanted, given = pattern.split("."), subject.split(".")
     if wanted[-1] == ">":
         wanted = wanted[:-1]

@@ -1,21 +1,21 @@
-"""The backlog of the durable consumers: how far each has come, and which deliveries are not acknowledged.
+"""The backlog of the durable consumers: how far each consumer has read, and which deliveries are not acknowledged.
 
 On disk a consumer is its `floor` and its rows in `pending` (see `schema`). The floor is written when the consumer takes
-records. In between, the log grows by records that do not concern it, and scanning those again at each fetch would make
-a rare event expensive. Therefore each `ConsumerPosition` also knows, in memory alone, up to where nothing is pending
-for the consumer (`reached`), and if that is the end of the log (`is_at_end`). Then a fetch without an append in its own
-transaction need not scan at all, and each append that does not match moves `reached` along. After a crash the floor is
-a little behind, which costs one scan.
+records. Between two such writes the log grows by records that do not match, and a scan of these records at each fetch
+would make a rare event expensive. Therefore each `ConsumerPosition` also holds, in memory alone, the sequence up to
+which the log was scanned for the consumer (`reached`), and whether this is the end of the log (`is_at_end`). At the end
+of the log a fetch need not scan, unless its own transaction appends, and each append that does not match moves
+`reached` along. After a crash the floor is a little behind, which costs one scan.
 
 Memory changes only after the commit, in `apply_commit`. Until then the positions of a transaction are in
 `tx.positions`, which takes precedence over `self.positions` within the transaction. The order in `apply_commit` is a
 contract:
 
 1. `tx.committed`: consumers are created and forgotten, acknowledgements counted;
-2. `tx.positions`: how far the fetches came; a consumer must exist before its position moves;
-3. the appended records, against those new positions: they raise depths, and end `is_at_end`;
-4. depths that cannot be calculated (a removed record was still to be delivered) become unknown;
-5. `tx.measured`: depths that were counted. They see the whole transaction, and replace all calculated ones.
+2. `tx.positions`: how far the fetches have read; a consumer must exist before its position moves; 3. the appended
+records, compared with the new positions: these records raise depths, and end `is_at_end`; 4. depths that cannot be
+calculated (a removed record was still to be delivered) become unknown; 5. `tx.measured`: counted depths. Each count
+includes the whole transaction, and replaces the calculated depth.
 
 The transaction that delivers a record also counts the attempt, and the delivery follows after the commit. So if a
 record kills the process, the attempt has been counted.
@@ -61,10 +61,10 @@ class ConsumerPosition(msgspec.Struct):
 
 
 class FetchedBatch(msgspec.Struct, frozen=True):
-    """The result of a fetch: records with the number of the attempt, and `due`, when the next pending one is due.
+    """The result of a fetch: records, each with the number of its attempt, and `due`, when the next redelivery is due.
 
-    `is_full`: the most allowed deliveries are out, so the next acknowledgement makes room for a waiting fetch.
-    `has_more`: the scan hit its limit before it found anything, so the fetch should scan again at once.
+    `is_full`: `max_inflight` deliveries are unacknowledged, so the next acknowledgement makes room for a waiting fetch.
+    `has_more`: the scan reached its limit before it found a record, so the fetch should scan again at once.
     """
 
     records: list[tuple[Record, int]]
@@ -80,12 +80,12 @@ class Backlog:
         self._note_damage = note_damage
         self.positions: dict[str, ConsumerPosition] = {}
         self._concerned: dict[str, tuple[ConsumerPosition, ...]] = {}
-        self.lent = set[str]()  # `wakeup_consumer` keeps the state of these
+        self.lent = set[str]()  # names of the consumers whose state `wakeup_consumer` keeps
         for name, patterns, floor in db.execute("SELECT name, patterns, floor FROM consumer"):
             self.positions[name] = ConsumerPosition(name, compile_patterns(json.loads(patterns)), floor)
 
     def add(self, tx: Transaction, spec: ConsumerSpec) -> None:
-        """Create a consumer, or change its patterns: they apply from the oldest record that still waits."""
+        """Create a consumer, or change its patterns: the new patterns apply from the oldest record that still waits."""
         row = tx.db.execute("SELECT patterns FROM consumer WHERE name = ?", (spec.name,)).fetchone()
         patterns = json.dumps(spec.patterns)
         if row is None:
@@ -113,7 +113,7 @@ class Backlog:
         tx.committed += [self._concerned.clear, partial(self.positions.pop, name, None)]
 
     def take(self, tx: Transaction, spec: ConsumerSpec, n: int) -> FetchedBatch:
-        """Deliver at most n records: first those that are due again, then new ones."""
+        """Deliver at most n records: first the records that are due again, then new records."""
         found = tx.db.execute(
             "SELECT (SELECT count(*) FROM pending WHERE consumer = name) FROM consumer WHERE name = ?", (spec.name,)
         ).fetchone()
@@ -175,7 +175,7 @@ class Backlog:
             tx.committed.append(partial(self.positions[name].add, -gone))
 
     def postpone(self, tx: Transaction, name: str, seq: int, attempt: int, delay: float) -> None:
-        """Make this attempt's record due after `delay`; does nothing if another attempt has begun."""
+        """Make the record due after `delay` seconds, unless another attempt to deliver the record has begun."""
         tx.db.execute(
             "UPDATE pending SET due = ? WHERE seq = ? AND consumer = ? AND attempt = ?",
             (tx.steady + delay, seq, name, attempt),
@@ -198,7 +198,7 @@ class Backlog:
             tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ? AND floor < ?", (reached, name, reached))
 
     def count_depths(self, tx: Transaction) -> None:
-        """Count the depths that callers wait for. Runs before the commit, after all other work."""
+        """Count the depths that callers wait for, after all other work of the transaction."""
         for name in tx.depths_wanted & self.positions.keys():
             position = self.positions[name]
             (out,) = tx.db.execute("SELECT count(*) FROM pending WHERE consumer = ?", (name,)).fetchone()
@@ -210,7 +210,7 @@ class Backlog:
             tx.measured.append(partial(position.measure, depth))
 
     def apply_commit(self, tx: Transaction) -> None:
-        """Update memory after the commit, in the order that is described at the top."""
+        """Update memory after the commit, in the order that the docstring of this module describes."""
         for act in tx.committed:
             act()
         for name, (reached, is_at_end) in tx.positions.items():
@@ -225,7 +225,7 @@ class Backlog:
             act()
 
     def _follow(self, tx: Transaction) -> None:
-        """Move along the consumers that do not match the appended records."""
+        """Raise the depths of consumers that match appended records, and move the positions of the others."""
         concerned: dict[str, int] = {}
         for record in tx.appended:
             for position in self._find_concerned(record.subject):
@@ -251,7 +251,7 @@ class Backlog:
         return positions
 
     def _get_position(self, tx: Transaction, name: str) -> tuple[int, bool]:
-        """Return a consumer's progress including this transaction, and if that is the end of the log."""
+        """Return a consumer's `reached` within this transaction, and whether it is the end of the log."""
         if name in tx.positions:
             return tx.positions[name]
         return self.positions[name].reached, self.positions[name].is_at_end
@@ -260,7 +260,7 @@ class Backlog:
 def list_owed(db: sqlite3.Connection, name: str, until: float, after: int, limit: int) -> list[Record]:
     """List a consumer's pending records from the disk alone, so that any thread can ask.
 
-    This includes expired records that are not yet removed.
+    The list includes expired records that are not yet removed.
     """
     row = db.execute("SELECT patterns, floor FROM consumer WHERE name = ?", (name,)).fetchone()
     if row is None:
@@ -278,7 +278,7 @@ def list_owed(db: sqlite3.Connection, name: str, until: float, after: int, limit
 def read_records(
     db: sqlite3.Connection, seqs: Collection[int], wall: float, note_damage: Callable[[RecordDamage], None]
 ) -> list[Record]:
-    """Read the records that exist. A damaged one is noted and skipped, so that it does not block the ones behind it."""
+    """Read the records that exist; skip damaged records after a call of `note_damage`, so that they block no others."""
     found, rows = [], log_table.read_rows(db, seqs, wall)
     for row in (rows[seq] for seq in seqs if seq in rows):
         try:
@@ -289,6 +289,6 @@ def read_records(
 
 
 def _find_first_waiting(db: sqlite3.Connection, matches: SubjectMatcher, reached: int) -> int:
-    """Find the oldest record that was never delivered, or the sequence of the next append."""
+    """Return the sequence of the oldest record that was never delivered, or else of the next append."""
     rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq", (reached,))
     return next((seq for seq, subject in rows if matches(subject)), get_last_seq(db) + 1)

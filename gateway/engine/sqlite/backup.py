@@ -1,7 +1,7 @@
-"""Backups of a journal: made while a gateway writes, verified, and restored; also reads from a closed journal.
+"""Backups of a journal: create a copy while a gateway writes, verify it, restore it; also read a journal's file.
 
 A copy is one file, complete as of one instant, without purged records. All functions work on files, from any process,
-and take as long as the disk does: on an event loop, run them in a thread.
+and wait for the disk: on an event loop, run them in a thread.
 """
 
 import os
@@ -29,10 +29,10 @@ ACTIVE_SCHEMA_QUERY = (
 
 
 class JournalContents(msgspec.Struct, frozen=True):
-    """The contents of a journal; `newest` is the wall-clock time of its last record, None if it is empty.
+    """The contents of a journal; `newest` is the wall-clock time of its last record, None without records.
 
-    `unchecked` counts the records without a checksum, which an older version wrote; `damaged` describes those whose
-    checksum is wrong.
+    `unchecked` counts the records without a checksum, which an older version wrote; `damaged` describes the records
+    whose checksum is wrong.
     """
 
     records: int
@@ -62,7 +62,7 @@ def verify_journal(journal: Path) -> JournalContents:
     """Read a journal or a copy from end to end.
 
     Raises:
-        EngineError: it is damaged (the message names where), or it is not one of our journals.
+        EngineError: the journal is damaged (the message says where), or the file is not a journal of ours.
     """
     with _open_for_reading(journal) as db:
         faults = [str(fault) for (fault,) in db.execute(f"PRAGMA integrity_check({MAX_FAULTS})")]
@@ -90,7 +90,7 @@ def read_last_in(journal: Path, subject: str) -> Record | None:
     None if the record or the journal is missing.
 
     Raises:
-        EngineError: the journal is damaged, or it is not one of ours.
+        EngineError: the journal is damaged, or the file is not a journal of ours.
     """
     if not journal.exists():
         return None
@@ -99,10 +99,10 @@ def read_last_in(journal: Path, subject: str) -> Record | None:
 
 
 def read_in(journal: Path, pattern: str, limit: int) -> list[Record]:
-    """Return up to `limit` records that match the pattern; empty if there are none, or no journal.
+    """Return up to `limit` records that match the pattern; an empty list if the journal is missing.
 
     Raises:
-        EngineError: the journal is damaged, or it is not one of ours.
+        EngineError: the journal is damaged, or the file is not a journal of ours.
     """
     if not journal.exists():
         return []
@@ -111,7 +111,7 @@ def read_in(journal: Path, pattern: str, limit: int) -> list[Record]:
 
 
 def _check_records(db: sqlite3.Connection) -> tuple[int, tuple[str, ...]]:
-    """Count the records without a checksum, and describe those whose checksum is wrong."""
+    """Count the records without a checksum, and describe the records whose checksum is wrong."""
     if not any(column[1] == "checksum" for column in db.execute("PRAGMA table_info(log)")):
         return int(db.execute("SELECT count(*) FROM log").fetchone()[0]), ()
     unchecked, damaged = 0, list[str]()
@@ -125,7 +125,7 @@ def _check_records(db: sqlite3.Connection) -> tuple[int, tuple[str, ...]]:
 
 
 def restore_backup(copy: Path, journal: Path) -> Path | None:
-    """Replace a journal by a copy and return the new place of the old one; no gateway may have the journal open.
+    """Replace a journal by a copy and return the new path of the old journal; no gateway may have it open.
 
     Raises:
         HomeBusy: a gateway has the journal open.
@@ -142,7 +142,7 @@ def restore_backup(copy: Path, journal: Path) -> Path | None:
 
 
 def _keep_replaced(journal: Path) -> Path:
-    """Give the journal a second name, so that one exists at every instant, and fold its log into the file."""
+    """Move the journal's log into its file, and give it a second name, so that a journal exists at every instant."""
     with suppress(sqlite3.Error), closing(journal_file.connect(journal)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     kept = journal_file.find_unused_path(f"{journal}.replaced")
@@ -153,7 +153,7 @@ def _keep_replaced(journal: Path) -> Path:
 
 @contextmanager
 def _open_copy(source: Path, target: Path) -> Iterator[Path]:
-    """Make a synced copy beside the target; it is removed at the end unless it was renamed."""
+    """Make a synced copy beside the target, and remove the copy at the end unless it was renamed."""
     part = Path(f"{target}.part")
     part.unlink(missing_ok=True)
     try:

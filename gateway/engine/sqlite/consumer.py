@@ -1,13 +1,13 @@
 """A durable consumer's side on the event loop.
 
 A fetch wakes up for four reasons: an append or a postponement that concerns the consumer (`signal`), a pending record
-that becomes due, room after an acknowledgement when the most allowed deliveries were out, or the end of its wait. The
-fetch takes the signal's event before it looks: an append between the look and the wait sets that very event, and is not
-missed.
+that becomes due, an acknowledgement when `max_inflight` deliveries were unacknowledged, or the end of its wait. The
+fetch takes the signal's event before it looks for records: an append between this look and the wait sets the same
+event, so the fetch does not miss the append.
 
-An ill journal (a full disk) is no error for the caller of fetch: it gets an empty list, and the next look is a second
-later. A fetch that is cancelled while it takes records gives them back, as if they had never been delivered: the
-attempt is undone too.
+If the journal is ill (a full disk), the caller of fetch gets no error: the fetch tries again each second, and returns
+an empty list at the end of its wait. A fetch that is cancelled while it takes records returns the records and undoes
+the attempt, as if they had never been delivered.
 """
 
 import asyncio

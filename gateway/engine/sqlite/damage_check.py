@@ -36,7 +36,7 @@ def make_disk_error(error: OSError) -> sqlite3.OperationalError:
 
 
 def find_damage(db: sqlite3.Connection, path: Path) -> str | None:
-    """Describe the damage in SQLite's words; a later version's journal is never called damaged."""
+    """Describe the damage in SQLite's words; None if no damage was found. A later version's journal raises an error."""
     try:
         if not is_blank(db):
             check_kind(db, path)
@@ -48,7 +48,7 @@ def find_damage(db: sqlite3.Connection, path: Path) -> str | None:
 
 
 def verify_damage(error: sqlite3.Error, path: Path, *, is_first: bool = True) -> sqlite3.Error:
-    """Return the error, or the disk's error if the file cannot be read, or if the first check finds no damage."""
+    """Return `error`, or an error of the disk if the file cannot be read or the first check finds no damage."""
     if not is_damage(error) or isinstance(error, JournalDamage):
         return error
     try:

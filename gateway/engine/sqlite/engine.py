@@ -1,4 +1,4 @@
-"""The journal in one SQLite file: its face on the event loop. `writer` explains how it writes."""
+"""The journal in one SQLite file: its interface on the event loop. The module `writer` explains how it is written."""
 
 import logging
 import time
@@ -34,14 +34,14 @@ log = logging.getLogger(__name__)
 
 
 async def open_sqlite(path: Path, *, max_bytes: int | None = None, clock: Clock | None = None) -> "SqliteEngine":
-    """Open the journal, or create it; close it, or use it as a context manager.
+    """Open the journal, or create it; the caller closes the engine, or uses it as a context manager.
 
     `max_bytes` bounds the file: a journal at its limit counts as a full disk.
 
     Raises:
-        HomeBusy: another process has it open.
-        EngineTooNew: a later version wrote it.
-        EngineError: the file cannot be used. A damaged one is set aside instead, and `health` says so.
+        HomeBusy: another process has the journal open.
+        EngineTooNew: a later version of the gateway wrote the journal.
+        EngineError: the file cannot be used. A damaged journal is set aside instead, and `health` reports that.
     """
     engine = SqliteEngine(path, max_bytes, clock or Clock())
     try:
@@ -151,7 +151,7 @@ class SqliteEngine(LiveMessages):
         self._check_open()
         if name in self._wakeups.by_name:
             self._wakeups.keep()
-            with suppress(EngineError):  # an ill journal lists some finished ones too
+            with suppress(EngineError):  # an ill journal lists some acknowledged records too
                 await self._writing.submit(lambda _tx: None)
         # A consumer's progress is saved whenever it takes records, and the records it passed since do not match.
         return await self._reading.submit(lambda db: backlog.list_owed(db, name, until, after, limit))
@@ -192,7 +192,7 @@ class SqliteEngine(LiveMessages):
         return 0.0 if since is None else self._clock.steady() - since
 
     async def close(self) -> None:
-        """Write all pending work, then close; a caller that is cancelled meanwhile waits for that too."""
+        """Write all pending work, then close the journal; a cancelled caller waits for the end of both too."""
         with anyio.CancelScope(shield=True):
             await self._reading.stop()
             if not self._writing.is_closed:
@@ -201,7 +201,7 @@ class SqliteEngine(LiveMessages):
             await super().close()
 
     def _announce(self, done: list[Transaction]) -> None:
-        """Follow the committed transactions, on the loop, before their callers go on."""
+        """Pass the committed records to cache, consumers and tails, on the event loop, before the callers go on."""
         for tx in done:
             self._recent.follow(tx.appended, tx.expiries, tx.removed)
             self._wakeups.follow(tx)

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 def get_free_bytes(db: sqlite3.Connection, path: Path) -> int:
-    """Return by how many bytes the journal may still grow: the room on the disk, or up to its own limit."""
+    """Return by how many bytes the journal may still grow, limited by the disk and by its own bound."""
     disk = os.statvfs(path)
     pages = read_pragma(db, "max_page_count") - read_pragma(db, "page_count") + read_pragma(db, "freelist_count")
     return min(disk.f_bavail * disk.f_frsize, pages * read_pragma(db, "page_size"))
@@ -67,8 +67,8 @@ def _look_at(path: Path, before: os.stat_result | None = None) -> os.stat_result
 class JournalFiles:
     """The journal's files as of our last write, to notice a file that was deleted, replaced or cut.
 
-    SQLite would continue to write into a file without a name, or read zeros where it was cut. All of this runs on the
-    writing thread, the only one that makes the file smaller.
+    SQLite would continue to write into a file without a name, or read zeros where the file was cut. All methods run on
+    the writing thread, the only thread that makes the file smaller.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,8 +80,8 @@ class JournalFiles:
         self.note_size()
 
     def note_size(self) -> None:
-        """Note the size, which grows with each write; a file that was just removed is noticed at the next one."""
-        with suppress(OSError):  # without access to it we can still write to it
+        """Note the size, which grows with each write; `find_damage` detects a removed file at the next write."""
+        with suppress(OSError):  # without access to the file's name we can still write to the open file
             facts = self._path.stat()
             if self._is_settled and os.path.samestat(facts, self._file):
                 self._file, self._size = facts, max(self._size, facts.st_size)
@@ -113,7 +113,7 @@ class JournalFiles:
 
 
 class FaultState:
-    """The health of the journal. The writing thread changes it, the reading one may, and the loop reads it."""
+    """The health of the journal. The writing and the reading thread change it, and the event loop reads it."""
 
     def __init__(self, path: Path) -> None:
         self.fault = ""
@@ -123,7 +123,7 @@ class FaultState:
         self.since = math.inf  # the start of the fault, by the steady clock
         self.damaged: dict[int, str] = {}  # damaged records, by sequence
         self._path = path
-        self._was_doubted = False  # it looked damaged before, and was not
+        self._was_doubted = False  # whether the journal has looked damaged before
 
     def record_error(self, error: sqlite3.Error) -> EngineError:
         """Make the error for the callers; remember and log it if the journal is at fault, not the operation."""
@@ -142,7 +142,7 @@ class FaultState:
         return EngineError(words)
 
     def note_damage(self, error: Exception) -> None:
-        """Remember a damaged record and log it once; work on others continues."""
+        """Remember a damaged record and log it once; all other records stay usable."""
         if isinstance(error, RecordDamage) and error.seq not in self.damaged and len(self.damaged) < MAX_DAMAGED:
             log.error("the journal %s: %s", self._path, error)
             self.damaged[error.seq] = str(error)

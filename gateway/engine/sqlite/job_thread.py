@@ -1,16 +1,17 @@
 """A thread that works through jobs in batches, and reports each batch to the event loop at once.
 
-The loop never waits for the thread and the thread never for the loop. Jobs go over by one queue, and the outcome of a
-whole batch comes back by one call. If a caller is cancelled, its job stays in the queue and is done all the same; the
-outcome is dropped.
+The event loop never waits for the thread, and the thread never waits for the loop. A queue passes jobs to the thread,
+and one call passes the results of a whole batch to the loop. If a caller is cancelled, the thread still does its job,
+and the result is dropped.
 
-Each field belongs to one side. The loop has `is_closed` and `_round`, the jobs of this turn of the loop: waking the
-thread for each job would cost more than the job, so the first job of a turn schedules `_hand_over`, which puts them all
-into the queue at once. The thread has `_left`, the jobs that it took out of the queue beyond MAX_BATCH. The two sides
-share the queue and the loop's `call_soon_threadsafe`, nothing else: no lock.
+Each field belongs to one side. The loop has `is_closed` and `_round`, the jobs of the loop's current iteration: waking
+the thread for each job would cost more than the job, so the first job of an iteration schedules `_hand_over`, which
+puts all its jobs into the queue at once. The thread has `_left`, the jobs that it took out of the queue beyond
+MAX_BATCH. The two sides share the queue and the loop's `call_soon_threadsafe`, nothing else: no lock.
 
-The end is a mark in the queue, behind all jobs. If `_gather` meets the mark after other jobs, it puts the mark back, so
-that those jobs are done first and the next round finds the mark alone.
+To end the thread, `stop` puts an empty list into the queue, `NO_MORE_JOBS`, behind all jobs. If `_gather` takes this
+list after other jobs, it puts the list back, so that the thread does these jobs first and the next `_gather` finds the
+list alone.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ ResourceT = TypeVar("ResourceT")
 
 
 class ThreadJob(msgspec.Struct, Generic[ResourceT, T]):
-    """A job for the thread's resource, and its outcome. Without a future no caller waits for it."""
+    """A job for the thread's resource, and its result. Without a future no caller waits for the job."""
 
     work: Callable[[ResourceT], T]
     future: "asyncio.Future[T] | None" = None
@@ -52,15 +53,15 @@ class ThreadJob(msgspec.Struct, Generic[ResourceT, T]):
 
 
 class JobHandler(Protocol[ResourceT]):
-    """The work of a thread; all of it runs on the thread."""
+    """The work of a `JobThread`; all methods run on the thread."""
 
     def open(self) -> None: ...
 
     def serve(self, jobs: list[ThreadJob[ResourceT, Any]]) -> Callable[[], None] | None:
-        """Do the jobs; the returned function runs on the loop before the callers get their outcomes."""
+        """Do the jobs; the returned function runs on the event loop before the callers get their results."""
 
     def rest(self) -> float | None:
-        """Do own work between jobs; return the longest wait for the next job, None without a limit."""
+        """Do the handler's own work between jobs; return the longest wait for the next job, None for no limit."""
 
     def close(self) -> None: ...
 
@@ -85,7 +86,7 @@ class JobThread(Generic[ResourceT]):
         await asyncio.shield(self._began)
 
     async def stop(self) -> None:
-        """End the thread, after all jobs that were handed over before."""
+        """End the thread after all earlier jobs."""
         if not self.is_closed:
             self.is_closed = True
             self._hand_over()
@@ -94,13 +95,13 @@ class JobThread(Generic[ResourceT]):
             await asyncio.shield(self._ended)
 
     def submit(self, work: Callable[[ResourceT], T]) -> "asyncio.Future[T]":
-        """Queue work; the future gets its result or its exception."""
+        """Queue a job; the returned future gets the result or the exception of `work`."""
         future: asyncio.Future[T] = self._loop.create_future()
         self.post(work, future)
         return future
 
     def post(self, work: Callable[[ResourceT], T], future: "asyncio.Future[T] | None" = None) -> None:
-        """Queue work; without a future the outcome is dropped."""
+        """Queue a job; without a future its result is dropped."""
         if self.is_closed:
             raise EngineError("the journal is closed")
         self._round.append(ThreadJob(work, future))
@@ -135,7 +136,7 @@ class JobThread(Generic[ResourceT]):
             except Empty:
                 break
             if not more:
-                self._queue.put(NO_MORE_JOBS)  # for the next round: these jobs come first
+                self._queue.put(NO_MORE_JOBS)  # for the next `_gather`: these jobs come first
                 break
             jobs += more
         self._left = jobs[MAX_BATCH:]

@@ -1,12 +1,12 @@
-"""A note of the journal's end in its own file: it shows at the next start if the newest records are missing.
+"""A note of the journal's end in a file of its own: from it the next start sees whether the newest records are missing.
 
-Up to 16 MB of records are only in the write-ahead log, and SQLite takes a missing log, or one that a changed bit cuts
-off, for one that ended there. So the writer notes the last sequence and its time after each commit. The note is only in
-the page cache: after a power cut it may be behind the journal, and never ahead of it.
+Up to 16 MB of records are only in the write-ahead log. If this log is missing, or a changed bit cuts it off, SQLite
+takes the rest for never written. So the writer notes the last sequence and its time after each commit. The note is not
+synced to the disk: after a power cut it may be behind the journal, but never ahead.
 
-A loss is written into a file beside the journal, and is a warning until a person removes that file. The rest of the log
-is copied before anything is written, and no new record gets the sequence of a lost one: the search index, and every
-other reader that remembers its position, stays valid.
+The start describes a loss in a file beside the journal, and `health` warns of the loss until a person removes that
+file. Before it writes to the journal, the start copies the rest of the log. No new record gets the sequence of a lost
+record, so the search index, and every other reader that remembers its position, stays valid.
 """
 
 import logging
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class JournalEnd:
-    """The note of the journal's end; `is_in_log` is True while the newest records are only in the log."""
+    """The note of the journal's end; `is_in_log` is True while the newest records are only in the write-ahead log."""
 
     def __init__(self, path: Path) -> None:
         self.is_in_log = True
@@ -40,7 +40,7 @@ class JournalEnd:
             os.pwrite(self._file, f"{seq} {at:.3f}".ljust(WIDTH).encode(), 0)
 
     def move_log(self, db: sqlite3.Connection) -> None:
-        """Copy the log into the file itself, once a minute, so that a lost log takes few records with it."""
+        """Copy the write-ahead log into the journal's file, so that the loss of a log loses few records."""
         if self.is_in_log:
             with suppress(sqlite3.Error):
                 db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -60,16 +60,16 @@ def read_end(path: Path) -> tuple[int, float]:
 
 
 def write_missing_end(path: Path, find_end: Callable[[], tuple[int, float]]) -> None:
-    """Write the note of a journal that has none, by another source of the journal's end."""
+    """Write the note of a journal without a note; `find_end` returns the last sequence and its time."""
     if path.exists() and not Path(f"{path}-end").exists():
         with closing(JournalEnd(path)) as end:
             end.note(*find_end())
 
 
 def check_end(db: sqlite3.Connection, path: Path) -> int:
-    """Report and keep what is missing at the end of a journal that was just opened.
+    """Report the records that are missing at the end of a journal that was just opened, and copy the rest of its log.
 
-    Returns the sequence after which new records start; 0 if nothing is missing.
+    Return the sequence after which new records start; 0 if no record is missing.
     """
     end, until = read_end(path)
     last, since = _read_last(db)
@@ -92,7 +92,7 @@ def check_end(db: sqlite3.Connection, path: Path) -> int:
 
 
 def read_fault(path: Path) -> str:
-    """Describe the loss that a start found, until a person removes the file; else ""."""
+    """Describe the loss that a start found; "" if no loss was found or a person has removed its file."""
     file = Path(f"{path}{LOSS_SUFFIX}")
     try:
         return f"{read_plain_file(file).decode('utf-8', 'replace').strip()}; when you have seen to it, remove {file}"
@@ -101,7 +101,7 @@ def read_fault(path: Path) -> str:
 
 
 def move_end(db: sqlite3.Connection, end: int) -> None:
-    """Make new records start after the lost ones."""
+    """Make new records start after the lost records."""
     db.execute("DELETE FROM sqlite_sequence WHERE name = 'log'")
     db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('log', ?)", (end,))
 

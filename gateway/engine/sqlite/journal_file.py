@@ -17,9 +17,9 @@ from gateway.engine.sqlite.damage_check import find_damage, read_whole_file
 from gateway.engine.sqlite.schema import PAGE_SIZE, migrate, read_pragma
 from gateway.errors import HomeBusy
 
-LOOKS = 2  # before a journal is set aside
+LOOKS = 2  # checks for damage before a journal is set aside
 BUSY_TIMEOUT = 5.0
-# SQLite folds the write-ahead log into the journal every so many pages, 16 MB. Four times SQLite's default makes a
+# SQLite moves the write-ahead log into the journal every WAL_PAGES pages, 16 MB. Four times SQLite's default makes a
 # loaded journal a quarter faster, and costs a few milliseconds more at the start after a crash.
 WAL_PAGES = 4000
 COMPANION_SUFFIXES = ("-wal", "-shm", "-end")
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class FileLock:
-    """The right to write, until it is closed or the process dies."""
+    """The right to write a journal, until the lock is closed or the process dies."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -55,7 +55,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def open_writer(path: Path, max_bytes: int | None, stack: ExitStack) -> tuple[sqlite3.Connection, str]:
-    """Open the writing connection and return it with a note for the operator; the lock must be held.
+    """Open the writing connection and return it with a note for the operator; the caller must hold the lock.
 
     The stack closes the connection in every case.
     """
@@ -80,9 +80,9 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 
 def _open_undamaged(path: Path, stack: ExitStack) -> tuple[sqlite3.Connection, str]:
-    """Open a checked file; a damaged one is set aside, and the note says so."""
+    """Check and open the journal; set a damaged journal aside, begin a new one, and report both in the note."""
     if not path.exists():
-        Path(f"{path}-end").unlink(missing_ok=True)  # without a journal a new one begins
+        Path(f"{path}-end").unlink(missing_ok=True)  # a new journal begins, without the old note
         _set_aside_orphan(path)
         _create_file(path)
     elif not path.stat().st_size:
@@ -105,7 +105,7 @@ def _open_undamaged(path: Path, stack: ExitStack) -> tuple[sqlite3.Connection, s
 
 
 def set_aside(path: Path, why: str) -> Path:
-    """Rename a journal with its companions; the file goes first, since the others are never applied without it."""
+    """Rename a journal, then its companions: SQLite never applies a companion without its journal."""
     kept = find_unused_path(f"{path}.{why}")
     path.rename(kept)
     move_companions(path, kept)
@@ -129,7 +129,7 @@ def find_unused_path(name: str) -> Path:
 def _set_aside_orphan(path: Path) -> None:
     """Set aside a write-ahead log whose journal is missing or empty.
 
-    SQLite would delete it, with the only copy of its records.
+    SQLite would delete this log, with the only copy of its records.
     """
     wal = Path(f"{path}-wal")
     if wal.exists() and wal.stat().st_size:

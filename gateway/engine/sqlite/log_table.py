@@ -1,7 +1,7 @@
 """The log itself: append, last, read, purge, and the expiry of records.
 
-An expired record is invisible to every query. The writer removes expired records before it does anything else, but only
-so many at once; therefore every query filters them out as well.
+An expired record is invisible to every query. The writer removes expired records first in each transaction, but only a
+limited number; therefore every query filters out expired records as well.
 """
 
 import math
@@ -37,8 +37,8 @@ class Transaction(msgspec.Struct):
     removed: list[int] = msgspec.field(default_factory=list)
     # The wall-clock time at which each appended record expires.
     expiries: dict[int, float] = msgspec.field(default_factory=dict)
-    # Consumers: those that lost a record, those that may have something to fetch, their progress and if that is the end
-    # of the log, and those whose depth is wanted.
+    # Consumers by name: with a removed record; with something to fetch; how far each has read, and whether this is the
+    # end of the log; and with a depth that a caller wants.
     consumers_to_recount: set[str] = msgspec.field(default_factory=set)
     consumers_to_wake: set[str] = msgspec.field(default_factory=set)
     positions: dict[str, tuple[int, bool]] = msgspec.field(default_factory=dict)
@@ -50,16 +50,16 @@ class Transaction(msgspec.Struct):
 
 Row: TypeAlias = tuple[int, str, bytes, float, int | None]
 
-# Below this many index entries under a pattern's prefix, sorting them is cheaper than walking the log in order; and on
-# at most so many subjects, following each one is.
+# Below RARE_LIMIT index entries under a pattern's prefix, sorting the entries is cheaper than a walk through the log.
+# With at most MAX_FOLLOWED subjects, a query for each subject is cheaper.
 RARE_LIMIT = 5000
 MAX_FOLLOWED = 64
-# Work that no caller waits for is done in slices of so many seconds, each in a transaction with all other waiting
-# writes: a message between two slices waits no longer than that.
+# The writer does work that no caller waits for in slices of SLICE_SECONDS, each in a transaction with all other
+# waiting writes: a message waits for one slice at most.
 SLICE_SECONDS = 0.01
 SLICE_RECORDS = 500
-FEWEST_REMOVED = 5  # at once, before the records left among them are moved together,
-REACH = 100  # with the records left of so many before them
+FEWEST_REMOVED = 5  # a removal of fewer records moves no other records together
+REACH = 100  # a removal also moves records up to this far before the removed records
 MOST_MOVED = 4000  # bytes of a record that is moved
 SLICE_ROWS = 5000  # rows of a scan without a match
 
@@ -71,7 +71,7 @@ def append(tx: Transaction, puts: Sequence[NewRecord], settled: Sequence[Settled
     """
     over = _find_hindrances(tx, puts)
     while over:
-        _, reached = remove(tx, over)  # all of them, however long it takes: their ids are needed now
+        _, reached = remove(tx, over)  # all of them, even if this takes long: the append needs their ids
         over = [] if reached is None else over[over.index(reached) + 1 :]
     for done in settled:
         _settle(tx, done)
@@ -79,7 +79,7 @@ def append(tx: Transaction, puts: Sequence[NewRecord], settled: Sequence[Settled
 
 
 def _settle(tx: Transaction, done: SettledRecords) -> None:
-    """Limit the records. One that has a limit was settled before, as were all before it."""
+    """Set the expiry of records. A record that has an expiry was settled before, like all records before it."""
     upto, known = min(done.upto, MAX_SEQ), tx.known.open.get(done.subject)
     if known is None:
         query = "SELECT seq, expires FROM log WHERE subject = ? AND seq <= ? ORDER BY seq DESC"
@@ -141,7 +141,7 @@ def _insert(tx: Transaction, put: NewRecord) -> int:
 
 
 def checksum_of(subject: str, data: bytes) -> int:
-    """Return the checksum that shows if the disk has changed a record."""
+    """Return the checksum that shows whether the disk has changed a record."""
     return crc32(data, crc32(subject.encode()))
 
 
@@ -175,10 +175,10 @@ def read_last_seq(db: sqlite3.Connection, subject: str, wall: float) -> int:
 
 
 def read(db: sqlite3.Connection, pattern: str, after: int, limit: int, wall: float) -> list[Record]:
-    """Return the records that match.
+    """Return up to `limit` records behind `after` that match.
 
     Raises:
-        RecordDamage: one of them is damaged.
+        RecordDamage: one of these records is damaged.
     """
     found: list[Record] = []
     seqs = _find_seqs(db, pattern, after) or _walk(db, pattern, after)
@@ -206,7 +206,7 @@ def read_record(db: sqlite3.Connection, seq: int, wall: float) -> Record | None:
 
 
 def read_rows(db: sqlite3.Connection, seqs: Collection[int], wall: float) -> dict[int, Row]:
-    """Read the rows that have not expired, by their sequence: at once if most between the first and the last match."""
+    """Read the rows that have not expired, by sequence: with one query if the sequences are close together."""
     if not seqs:
         return {}
     first, last = min(seqs), max(seqs)
@@ -217,7 +217,7 @@ def read_rows(db: sqlite3.Connection, seqs: Collection[int], wall: float) -> dic
 
 
 def _find_seqs(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int] | None:
-    """Find the sequences that match, in order; None if that takes a walk through the log."""
+    """Find the matching sequences, in order; None if only a walk through the log can find them."""
     prefix = get_literal_prefix(pattern)
     if prefix == pattern:
         return _follow(db, pattern, after)
@@ -248,7 +248,7 @@ def _walk(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int]:
 
 
 def _subject_range_of(prefix: str) -> tuple[str, str]:
-    """Return the bounds of all subjects with this prefix: it ends with a dot, and '/' is the next character."""
+    """Return the bounds of all subjects with this prefix, which ends with a dot; '/' is the character after the dot."""
     return prefix, prefix[:-1] + "/"
 
 
@@ -258,7 +258,7 @@ def _is_rare(db: sqlite3.Connection, first: str, end: str) -> bool:
 
 
 def purge(tx: Transaction, pattern: str, after: int, upto: int) -> tuple[int, int | None]:
-    """Remove one slice of the oldest matches; return how many were alive, and the last one if there may be more."""
+    """Remove one slice of the oldest matches; return how many were alive, and the last sequence if more may follow."""
     seqs = _find_seqs(tx.db, pattern, after)
     if seqs is not None:
         found = list(islice(takewhile(lambda seq: seq <= upto, seqs), SLICE_RECORDS))
@@ -279,13 +279,13 @@ def expire(tx: Transaction) -> None:
 
 
 def read_next_expiry(db: sqlite3.Connection) -> float:
-    """Return when the next record expires; infinity if none does."""
+    """Return when the next record expires; infinity if no record does."""
     (first,) = db.execute("SELECT min(expires) FROM log WHERE expires IS NOT NULL").fetchone()
     return math.inf if first is None else float(first)
 
 
 def remove(tx: Transaction, seqs: Sequence[int]) -> tuple[int, int | None]:
-    """Remove one slice of records; return how many were alive, and the last one removed if some are left."""
+    """Remove one slice of records; return how many were alive, and the last removed sequence if any are left."""
     until, alive, subjects, reached = time.monotonic() + SLICE_SECONDS, 0, set[str](), None
     before = len(tx.removed)
     for seq in seqs:
@@ -308,9 +308,10 @@ def remove(tx: Transaction, seqs: Sequence[int]) -> tuple[int, int | None]:
 
 
 def _merge_rows(tx: Transaction, removed: Sequence[int]) -> None:
-    """Insert the small records around the removed ones again, if they are few.
+    """Delete and insert the small records around the removed records again, if they are few, to pack their pages.
 
-    Otherwise a page that is a third full stays so, and the rest of a busy day takes three times its room for ever.
+    Otherwise a page that is a third full stays so, and the records left of a busy day take three times their space for
+    ever.
     """
     if len(removed) < FEWEST_REMOVED:
         return
@@ -327,7 +328,7 @@ def _merge_rows(tx: Transaction, removed: Sequence[int]) -> None:
 def scan(
     db: sqlite3.Connection, after: int, matches: SubjectMatcher, wanted: int, limit: int
 ) -> tuple[list[int], int, bool]:
-    """Scan at most `limit` rows for matches; return them, the last row seen, and True at the end of the log."""
+    """Scan at most `limit` rows; return the matching sequences, the last sequence, and True at the end of the log."""
     found: list[int] = []
     seen = after
     rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))

@@ -2,8 +2,8 @@
 
 `log` is the journal. A consumer's position is two things: `floor`, up to which every record was delivered or did not
 match, and its rows in `pending`, the records delivered and not acknowledged. So an append costs a consumer nothing, and
-a backlog of any length is one number. `subject_index` describes `ending`; `building` tracks the records of an older
-journal that are not in it yet. Records of an older version have no checksum (null).
+a backlog of any length is one number. The module `subject_index` describes the table `ending`, and `building` holds how
+far an older journal is indexed. Records of an older version have no checksum (null).
 
 Nothing here needs an SQLite newer than 3.27, which every supported system has.
 
@@ -21,11 +21,11 @@ from gateway.errors import EngineError, EngineTooNew
 
 APPLICATION_ID = 0x68677731
 PAGE_SIZE = 4096
-SHARD_SIZE = 1 << 40  # 0.1.0 started the sequences of each further shard behind a multiple of it
-# The state of the journal's clock, among the counters, which an older version ignores.
+SHARD_SIZE = 1 << 40  # 0.1.0 started the sequences of each further shard behind a multiple of this size
+# Counters with this prefix hold the state of the journal's clock; an older version ignores them.
 CLOCK_PREFIX = "clock_"
 
-# One entry a version, for ever; each is a tuple of statements. They update a journal of any older version.
+# One entry for each version, for ever: the statements that update a journal of the version before.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """CREATE TABLE log (
@@ -56,7 +56,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "INSERT INTO counter VALUES ('epoch', 0), ('probe', 0)",
     ),
     (
-        # None of these reads a record: they take no longer on a large journal than on an empty one.
+        # No statement reads a record: the update of a large journal takes no longer than that of an empty journal.
         "ALTER TABLE log ADD COLUMN checksum INTEGER",
         """CREATE TABLE ending (
             ending TEXT NOT NULL,
@@ -83,7 +83,7 @@ def is_blank(db: sqlite3.Connection) -> bool:
 
 
 def check_kind(db: sqlite3.Connection, path: object) -> None:
-    """Refuse a file that is not a journal, a journal of a later version, or one that was made of shards."""
+    """Refuse a file that is not a journal, a journal of a later version, and a journal that was made of shards."""
     if read_pragma(db, "application_id") != APPLICATION_ID:
         raise EngineError(f"{path} is a database, but not a journal of hermes-gateway; name another file")
     version = read_pragma(db, "user_version")
@@ -103,7 +103,7 @@ def get_last_seq(db: sqlite3.Connection) -> int:
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Update a blank file or an older journal to the present version, in one transaction."""
+    """Update a blank file or an older journal to the current version, in one transaction."""
     if is_blank(db):
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
@@ -123,7 +123,7 @@ def migrate(db: sqlite3.Connection) -> None:
 
 
 def read_clock(db: sqlite3.Connection) -> tuple[ClockState | None, float | None]:
-    """Read the saved state of the clock, and the time of the newest record; None for each that is missing."""
+    """Read the saved state of the clock, and the time of the newest record; None for a missing value."""
     rows = db.execute(
         "SELECT name, value FROM counter WHERE name >= ? AND name < ?", (CLOCK_PREFIX, CLOCK_PREFIX + "~")
     )

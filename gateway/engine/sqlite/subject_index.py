@@ -4,9 +4,9 @@ A pattern with a wildcard in the middle and a name at its end (`gw.out.*.*.<conv
 subjects. `ending` holds each subject of four or more segments under its last segment, once, however many records it
 has. Shorter subjects are left out: their readers know the whole name.
 
-A journal of an older version has the records and not the rows. The writer adds them in slices during its pauses,
-subject by subject in order; `building` holds how far it has come. Until it is done, patterns are answered without this
-index.
+A journal of an older version has the records but no rows in `ending`. The writer adds the rows in slices during its
+pauses, subject by subject in order; the table `building` holds the last added subject. Until all rows are added,
+patterns are answered without this index.
 """
 
 import sqlite3
@@ -33,7 +33,7 @@ def remove_unused(db: sqlite3.Connection, subjects: Iterable[str]) -> None:
 
 
 def find_subjects(db: sqlite3.Connection, pattern: str) -> list[str] | None:
-    """Return the subjects that match a pattern; None if the index does not know."""
+    """Return the subjects that match a pattern; None if the index cannot answer."""
     ending = _ending_of(pattern)
     if ending in ("*", ">") or pattern.count(".") < MIN_SEGMENTS - 1 or read_progress(db) is not None:
         return None
@@ -56,7 +56,7 @@ def read_progress(db: sqlite3.Connection) -> int | None:
 
 
 def build_piece(db: sqlite3.Connection, seconds: float) -> bool:
-    """Index more subjects for about this long; return True if some are left."""
+    """Index more subjects for about `seconds`; return True if subjects are left."""
     reached, done = db.execute("SELECT reached, done FROM building WHERE name = 'ending'").fetchone()
     until = time.monotonic() + seconds
     while time.monotonic() < until:

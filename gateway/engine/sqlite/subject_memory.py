@@ -1,7 +1,7 @@
 """The writer's memory of subjects that were written recently, to save database queries.
 
-Any of it may be forgotten at any time. The writer forgets all of it when a transaction is rolled back, and the affected
-subjects at once when records are removed.
+Any part of this memory may be forgotten at any time. The writer forgets all subjects when a transaction is rolled back,
+and the affected subjects when records are removed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,10 @@ MAX_SEQ = (1 << 63) - 1
 
 
 class SubjectMemory:
-    """Facts about subjects, including those of the transaction in progress.
+    """Facts about subjects, including the changes of the transaction in progress.
 
-    `last` is the last sequence of a subject, if that record has no limit. `open` are the sequences without a limit, if
-    none of them is followed by one with a limit. `indexed` are the subjects in the index.
+    `last` is the last sequence of a subject, if that record has no expiry. `open` are all sequences of a subject
+    without an expiry, unless a record with an expiry follows one of them. `indexed` are the subjects in the index.
     """
 
     def __init__(self) -> None:
@@ -34,9 +34,9 @@ class SubjectMemory:
                 self.open[subject] = (*self.open[subject], seq)
 
     def note_settled(self, subject: str, upto: int) -> None:
-        """Note that all records up to `upto` have a limit.
+        """Note that all records up to `upto` have an expiry.
 
-        The later ones are known only if all were known, or none follows.
+        The later records are known only if all records were known, or if no record follows `upto`.
         """
         before, is_all = self.open.get(subject), upto in (self.last.get(subject), MAX_SEQ)
         self.forget_records(subject)

@@ -1,8 +1,8 @@
 """Consumers whose deliveries only wake a worker: their fetches and acknowledgements need no transaction.
 
-The worker looks into the journal, so a superfluous delivery does no harm. Therefore the state of such a consumer is in
-memory, and is saved with the next append, at most once a second. After a crash the consumer continues from the saved
-state: some acknowledged deliveries come once more, and none is missing.
+The worker reads the journal, so a superfluous delivery does no harm. Therefore the state of a wakeup consumer is in
+memory, and the next append saves it, at most once a second. After a crash the consumer continues from the saved state:
+some acknowledged deliveries come once more, and none is missing.
 """
 
 import math
@@ -36,7 +36,7 @@ ReadRecords: TypeAlias = Callable[[Sequence[int]], Awaitable[list[Record]]]
 
 
 class ConsumerState(NamedTuple):
-    """A saved state: the sequence up to which all was delivered, and the deliveries not acknowledged."""
+    """A saved state: every record up to `floor` was delivered, and the sequences in `out` are not acknowledged."""
 
     floor: int
     out: frozenset[int]
@@ -56,13 +56,13 @@ class WakeupConsumer(LiveConsumer):
     def __init__(self, spec: ConsumerSpec, read: ReadRecords, clock: Clock) -> None:
         super().__init__(spec)
         self.is_begun = self.is_forgotten = False
-        self.is_changed = True  # by more than other consumers' records, since the last save
+        self.is_changed = True  # True if the state must be saved: not for records of other consumers alone
         self._read = read
         self._clock = clock
         self._reached = 0
         self._out: dict[int, OpenDelivery] = {}
-        self._taking = set[int]()  # being read from the disk, to be delivered
-        self._next_due = math.inf  # no delivery is due before
+        self._taking = set[int]()  # sequences that `_take_new` reads from the journal now
+        self._next_due = math.inf  # no delivery is due before this time
         self.change(spec)
 
     def change(self, spec: ConsumerSpec) -> None:
@@ -72,7 +72,7 @@ class WakeupConsumer(LiveConsumer):
         self.matches = compile_patterns(spec.patterns)
 
     def begin(self, waiting: Iterable[int], reached: int) -> None:
-        """Add these sequences, which waited when `reached` was the end of the log."""
+        """Add the sequences in `waiting`, which waited when `reached` was the end of the log."""
         self._new = deque(sorted({*waiting, *self._new} - self._out.keys()))
         self._reached, self.is_begun = max(self._reached, reached), True
         self.signal.notify()
@@ -90,7 +90,7 @@ class WakeupConsumer(LiveConsumer):
             del self._out[seq]
 
     def find_state(self, end: int) -> ConsumerState:
-        """Return the state for a journal that ends with this sequence."""
+        """Return the state to save if the journal ends with the sequence `end`."""
         waiting = [*self._taking, *islice(self._new, 1)]
         return ConsumerState(min(waiting) - 1 if waiting else max(self._reached, end), frozenset(self._out))
 
@@ -120,7 +120,7 @@ class WakeupConsumer(LiveConsumer):
         return due[:n]
 
     async def _take_new(self, n: int) -> list[Record]:
-        """Read new records; skip those that are gone or damaged."""
+        """Read new records; skip removed and damaged records."""
         seqs = [self._new.popleft() for _ in range(min(n, len(self._new)))]
         self._taking.update(seqs)
         try:
@@ -148,7 +148,7 @@ class WakeupConsumer(LiveConsumer):
 
 
 class WakeupConsumers(msgspec.Struct, eq=False):
-    """The consumers of one journal, by name; saves their state to disk."""
+    """The wakeup consumers of one journal, by name; this class saves their states to disk."""
 
     _writer: JournalWriter
     _writing: JobThread[Transaction]
@@ -159,7 +159,7 @@ class WakeupConsumers(msgspec.Struct, eq=False):
     by_name: dict[str, WakeupConsumer] = {}
     _keep_at: float = 0.0
     _wanting: dict[str, tuple[WakeupConsumer, ...]] = {}  # by subject
-    _on_disk: dict[str, frozenset[int]] = {}  # the delivered ones in the saved state; used by the writer alone
+    _on_disk: dict[str, frozenset[int]] = {}  # the `out` of each saved state; only the writer uses it
 
     async def open(self, spec: ConsumerSpec) -> WakeupConsumer:
         consumer = self.by_name.get(spec.name)
@@ -169,7 +169,7 @@ class WakeupConsumers(msgspec.Struct, eq=False):
         self.keep()
         if consumer:
             consumer.change(spec)
-        else:  # it follows the journal from here on, and delivers nothing yet
+        else:  # the new consumer follows the journal from here on, and delivers nothing yet
             consumer = self.by_name[spec.name] = WakeupConsumer(spec, self._read_records, self._clock)
         self._wanting.clear()
         state, end = await self._writing.submit(partial(self._lend, spec=spec))
@@ -203,7 +203,7 @@ class WakeupConsumers(msgspec.Struct, eq=False):
         return found
 
     def keep_sometimes(self) -> None:
-        """Save the states with the present append, at most once a second."""
+        """Save the states with the current append, at most once a second."""
         if self._clock.steady() >= self._keep_at:
             self.keep()
 
@@ -215,7 +215,7 @@ class WakeupConsumers(msgspec.Struct, eq=False):
                 self._writing.post(partial(self._write, name=name, state=consumer.find_state(self._recent.end)))
 
     def _lend(self, tx: Transaction, spec: ConsumerSpec) -> tuple[ConsumerState, int]:
-        """Create the consumer on disk and take over its state; also return the end of the log."""
+        """Create the consumer on disk, and return its state for memory to keep, and the end of the log."""
         self._writer.backlog.add(tx, spec)
         (floor,) = tx.db.execute("SELECT floor FROM consumer WHERE name = ?", (spec.name,)).fetchone()
         out = frozenset(seq for (seq,) in tx.db.execute("SELECT seq FROM pending WHERE consumer = ?", (spec.name,)))

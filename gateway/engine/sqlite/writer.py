@@ -1,27 +1,29 @@
-"""The one thread that writes, and why only one does.
+"""The one thread that writes the journal, and the reasons for only one thread.
 
-SQLite lets one connection write at a time, and a commit that survives a power cut waits for the disk: 0.1 ms here,
-several ms elsewhere. One wait serves any number of operations. So a caller puts a job into the queue and awaits it; the
-queue fills while the thread waits for the disk; then the thread takes up to MAX_BATCH jobs into one transaction. One
-caller alone pays one wait for each append, a hundred at once share one. No event loop ever waits for the disk, and no
-lock is held across an await. Since every write goes through one place in one order, compare-and-set needs no more than
-a look before the write.
+SQLite lets one connection write at a time, and a commit that survives a power cut waits for the disk, for 0.1 to
+several ms. One wait serves any number of operations. So a caller puts a job into the queue and awaits it; the queue
+fills while the thread waits for the disk; then the thread takes up to MAX_BATCH jobs into one transaction. A single
+caller waits for the disk at each append, and a hundred callers at once share one wait. No event loop ever waits for the
+disk, and no lock is held across an await. Since one thread makes all writes in one order, compare-and-set needs no more
+than a query before the write.
 
-Callers share a commit but not each other's fate. An operation makes all its checks before its first write, so a refused
-one (a conflict, a duplicate) has changed nothing and the others go on. If something fails after a write, the whole
-batch is rolled back and each operation is tried alone: only the culprit gets the error, or all do if it is the disk. A
-caller learns of success after COMMIT returned, never before.
+Callers share a commit but not their errors. An operation makes all its checks before its first write, so a refused
+operation (a conflict, a duplicate) has changed nothing and the other operations go on. If an operation fails after a
+write, the thread rolls back the whole batch and tries each operation alone: only the faulty operation gets the error,
+or all operations if the disk fails. A caller learns of success after COMMIT returned, never before.
 
-Two rules follow for every operation. It may run twice, so it must be repeatable. And it may run in vain, so it changes
-nothing but the database and the Transaction: changes to memory go into `tx.committed`, which is called after COMMIT.
-The writer keeps this rule too: `records` and the next expiry change only after COMMIT.
+Two rules follow for every operation. An operation may run twice, so it must be repeatable. And its transaction may be
+rolled back, so it changes nothing but the database and the Transaction: it puts its changes to memory, as functions,
+into `tx.committed`, and the writer calls them after COMMIT. The writer follows the second rule too: `records` and the
+next expiry change only after COMMIT.
 
 Each transaction first removes expired records, so that their message ids are free for the operations that follow, but
-only for a slice of some milliseconds, so that no caller waits behind a large removal. The rest goes with the next
-transactions or in the pauses, and every query filters expired records out (see `log_table`).
+only for some milliseconds, so that no caller waits behind a large removal. The next transactions and the pauses remove
+the rest, and every query filters expired records out (see `log_table`).
 
-Between its jobs the thread saves the progress of consumers, gives space back, and notices a disk that recovers: on a
-full disk the callers get errors, and `health` says so until there is room again.
+Between its jobs the thread saves the progress of consumers, returns free space to the file system, and checks whether a
+failed disk has recovered. On a full disk the callers get errors, and `health` reports the full disk until the journal
+can be written again.
 """
 
 import math
@@ -51,13 +53,13 @@ SHRINK_PAGES = 256
 SHRINK_SHARE = 8
 SHRINK_AFTER = 5.0
 PROBE_SECONDS = 1.0
-# So much must be free before a full journal counts as recovered; otherwise it would flutter with every small record.
+# So much must be free before a full journal counts as recovered; otherwise each small record would change its state.
 MIN_FREE_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
 class WriterFacts:
-    """The facts that the loop may read. `building`: subjects of an older journal that are in the index by now."""
+    """Facts that the event loop may read. `building` counts the indexed subjects of an older journal."""
 
     busy_since: float | None = None
     commits: int = 0
@@ -80,7 +82,7 @@ class WriterTimes:
 
 
 class JournalWriter:
-    """The handler of the writing thread. The loop may read the public attributes."""
+    """The handler of the writing thread. The event loop may read the public attributes."""
 
     def __init__(
         self,
@@ -143,7 +145,7 @@ class JournalWriter:
         return partial(self._announce, done)
 
     def _commit(self, jobs: list[ThreadJob[Transaction, Any]]) -> list[Transaction]:
-        """Do the jobs in one transaction, or each in its own if that fails; return the committed transactions.
+        """Do the jobs in one transaction, or each job in its own if the first fails; return the committed transactions.
 
         The recursion is one level deep: a single job is not divided further.
         """
@@ -194,14 +196,14 @@ class JournalWriter:
         self._db.execute("BEGIN IMMEDIATE")
 
     def _attempt(self, job: ThreadJob[Transaction, Any], tx: Transaction) -> None:
-        """Do one job; its error affects no other job as long as it has written nothing."""
-        # Counts every row that this connection ever changed, and so shows if the job has written.
+        """Do one job; its error affects no other job if the failed job has written nothing."""
+        # The number of all rows that this connection ever changed: it shows whether the job has written.
         before = self._db.total_changes
-        job.error = None  # of an earlier try, in a batch that was rolled back
+        job.error = None  # an earlier try, in a batch that was rolled back, may have set it
         try:
             job.value = job.work(tx)
         except Exception as error:
-            # A job may raise anything; it only matters if it has written.
+            # A job may raise any error; only the error of a job that has written spoils the batch.
             if isinstance(error, sqlite3.Error) or self._db.total_changes != before:
                 raise
             self._condition.note_damage(error)
@@ -212,7 +214,7 @@ class JournalWriter:
             job.error = self._condition.record_error(error) if isinstance(error, sqlite3.Error) else error
 
     def rest(self) -> float:
-        """Do a small piece of due work, and return how long nothing else is due."""
+        """Do a small piece of due work, and return the seconds until the next piece is due."""
         now = self._steady()
         if self._condition.is_damaged:
             return SWEEP_SECONDS
@@ -232,13 +234,13 @@ class JournalWriter:
         return max(0.0, self._due.sweep - now)
 
     def _probe(self) -> None:
-        """Recover if there is room again and a write succeeds."""
+        """End the fault if the disk has room again and a write succeeds."""
         with suppress(sqlite3.Error, OSError):
             if get_free_bytes(self._db, self._path) >= MIN_FREE_BYTES and self._alone(_write_probe):
                 self._condition.recover()
 
     def _shrink(self) -> bool:
-        """Give part of a file that is an eighth empty back to the file system; return True if there is more."""
+        """Give free pages to the file system if an eighth of the file is free; return True if pages are left."""
         try:
             free = read_pragma(self._db, "freelist_count")
             if free < SHRINK_PAGES or free * SHRINK_SHARE < read_pragma(self._db, "page_count"):
@@ -254,11 +256,9 @@ class JournalWriter:
         return True
 
     def _settle(self) -> bool:
-        """Cut the freed pages off the file; until then they are in the write-ahead log.
+        """Cut the freed pages off the file, by moving the write-ahead log into it; return False: no work is left.
 
-        Always return False: nothing is left.
-
-        A reader in the middle of a query delays this; then the next look does it.
+        A reader in the middle of a query delays the cut until the next call.
         """
         _, pages, moved = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         if pages == moved:
@@ -276,14 +276,14 @@ class JournalWriter:
         return tx.wall >= log_table.read_next_expiry(tx.db) and not self._clock.is_held
 
     def _build(self, tx: Transaction) -> bool:
-        """Index a slice of an older journal; return True if there is more."""
+        """Index some subjects of an older journal; return True if subjects are left."""
         has_more = subject_index.build_piece(tx.db, log_table.SLICE_SECONDS)
         done = subject_index.read_progress(tx.db)
         tx.committed.append(lambda: setattr(self.facts, "building", done))
         return has_more
 
     def _alone(self, work: Callable[[Transaction], bool]) -> bool | None:
-        """Run a job of our own; return its result, or None if it failed."""
+        """Do a job of the writer itself; return its result, or None if the job failed."""
         job: ThreadJob[Transaction, bool] = ThreadJob(work)
         self._commit([job])
         return job.value if job.error is None else None
