@@ -23,10 +23,10 @@ from gateway.backoff import Attempts, Backoff
 from gateway.errors import EngineError, NoRoom
 
 ANSWER_SECONDS = 5.0
-LASTING_SECONDS = 3.0  # of an outage, before it is reported
+LASTING_SECONDS = 3.0  # how long an outage lasts before the log reports it
 REACH_IT = "see that it runs, and that this machine reaches it (hermes-gateway doctor)"
 PATIENCE = 15.0  # an election among the servers takes 4 to 8 seconds
-PING_SECONDS, MAX_UNANSWERED_PINGS = 2, 2  # a server that hangs is left within a lease
+PING_SECONDS, MAX_UNANSWERED_PINGS = 2, 2  # we leave a server that hangs within the time of a lease
 OLDEST_SERVER = (2, 12)
 NO_MESSAGE, NO_CONSUMER, NO_STREAM, NO_LEADER = 10037, 10014, 10059, 10008
 NO_MAJORITY = "the NATS servers take nothing: more than half of them must be there, and agree on one that leads"
@@ -41,7 +41,7 @@ T = TypeVar("T")
 class ServerRefusal(Exception):
     """The server understood a request and refused it.
 
-    `number` is the reason in the server's own list, and `seq` the sequence that is in the way.
+    `number` is the server's number for the reason, and `seq` the sequence of the record in the way.
     """
 
     def __init__(self, error: dict[str, Any], seq: int = 0) -> None:
@@ -52,7 +52,7 @@ class ServerRefusal(Exception):
 
     @property
     def is_full(self) -> bool:
-        """True if the server has no room: it reports this like an outage, but waiting does not help."""
+        """True if the server has no room: its answer looks like an outage, but waiting does not help."""
         return self.number == NO_RESOURCES or (self.number == NOT_STORED and "maximum" in str(self))
 
     @property
@@ -61,7 +61,7 @@ class ServerRefusal(Exception):
         return self.status == UNAVAILABLE and not self.is_full
 
     def make_error(self, what: str, stream: str) -> EngineError:
-        """Make the error for the caller that wanted to write to this stream; `what` was not done."""
+        """Make the error for a caller whose write to the stream failed; `what` describes the failure."""
         if not self.is_full:
             return EngineError(f"{what}: {self}")
         remedy = f"give it more, by max_file_store in nats.conf or max_bytes of the stream {stream}"
@@ -69,7 +69,7 @@ class ServerRefusal(Exception):
 
 
 class NoAnswer(Exception):
-    """A request without an answer: it may or may not have been carried out."""
+    """A request without an answer: the server may have carried it out, or not."""
 
 
 class NotSent(NoAnswer):
@@ -85,12 +85,12 @@ class _OrderedClient(Client):
     msg_class = _NumberedMessage
 
     def abort(self) -> None:
-        """Close the connection and drop unsent data: a server that hangs would be waited for without end."""
+        """Close the connection and drop unsent data: otherwise we would wait for ever for a server that hangs."""
         if isinstance(self._transport, TcpTransport) and (writer := self._transport._io_writer):  # noqa: SLF001
             writer.transport.abort()
 
     async def _send_ping(self, future: asyncio.Future[bool] | None = None) -> None:
-        """Queue the ping behind unsent data: its answer then proves that all of that has arrived."""
+        """Queue the ping behind unsent data: the answer to the ping then proves that this data has arrived."""
         self._pongs.append(future or asyncio.Future())
         self._pending.append(PING_PROTO)
         self._pending_data_size += len(PING_PROTO)
@@ -118,21 +118,21 @@ class Answers(Protocol):
 
 
 class ServerDisconnection:
-    """An outage of the servers: it is logged once if it lasts, and so is its end."""
+    """An outage of the servers: the log has one entry for an outage that lasts, and one entry for its end."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._since: float | None = None
         self._telling: asyncio.TimerHandle | None = None
         self._is_told = False
-        self.refusal = ""  # the reason given by servers that are there and refuse us
+        self.refusal = ""  # the reason of servers that answer and refuse us
 
     @property
     def is_lasting(self) -> bool:
         return self._since is not None and time.monotonic() - self._since > LASTING_SECONDS
 
     def describe(self) -> str:
-        """Describe the outage; "" without one."""
+        """Describe the outage; "" if the servers are connected."""
         if self._since is None:
             return ""
         gone = f"the NATS server at {self._url} is gone since {time.monotonic() - self._since:.0f} s"
@@ -175,7 +175,7 @@ class Connection:
         await self.listen(f"{self._inbox}.*", self._hear)
 
     def open_inbox(self, listener: Answers) -> str:
-        """Return a new subject; its messages go to the listener until the inbox is closed."""
+        """Return a new subject, whose messages go to the listener until `close_inbox`."""
         self._number += 1
         self._listeners[str(self._number)] = listener
         return f"{self._inbox}.{self._number}"
@@ -188,7 +188,7 @@ class Connection:
             listener.note(message)
 
     async def listen(self, subject: str, hear: Callable[[Msg], Awaitable[None]]) -> Subscription:
-        """Subscribe without a limit: a slow reader here must not lose messages."""
+        """Subscribe without a limit of waiting messages: a slow reader must not lose messages."""
         try:
             return await self.client.subscribe(subject, cb=hear, pending_msgs_limit=-1, pending_bytes_limit=-1)
         except NatsError as error:
@@ -224,7 +224,7 @@ class Connection:
         return answer
 
     async def call(self, verb: str, **body: Any) -> dict[str, Any]:
-        """Call the server's own interface, and retry until it answers.
+        """Call the server's own interface, and retry until the server answers.
 
         Raises:
             ServerRefusal: the server refuses.
@@ -275,7 +275,7 @@ def describe_failure(url: str, why: Exception) -> str:
 
 
 def _explain(url: str, error: Exception) -> str:
-    """Explain why no server responds at once: JetStream is off, or too few servers of a cluster are there."""
+    """Explain why no server responds: JetStream is off, or too few servers of a cluster are there."""
     if not isinstance(error.__cause__, NoRespondersError):
         return ""
     asked = "are most of the servers there, and is JetStream on?" if "," in url else "is JetStream on?"
@@ -283,7 +283,7 @@ def _explain(url: str, error: Exception) -> str:
 
 
 async def open_connection(url: str, user: str = "", password: str = "") -> Connection:
-    """Connect to the servers. Raises EngineError if none answers, or if the server is too old."""
+    """Connect to the servers. Raises EngineError if no server answers."""
     client = _OrderedClient()
     connection, fault = Connection(client, url), ""
 
@@ -335,7 +335,7 @@ def _describe_absence(url: str, why: str) -> str:
 
 
 def _find_remedy(why: str) -> str:
-    """Return the remedy for a refusal; "" if none is known."""
+    """Return the remedy for a refusal; "" if no remedy is known."""
     if "authorization" in why.lower():
         return "it wants the user and password that it knows, as NATS_USER and NATS_PASSWORD"
     if "certificate" in why.lower():
@@ -350,6 +350,6 @@ def decode_headers(text: str) -> dict[str, str]:
 
 
 def time_of(text: str) -> float:
-    """Convert the server's time, which has nanoseconds."""
+    """Convert the server's text of a time, which has nanoseconds, to seconds."""
     head, _, rest = text.rstrip("Z").partition(".")
     return datetime.fromisoformat(f"{head}+00:00").timestamp() + float(f"0.{rest or 0}")

@@ -1,7 +1,7 @@
 """A durable consumer on the server, and its deliveries.
 
-The server holds the consumer; this module asks it for messages while a caller fetches, and for no more than the caller
-takes, because messages on their way to one gateway reach no other.
+The server holds the consumer. While a caller fetches, this module asks the server for as many messages as the caller
+takes, and for no more, because messages on their way to one gateway reach no other gateway.
 
     fetch(n) ──> ReceivedDeliveries.take(n) ── enough, or time is over ──> return them
       ^             ^  nothing: ask for the missing ones, wait for news
@@ -15,10 +15,10 @@ takes, because messages on their way to one gateway reach no other.
                     404, 408      -> the request is over, and was answered
                     another status -> the request is over: pause, and check that the consumer still exists
 
-    ack, nak, progress ──> server. After a nak, or after `ack_wait` seconds, any gateway gets it again.
+    ack, nak, progress ──> server. After a nak, or after `ack_wait` seconds, any gateway may get the record again.
 
 A request is void after a reconnect, or after three missed heartbeats: the next fetch asks again. If a caller was
-cancelled and none comes back within a second, the deliveries that it left go back to the server.
+cancelled and no caller fetches within a second, the untaken deliveries go back to the server.
 """
 
 import asyncio
@@ -45,8 +45,8 @@ from gateway.engine.live_messages import Signal
 from gateway.errors import EngineError
 
 REQUEST_SECONDS = 5.0  # shorter than a lease: when another gateway takes over, the requests of a lost gateway are void
-LOOK_SECONDS = 0.1  # by then the server's consumers know what is stored
-DRAIN_SECONDS = 1.0  # for messages that a server has sent already; one that hangs must not delay the end
+LOOK_SECONDS = 0.1  # after this time the server's consumers know all stored records
+DRAIN_SECONDS = 1.0  # for messages that a server has sent already; a server that hangs must not delay the end
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
 LEFT_SECONDS = 1.0  # in which a cancelled caller may fetch again, even on a slow host
@@ -95,7 +95,7 @@ class NatsConsumer:
             raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
 
     async def return_arrived(self) -> None:
-        """Return untaken deliveries to the server for other gateways, and fetch no more."""
+        """Return the untaken deliveries to the server, for other gateways, and request no more."""
         await self._requests.stop()
         await self.arrived.give_back()
 
@@ -103,7 +103,7 @@ class NatsConsumer:
         self.news.notify()
 
     async def end(self) -> None:
-        """End this side of a consumer that was removed."""
+        """End this gateway's side of a consumer that was removed."""
         self.is_forgotten = True
         self.wake()
         await self._requests.end()
@@ -123,7 +123,7 @@ class _StreamRequests:
         self._number = 0
         self._open: dict[str, int] = {}  # how many messages may still come, by request
         self._heard = 0.0
-        self._is_answered = False  # the last request that ended was answered
+        self._is_answered = False  # whether the server answered the last request that ended
         self._refusals = Attempts(REFUSED_BACKOFF)
         self._ask_after = 0.0  # by the steady clock: until then the server would refuse
         connection.on_return.append(self._forget_requests)
@@ -148,7 +148,7 @@ class _StreamRequests:
             self._open.pop(request, None)
 
     async def ask(self, n: int) -> float:
-        """Ask for the missing messages, and return how soon to ask again.
+        """Ask for the missing messages, and return the seconds until the next call.
 
         The server serves all open requests in turn, and takes 512 of them: with one request for each message, a gateway
         that received many would get more than the others.
@@ -182,7 +182,7 @@ class _StreamRequests:
         return request
 
     async def _hear(self, message: Msg) -> None:
-        """Handle a message, the end of a request, or a heartbeat."""
+        """Handle a record, the end of a request, or a heartbeat."""
         self._heard = time.monotonic()
         headers = message.headers or {}
         status = headers.get("Status")
@@ -203,7 +203,7 @@ class _StreamRequests:
         if is_answered:
             self._refusals.reset()
             return
-        if time.monotonic() >= self._ask_after:  # requests that were sent together are refused together
+        if time.monotonic() >= self._ask_after:  # the server refuses together requests that were sent together
             self._ask_after = time.monotonic() + self._refusals.pause()
         await self._see_whether_it_is_there()
 
@@ -243,7 +243,7 @@ class _StreamRequests:
             return
 
     async def stop(self) -> None:
-        """Cancel all requests. Everything that the server has sent so far has arrived when this returns."""
+        """Cancel all requests, and wait for all messages that the server has sent so far."""
         self._open.clear()
         if self._subscription is not None:
             subscription, self._subscription = self._subscription, None
@@ -259,7 +259,7 @@ class _StreamRequests:
 class ReceivedDeliveries:
     """The deliveries that have arrived and that no caller has taken yet.
 
-    If the caller is gone and does not come back, they are returned, so that other gateways get them at once.
+    If a cancelled caller does not come back, the deliveries are returned, so that other gateways get them at once.
     """
 
     def __init__(self) -> None:
@@ -331,7 +331,7 @@ class NatsDelivery:
 
     @property
     def is_late(self) -> bool:
-        """True if it was delivered again, or may have been."""
+        """True if the record was delivered again, or may have been."""
         return self.is_repeated or time.monotonic() - self._since > self._consumer.spec.ack_wait
 
     async def ack(self) -> None:

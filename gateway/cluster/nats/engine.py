@@ -1,4 +1,4 @@
-"""The journal on NATS: its face for the gateway."""
+"""The journal on NATS servers: the `Engine` that the gateway uses."""
 
 import asyncio
 import time
@@ -76,13 +76,13 @@ async def open_nats(
     window: float = WINDOW_SECONDS,
     takes_marked: bool = False,
 ) -> "NatsEngine":
-    """Open the journal at this address, or create it; close it, or use it as a context manager.
+    """Open the journal at this address, or create it; the caller closes the engine, or uses it as a context manager.
 
     The address may name several servers, separated by commas, and the journal after a slash. `window` is how long the
     server remembers message ids across subjects; `takes_marked` also opens a journal with an unfinished migration.
 
     Raises:
-        EngineError: no server answers, it is too old, or the settings of its streams do not fit.
+        EngineError: no server answers, a server is too old, or the settings of its streams do not fit.
     """
     servers, name = split_address(url)
     connection = await open_connection(servers, user, password)
@@ -161,7 +161,7 @@ class NatsEngine:
         self._running = [asyncio.create_task(part.run()) for part in (self._live, self._removals)]
 
     async def read_mark(self) -> str:
-        """Return the mark of a migration; "" without one."""
+        """Return the mark of a migration; "" if the journal has no mark."""
         return (await open_streams(self._connection, self._names, self._window)).mark
 
     async def check_mark(self) -> None:
@@ -220,7 +220,7 @@ class NatsEngine:
         self._check_open()
         await make_consumer(self._connection, self._reader, spec)
         made = self._consumers.get(spec.name)
-        if made is not None and made.is_forgotten:  # removed by another gateway
+        if made is not None and made.is_forgotten:  # another gateway has removed the consumer
             await made.end()
             made = None
         if made is None:
@@ -255,7 +255,7 @@ class NatsEngine:
         return await list_owed(self._connection, self._reader, name, until, after, limit)
 
     def write_under(self, right: WriteRight) -> None:
-        """Refuse writes once this right is lost, in addition to the rights already registered."""
+        """Make writes wait for this right too, and fail once it is lost."""
         self._rights.append(right)
 
     async def take_back(self) -> None:
@@ -267,7 +267,7 @@ class NatsEngine:
         self._check_open()
         lease = await self._leases.take(key, holder, ttl)
         if lease:
-            self._known.note(await self._reader.read_end())  # from here on we see everything that its last holder wrote
+            self._known.note(await self._reader.read_end())  # from here on our reads show the last holder's records
         return lease
 
     async def holder(self, key: str) -> str | None:

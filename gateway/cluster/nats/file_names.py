@@ -19,7 +19,7 @@ class FileNames:
         return f"{self.journal}.f.h"
 
     def file(self, key: str) -> str:
-        """Return the start of a file's description; its size and time follow."""
+        """Return the start of the name of a file's description; the size and time follow."""
         return f"{self._begin}.{_segments_of(key)}"
 
     def parse(self, name: str) -> tuple[str, int, int]:
@@ -32,11 +32,11 @@ class FileNames:
         return f"{self.journal}.f.p.{file_id}"
 
     def pieces_below(self, prefix: str) -> str:
-        """Return the pattern of the pieces of this file and of all files below this key."""
+        """Return the pattern of the pieces of the file at a key and of all files below the key."""
         return self.pieces(f"{_segments_of(prefix)}.>")
 
     def key_of_pieces(self, name: str) -> str:
-        """Return the key of a file by its pieces' name; "" if an older gateway stored it."""
+        """Return the key of a file by the name of its pieces; "" if an older gateway stored the file."""
         *segments, _ = name[len(self.pieces("")) :].split(".")
         return _key_of(segments)
 

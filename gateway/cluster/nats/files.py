@@ -1,8 +1,8 @@
-"""Files on the servers: each in pieces, and one message that lists them, with a hash of the whole.
+"""Files on the servers: each file has its pieces, and one message that lists the pieces, with a hash of the whole file.
 
-That message is written last, so a file exists only when it is complete; its subject has the key, the size and the time,
-so that a listing reads no file. Pieces of an interrupted or replaced file expire with their messages; without an expiry
-they are found by the key in their names.
+The message with the list is written last, so a file exists only when it is complete. The subject of this message has
+the key, the size and the time, so that a listing reads no file. Pieces of an interrupted or replaced file expire;
+pieces without an expiry are found by the key in their names.
 """
 
 import base64
@@ -28,7 +28,7 @@ from gateway.files.folders import is_key
 from gateway.threads import run_in_thread
 
 PIECE_BYTES = 256_000
-CLEAN_SECONDS = 2.0  # to remove an interrupted file
+CLEAN_SECONDS = 2.0  # how long the removal of an interrupted file may take
 LATER = 60.0  # seconds by which the pieces outlive the message that lists them
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class _FilePieces(msgspec.Struct, frozen=True):
 
 
 class NatsFiles:
-    """Implement `FileStore`."""
+    """The `FileStore` of a journal on NATS servers."""
 
     def __init__(self, connection: Connection, names: Names) -> None:
         self._connection = connection
@@ -114,7 +114,7 @@ class NatsFiles:
         return KeyedFile(key, size, changed), msgspec.json.decode(base64.b64decode(message["data"]), type=_FilePieces)
 
     async def _read(self, pieces: _FilePieces, file: BinaryIO) -> bool:
-        """Read the pieces; return False if some are missing or changed."""
+        """Read the pieces into the file; return False if a piece is missing or changed."""
         await run_in_thread(file.seek, 0)
         await run_in_thread(file.truncate)
         digest = hashlib.sha256()

@@ -2,23 +2,23 @@
 
 Theory of operation. The server shows each record that it stores to all listeners, with its sequence, and skips no
 sequence. So the records shown without a gap are an exact piece of the journal, from some sequence up to an `end`. After
-a gap (the connection was lost, other servers took over, a record is in pieces) the view starts again behind it: no
-answer from here has a hole. The first records of a batch wait until the last has arrived, so that the batch appears as
-a whole. Purges are announced to all listeners, too.
+a gap (the connection was lost, other servers took over, a record is in pieces) the view starts again behind the gap, so
+that no answer of the view has a hole. The first records of a batch wait until the last has arrived, so that the batch
+appears as a whole. Each gateway announces its purges to all listeners, too.
 
-The servers may be ahead of the end by the records on their way. So an answer from here is not the journal of this
-moment, but of a moment at least as late as everything that we have *heard of*: our own writes, deliveries, tails,
-reads, the record behind a conflict, the sender's view in each message, and the end of the journal when we took a lease.
-For a record that we have heard of and do not have, a reader waits a moment, and then asks the servers. This makes reads
-by `read(..., fresh=False)` safe:
+The servers may be ahead of the view by the records on their way. So an answer of the view does not show the journal of
+this moment, but of a moment at least as late as every record that we have *heard of*: by our own writes, deliveries,
+tails, reads, the record behind a conflict, the sender's view in each message, and the end of the journal when we took a
+lease. For a record that we have heard of and do not have, a reader waits a moment, and then asks the servers. For this
+reason reads by `read(..., fresh=False)` are safe:
 
-- A reader that appends to a chain names the last record. If its view was too old, the append conflicts; we have heard
-  of that record then, so the next view is newer.
-- A worker that finds no more work, and acknowledges a doorbell, has seen everything up to that doorbell, because it was
-  delivered. Later records have a doorbell of their own.
+- A reader that appends to a chain names the last record. If its view was too old, the append conflicts; then we have
+  heard of the record behind the conflict, so the next view is newer.
+- A worker that finds no more work, and acknowledges a doorbell, has seen all records up to that doorbell, because the
+  doorbell was delivered to it. Later records have a doorbell of their own.
 - A gateway that takes over from another takes its lease, gets a message from it, or follows a chain.
 
-Another gateway's purge is known when it is announced: in the instant before, a read is as if it had come before the
+We know of another gateway's purge when its announcement arrives. A read just before that is like a read before the
 purge.
 """
 
@@ -38,12 +38,12 @@ from gateway.engine.interface import Record, SettledRecords
 from gateway.engine.live_messages import Signal
 from gateway.engine.record_cache import RecordCache
 
-MOMENT = 0.03  # in which records that we have heard of arrive
+MOMENT = 0.03  # the time in which records that we have heard of should arrive
 MAX_SEQ = (1 << 63) - 1
 
 
 class Purge(msgspec.Struct, frozen=True):
-    """A purge by the node `by`. Everything up to `sure` is gone; later records may be, and none after `end`."""
+    """A purge by the node `by`. Matches up to `sure` are gone, later matches may be gone, and no record after `end`."""
 
     pattern: str
     upto: int | None
@@ -54,7 +54,7 @@ class Purge(msgspec.Struct, frozen=True):
 
 
 class KnownRecords:
-    """The view of one journal; an answer is None if the view does not know."""
+    """The view of one journal; a read returns None if the view does not have the answer."""
 
     def __init__(self, names: Names) -> None:
         self.seen = 0  # the highest sequence that we have heard of
@@ -65,16 +65,16 @@ class KnownRecords:
         self._waiting: list[Msg] = []  # for the rest of their batch
 
     def note(self, seq: int) -> None:
-        """Note that a record of this sequence exists, or did."""
+        """Note that a record of this sequence exists, or once existed."""
         self.seen = max(self.seen, seq)
 
     def forget(self) -> None:
-        """Start again, because records may have been missed."""
+        """Empty the view, because records may have been missed."""
         self._cache = RecordCache(time.monotonic)
         self._waiting = []
 
     def begin(self, end: int) -> None:
-        """Start behind this sequence: all later records are shown to us."""
+        """Start behind this sequence: the server shows us all later records."""
         self.note(end)
         if self._cache.end < end:
             self._begin_anew(end)
@@ -89,7 +89,7 @@ class KnownRecords:
         return self._cache.end if self._cache.end >= self.seen else 0
 
     async def hear(self, message: Msg) -> None:
-        """Take in a record that the server shows."""
+        """Add a record that the server shows."""
         headers = message.headers or {}
         self._waiting.append(message)
         if BATCH in headers and BATCH_END not in headers:
@@ -109,7 +109,7 @@ class KnownRecords:
         if seq - pieces != self._cache.end + 1:
             self._begin_anew(seq - pieces - 1)
         if pieces:
-            self._begin_anew(seq)  # its body is missing here
+            self._begin_anew(seq)  # the server does not show the body of this record
         else:
             stored = headers.get("Nats-Time-Stamp")
             ts = read_time(headers, time_of(stored) if stored else time.time())
@@ -151,7 +151,7 @@ class KnownRecords:
         self._cache.limit(settled.subject, settled.upto, time.monotonic() + settled.ttl)
 
     def doubt(self) -> None:
-        """Start again, because a purge may be unannounced."""
+        """Start again behind the last known record, because a purge may be unannounced."""
         self._begin_anew(self._cache.end)
 
     async def hear_purge(self, message: Msg) -> None:

@@ -1,4 +1,4 @@
-"""Leases: each is the only message of its key, and the server removes it when it expires."""
+"""Leases: each lease is the only message of its key, and the server removes the message when it expires."""
 
 import asyncio
 import base64
@@ -21,7 +21,7 @@ AGAIN = Backoff(0.02, 1.0)
 
 @dataclass(slots=True)
 class NatsLease:
-    """A lease; `seq` is the sequence of the message that last took or renewed it."""
+    """A lease; `seq` is the sequence of the message that last took or renewed the lease."""
 
     key: str
     holder: str
@@ -61,11 +61,11 @@ class Leases:
         self._names = names
 
     async def take(self, key: str, holder: str, ttl: float) -> NatsLease | None:
-        """Take a lease; None if another holder has it.
+        """Take a lease; None if another holder has the key.
 
         Raises:
-            EngineError: the present lease can neither be seen nor replaced, because too few servers are left,
-                and one of them has an entry that it could not settle with the others.
+            EngineError: the current lease can neither be read nor replaced, because too few servers are left, and one
+                of them has an entry that it could not settle with the other servers.
         """
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
         while time.monotonic() < end:

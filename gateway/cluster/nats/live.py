@@ -1,8 +1,8 @@
 """Live messages between all gateways, on the server's own subjects, and the tails that listen to them.
 
-Messages of several subscriptions are passed on in the order of their arrival. The server shows each record once, to the
-clients that are connected: one subscription receives them for the view (`known_records`) and for all tails. After a
-lost connection, or a change of servers, the records that were missed are read from the journal.
+Tails get the messages of several subscriptions in the order of their arrival. The server shows each new record once, to
+the clients that are connected: one subscription receives the records for the view (`known_records`) and for all tails.
+After a lost connection, or a change of servers, `run` reads the missed records from the journal.
 """
 
 import asyncio
@@ -47,8 +47,8 @@ log = logging.getLogger(__name__)
 class _Listener:
     """A tail that receives the server's messages.
 
-    `reached` is the last record that it has received. Records up to `caught_up` were there before or have been read,
-    and may still be shown.
+    `reached` is the last record that the tail has received. Records up to `caught_up` are older than the tail or were
+    read from the journal; the server may still show them.
     """
 
     tail: "weakref.ref[LiveTail]"
@@ -66,7 +66,7 @@ class _Listener:
             tail.put(record)
 
     async def catch_up(self, reader: RecordReader) -> None:
-        """Read the records after the last one received, in the order of the stream."""
+        """Read the records after the last received record, in the order of the stream."""
         while self.tail() is not None:
             after = self.reached
             pages = [await reader.read(pattern, after, PAGE, fresh=True) for pattern in self.patterns]
@@ -80,7 +80,7 @@ class _Listener:
 
 
 class LiveSubjects:
-    """One gateway's publishing, requesting, serving and listening."""
+    """The live messages of one gateway: publish, request, serve and listen."""
 
     def __init__(self, connection: Connection, names: Names, reader: RecordReader, now: Callable[[], float]) -> None:
         self._connection = connection
@@ -135,7 +135,7 @@ class LiveSubjects:
         for place, pattern in enumerate(wanted):
             hear = self._listen(listener, wanted[:place])
             subscriptions.append(await self._connection.listen(self._names.live(pattern), hear))
-        with suppress(NatsError, OSError, TimeoutError):  # a server that is away learns of them when it is back
+        with suppress(NatsError, OSError, TimeoutError):  # a server that is away gets the subscriptions when it is back
             await self._connection.client.flush(FLUSH_SECONDS)
         weakref.finalize(tail, self._end_soon, asyncio.get_running_loop(), listener, subscriptions)
         return tail
@@ -159,7 +159,7 @@ class LiveSubjects:
         """Pass messages on to the tails, until cancelled."""
         while True:
             await self._news.wait()
-            await asyncio.sleep(0)  # other subscriptions have queued what arrived with it
+            await asyncio.sleep(0)  # after this, other subscriptions have queued what arrived at the same time
             self._news.clear()
             try:
                 await self._catch_up()
@@ -187,9 +187,9 @@ class LiveSubjects:
                 raise
 
     async def _tell(self, message: Msg, listener: "_Listener", earlier: list[str]) -> None:
-        """Pass a message on to its tail.
+        """Pass a message to the tail of its listener.
 
-        A message that matches two patterns arrives twice, and counts for the first.
+        A message that matches two patterns arrives twice, and only counts for the first pattern.
         """
         if error := _find_too_new(message):
             self.too_new.note(self._names.subject_of_live(message.subject), error)
@@ -260,7 +260,7 @@ class LiveSubjects:
                 await _end_all([subscription])
 
         try:
-            await self._reader.read_end()  # its answer proves that the server has the change
+            await self._reader.read_end()  # the answer proves that the server has the subscription
         except BaseException:
             self._served.discard(subject)
             self._begin(_end_all([subscription]))
@@ -295,17 +295,17 @@ class LiveSubjects:
 
 
 def _describe_known(known: KnownRecords) -> dict[str, str]:
-    """Return the header with our view of the journal, so that the receiver reads at least as far."""
+    """Return the header with the last sequence that we know of, so that the receiver reads at least as far."""
     return {SEEN: str(known.seen)}
 
 
 def _describe_version(version: int) -> dict[str, str]:
-    """Return the version header; version 1 has none, because the first gateways knew no versions."""
+    """Return the header with the version; version 1 has no header, because the first gateways knew no versions."""
     return {VERSION: str(version)} if version > 1 else {}
 
 
 def _find_too_new(message: Msg) -> EngineTooNew | None:
-    """Return the error for a message that needs a later version."""
+    """Return the error if the message needs a later version of the gateway; otherwise None."""
     version = (message.headers or {}).get(VERSION, "1")
     if version.isdecimal() and int(version) <= LIVE_VERSION:
         return None

@@ -1,8 +1,8 @@
 """The server's names for our subjects and patterns.
 
-A record is stored under its subject with one more segment, made of its message id, or `-` if it has none. So the server
-itself refuses a second record of that id for as long as the first one exists, and our pattern becomes a filter of the
-server with one more segment.
+A record is stored under its subject with one more segment, made from its message id, or `-` if the record has no id. So
+the server itself refuses a second record of that id for as long as the first record exists, and each of our patterns
+becomes a filter of the server with one more segment.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ class Names:
         return f"{self.journal}.j.{_widen(pattern)}"
 
     def piece(self, stored: str, piece_id: str) -> str:
-        """Return the start of the pieces' names of a large record; their numbers follow."""
+        """Return the start of the names of a large record's pieces; the number of the piece follows."""
         return f"{self.journal}.b.{stored[self._skip :]}.{piece_id}"
 
     def piece_filter(self, pattern: str) -> str:
@@ -122,7 +122,7 @@ def _widen(pattern: str) -> str:
 
 
 def sequence_of_piece(name: str) -> int:
-    """Return the sequence of the record of a migrated piece; else 0."""
+    """Return the sequence of the record that a migrated piece belongs to; 0 for other pieces."""
     piece_id = name.split(".")[-2]
     return int(piece_id.removeprefix(TAKEN)) if piece_id.startswith(TAKEN) else 0
 
@@ -137,7 +137,7 @@ def consumer_name_of(name: str) -> str:
 
 
 def merge_patterns(patterns: Iterable[str]) -> list[str]:
-    """Return the patterns without those that another one covers: the server refuses such pairs."""
+    """Return the patterns without each pattern that another covers: the server refuses overlapping filters."""
     kept: list[str] = []
     for pattern in dict.fromkeys(patterns):
         if not any(has_pattern(one, pattern) for one in kept):

@@ -1,4 +1,4 @@
-"""Remove records from a stream of the server, with the pieces of large ones.
+"""Remove records from a stream of the server, with the pieces of large records.
 
 Every purge is announced to all gateways that keep a view of the journal.
 """
@@ -19,7 +19,7 @@ from gateway.errors import EngineError
 
 
 class Purges:
-    """The purges of one journal; they wait for these `rights`."""
+    """The purges of one journal; each purge waits for the `rights`."""
 
     def __init__(self, connection: Connection, names: Names, reader: RecordReader, rights: WriteRights) -> None:
         self._connection = connection
@@ -27,7 +27,7 @@ class Purges:
         self._reader = reader
         self._known = reader.known
         self._rights = rights
-        self._has_taken: bool | None = None  # the stream has pieces of a migration; None: not checked yet
+        self._has_taken: bool | None = None  # whether the stream has pieces of a migration; None: not checked yet
 
     async def purge(self, pattern: str, upto: int | None, after: int = 0) -> int:
         await self._rights.wait()
@@ -38,7 +38,7 @@ class Purges:
             end = upto if upto is not None and upto <= sure else await self._reader.read_end()
             purge = Purge(pattern, upto, after, sure, end, self._known.node)
             self._known.remove(purge)
-            with suppress(NoAnswer):  # then the others drop their view when they reconnect
+            with suppress(NoAnswer):  # then other gateways drop their view when they reconnect
                 await self._connection.publish(self._names.purged, msgspec.json.encode(purge))
 
     async def _purge(self, pattern: str, upto: int | None, after: int) -> int:
@@ -55,7 +55,7 @@ class Purges:
         return purged
 
     async def _purge_taken(self, pattern: str, upto: int) -> None:
-        """Remove migrated pieces of removed records: they are behind all records, beyond any sequence limit."""
+        """Remove migrated pieces of removed records: such pieces are behind all records, beyond any sequence limit."""
         if self._has_taken is None:
             self._has_taken = bool(await self._list_taken(">"))
         if self._has_taken:
@@ -80,7 +80,7 @@ class Purges:
         return count
 
     async def _delete(self, seq: int) -> bool:
-        """Remove a record after its pieces: after an interrupted removal the record still leads to the rest of them."""
+        """Remove the pieces of a record, then the record, which leads to the pieces after an interruption."""
         found = await self._reader.get({"seq": seq})
         if found is None:
             return False

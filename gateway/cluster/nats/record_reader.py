@@ -1,8 +1,9 @@
 """Reads of the log on a stream of the server.
 
-If our own view (`known_records`) is enough, no server is asked. Otherwise, decisive reads go to the leader of the
-stream. Page reads go to any server, and one that is behind lacks the end. So the leader first reports where the end is,
-and a reader whose answer lacks it asks again. A single server is its own leader.
+If our own view (`known_records`) is enough, the reader asks no server. Otherwise, reads of a single message go to the
+leader of the stream. Reads of a page go to any server, and a server that is behind lacks the newest records. So the
+reader first asks the leader for the end, and repeats a page read whose answer does not reach this end. A single server
+is its own leader.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ SILENCE = 0.5
 
 
 class RecordReader:
-    """The reader of one stream. `copies` is the number of servers that keep it."""
+    """The reader of one stream. `copies` is the number of servers that keep the stream."""
 
     def __init__(self, connection: Connection, names: Names, known: KnownRecords, copies: int) -> None:
         self.known = known
@@ -64,7 +65,7 @@ class RecordReader:
                 return whole
 
     async def complete(self, record: Record, stored: str, body: str | None) -> Record | None:
-        """Add the pieces of a large record; None if it was removed meanwhile."""
+        """Add the pieces of a large record; None if the record was removed in the meantime."""
         if not body:
             return record
         piece_id, _, count = body.partition(" ")
@@ -119,7 +120,7 @@ class RecordReader:
         return int(found["seq"]) if found else 0
 
     async def _read_some(self, where: str, after: int, limit: int) -> tuple[list[Record], int]:
-        """Read records and return how far; records that are removed meanwhile are skipped."""
+        """Read records without removed ones, and return them with the last sequence that was read."""
         found: list[Record] = []
         while len(found) < limit:
             page = await self.read_page(where, after, limit - len(found))
@@ -141,7 +142,7 @@ class RecordReader:
 
     async def read_page(self, where: str, after: int, limit: int) -> "RecordPage":
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
-        patience = SILENCE  # one of several servers may hang: then ask another
+        patience = SILENCE  # one of several servers may hang: then ask another server
         while True:
             page = RecordPage(self.names)
             inbox = self._connection.open_inbox(page)
@@ -174,7 +175,7 @@ class RecordPage:
         self._names = names
 
     async def wait(self, patience: float) -> None:
-        """Wait for the end; raises TimeoutError if no message came for so many seconds."""
+        """Wait for the end of the page; raises TimeoutError if no message came for `patience` seconds."""
         while not self.ended.is_set():
             before = len(self.records)
             with suppress(TimeoutError):

@@ -1,7 +1,7 @@
 """Writes to the log on a stream of the server.
 
-An append is one message, or one batch that the server takes as a whole. Each carries a name of its own (`APPEND`), so
-that a writer that lost the answer can find out if its append was stored.
+An append is one message, or one batch that the server takes as a whole. Each append has an id of its own (`APPEND`), so
+that a writer that lost the answer can find out whether its append was stored.
 """
 
 import asyncio
@@ -44,14 +44,14 @@ LAST_SEQUENCE = re.compile(r"wrong last sequence: (\d+)")
 KNOWN_ID = 10201
 IN_PROCESS = 10158  # another append of the same id is in progress
 NEVER = str(2**62)  # a sequence that no record has
-BATCHES = 40  # at a time; the server takes 50 for a stream
+BATCHES = 40  # batches at a time; the server takes 50 for a stream
 MOST = 1000  # messages of a batch
 AGAIN = Backoff(0.05, 1.0)
 
 
 @dataclass(slots=True)
 class _Doubt:
-    """An append whose answer may be lost: its name, and the sequence after which to look for it."""
+    """An append whose answer may be lost: its id, and the sequence after which to search for its records."""
 
     stored: str
     append_id: str
@@ -60,7 +60,7 @@ class _Doubt:
 
 
 class _Beginning:
-    """The server's answer to the first message of a batch: nothing, or the reason of a refusal."""
+    """The server's answer to the first message of a batch: empty, or the reason for a refusal."""
 
     refusal: ServerRefusal | None = None
 
@@ -70,17 +70,17 @@ class _Beginning:
 
 
 class WriteRight(Protocol):
-    """The right to write. `failure` is the servers' reason why it is uncertain now, else ""."""
+    """The right to write. `failure` is the servers' reason why the right is uncertain now, or ""."""
 
     @property
     def failure(self) -> str: ...
 
     async def wait(self) -> None:
-        """Wait until the right is certain; raises EngineError if it does not become so."""
+        """Wait until the right is certain; raises EngineError if it stays uncertain for too long."""
 
 
 class WriteRights(list[WriteRight]):
-    """All rights that a write needs; without any, every gateway may write."""
+    """All rights that a write needs; if the list is empty, every gateway may write."""
 
     async def wait(self) -> None:
         """Wait until all rights are certain; raises EngineError."""
@@ -100,7 +100,7 @@ class WriteRights(list[WriteRight]):
 
 
 class RecordWriter:
-    """The writer of one stream. It waits for its `rights` before each try, since one may have ended meanwhile."""
+    """The writer of one stream. Each try waits for the `rights`, since a right may have ended since the last try."""
 
     def __init__(self, connection: Connection, names: Names, reader: RecordReader, rights: WriteRights) -> None:
         self._connection = connection
@@ -169,7 +169,7 @@ class RecordWriter:
             return await self._send_batch(messages)
 
     async def _send_batch(self, messages: list[StoredMessage]) -> int:
-        """Send a batch. The last answer is the result, and the first one the reason if the batch could not start."""
+        """Send a batch. The last answer is the result; if the batch could not start, the first answer is the reason."""
         batch, beginning = uuid.uuid4().hex, _Beginning()
         inbox = self._connection.open_inbox(beginning)
         try:
@@ -189,11 +189,11 @@ class RecordWriter:
     async def _check_refusal(
         self, puts: Sequence[NewRecord], messages: list[StoredMessage], refusal: ServerRefusal
     ) -> None:
-        """Return if a retry may succeed: the server remembers an id for a while after its record was removed.
+        """Return only if a retry may succeed: the server remembers the id of a removed record for a while.
 
         Raises:
-            Duplicate: an id exists.
-            Conflict: a record exists where none was expected.
+            Duplicate: a record of this id exists.
+            Conflict: a subject does not end with the expected record.
         """
         remembered: set[str] = set()
         for put in puts:
@@ -214,7 +214,7 @@ class RecordWriter:
                 message.headers[MESSAGE_ID] = f"{message.headers[APPEND]}-{place}"
 
     async def _note_conflict(self, puts: Sequence[NewRecord], refusal: ServerRefusal) -> None:
-        """Note the record behind a conflict, or that the expected one is gone, for the next read."""
+        """Note the record behind a conflict, or that the expected record is gone, for the next read."""
         found = LAST_SEQUENCE.search(str(refusal))
         last = int(found[1]) if found else 0
         self._known.note(last or await self._reader.read_end())

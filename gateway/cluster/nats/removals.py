@@ -1,10 +1,10 @@
-"""Later removals: records without an expiry get one here once they are settled.
+"""Later removals: settled records without an expiry are removed by notes in the journal.
 
-The server cannot set the expiry of an existing record. So notes say up to which sequence a subject must be removed, and
-when. Each message costs the servers memory, so one message holds many notes: those of one gateway that are due at
-nearly the same time. The gateway rewrites it every few seconds until it is full. Notes that a killed gateway had not
-written are replaced by the subject's next note. A gateway that finds a message due removes its records; only one does
-this at a time.
+The server cannot set the expiry of an existing record. So a note says up to which sequence a subject must be removed,
+and when. Each message costs the servers memory, so one message holds many notes of a gateway that are due at nearly the
+same time. The gateway rewrites this message every few seconds until it is full. If a killed gateway had not written a
+note, the subject's next note replaces it. A gateway that finds a message due removes the records of its notes; only one
+gateway does this at a time.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from gateway.cluster.nats.streams import list_subjects, read_message
 from gateway.engine.interface import SettledRecords
 from gateway.errors import EngineError
 
-KEPT_SECONDS = 172_800.0  # at most, for settled records: each costs the servers memory
-STEPS = 14  # a note's time is rounded to this part of it
+KEPT_SECONDS = 172_800.0  # the longest expiry of settled records: each record costs the servers memory
+STEPS = 14  # the due time of a note is rounded up to a multiple of this part of the ttl
 LOOK_SECONDS = 60.0
-GATHER_SECONDS = 2.0  # before a note is written, to collect others
+GATHER_SECONDS = 2.0  # how long a note waits for other notes before it is written
 MOST_NOTES = 2000  # in one message
 LEASE, LEASE_SECONDS = "removals", 10.0
 
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Notes:
-    """The notes of one message: the sequence up to which each subject is removed at its time."""
+    """The notes of one message, which share a due time: the sequence up to which each subject is removed."""
 
     where: str
     upto: dict[str, int] = field(default_factory=dict)
@@ -56,13 +56,13 @@ class Removals:
         self._purge = purge
         self._leases = leases
         self._id = uuid.uuid4().hex
-        self._notes: dict[int, _Notes] = {}  # by the time they are due
+        self._notes: dict[int, _Notes] = {}  # by their due time
         self._full: list[_Notes] = []
         self._woken = asyncio.Event()
         connection.on_return.append(self._doubt)
 
     def limit(self, one: SettledRecords, last: int) -> SettledRecords:
-        """Return the limit that applies here, for records up to the sequence `last`."""
+        """Return the limit as servers can keep it: up to the sequence `last`, for KEPT_SECONDS at most."""
         return SettledRecords(one.subject, min(one.upto, last), min(one.ttl, KEPT_SECONDS))
 
     def note(self, one: SettledRecords) -> None:
@@ -84,7 +84,7 @@ class Removals:
         return notes
 
     def _doubt(self) -> None:
-        """Write the notes again: those sent before the connection was lost may be missing."""
+        """Write all notes again: notes that were sent before the connection was lost may be missing."""
         for notes in self._notes.values():
             notes.is_written = False
 
@@ -122,7 +122,7 @@ class Removals:
             del self._notes[due]
 
     async def _remove_due(self) -> float:
-        """Remove due records, and return when to look again."""
+        """Remove due records, and return the time of the next check."""
         now = time.time()
         notes = {where: self._names.due_of_removal(where) for where in await _list_notes(self._connection, self._names)}
         soonest = min((due for due in notes.values() if due > now), default=math.inf)

@@ -1,4 +1,4 @@
-"""The consumers that a server keeps on a stream: created, and asked for their progress and backlog."""
+"""The consumers that a server keeps on a stream: create them, and read their progress and backlog."""
 
 import asyncio
 import math
@@ -15,7 +15,7 @@ from gateway.cluster.nats.streams import NANOSECONDS
 from gateway.engine.interface import ConsumerSpec, Record
 from gateway.errors import EngineError
 
-BEHIND, BEHIND_SECONDS = Backoff(0.01, 0.2), 2.0  # our view may still contain records that another gateway removed
+BEHIND, BEHIND_SECONDS = Backoff(0.01, 0.2), 2.0  # our view may still have records that another gateway removed
 BEGINNING = ("deliver_policy", "opt_start_seq")  # the settings that an existing consumer cannot change
 
 
@@ -36,7 +36,7 @@ def describe_consumer(names: Names, spec: ConsumerSpec) -> dict[str, Any]:
 
 
 def has_config(kept: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Return True if the server has this configuration. It keeps a single filter under another name."""
+    """Return True if the server has this configuration. The server keeps a single filter under another name."""
     kept = {**kept, "filter_subjects": kept.get("filter_subjects") or [kept.get("filter_subject")]}
     metadata = config["metadata"].items() <= kept.get("metadata", {}).items()
     return metadata and all(kept.get(key) == value for key, value in config.items() if key != "metadata")
@@ -61,7 +61,7 @@ async def make_consumer(connection: Connection, reader: RecordReader, spec: Cons
 async def read_consumer(connection: Connection, reader: RecordReader, name: str) -> dict[str, Any] | None:
     """Return the consumer's state; None if it does not exist. Raises EngineError.
 
-    In a cluster, a server that does not know the leader of a new consumer yet reports an empty one.
+    In a cluster, a server that does not yet know the leader of a new consumer reports an empty consumer: then retry.
     """
 
     async def look() -> dict[str, Any]:
@@ -87,7 +87,7 @@ def list_patterns(names: Names, state: Mapping[str, Any]) -> tuple[str, ...]:
 async def count_owed(connection: Connection, reader: RecordReader, name: str) -> int:
     """Count the consumer's backlog.
 
-    Its server learns of appends through other servers a moment later: wait for those we know.
+    The consumer's server learns of appends through other servers a moment later: wait for the appends that we know of.
     """
     attempts, end = Attempts(BEHIND), time.monotonic() + BEHIND_SECONDS
     while True:
@@ -118,7 +118,7 @@ async def list_owed(
 
 
 async def restore_deliveries(connection: Connection, reader: RecordReader, name: str) -> None:
-    """Make the open deliveries of a gateway that is gone due again."""
+    """Make the unacknowledged deliveries of a consumer due again, if their gateway is gone."""
     found = await read_consumer(connection, reader, name)
     if found and found["num_ack_pending"]:
         delivery, seq = found["delivered"]["consumer_seq"], int(found["delivered"]["stream_seq"])
@@ -127,9 +127,9 @@ async def restore_deliveries(connection: Connection, reader: RecordReader, name:
 
 
 async def _restore_delivery(connection: Connection, names: Names, consumer: str, seq: int, delivery: int) -> None:
-    """Give a record back in the name of a gateway that is gone; no effect if it is not in flight.
+    """Return a record in the name of a gateway that is gone; no effect if the record is not in flight.
 
-    `delivery` is the consumer's last one: the server only checks that a delivery of that number existed.
+    `delivery` is the number of the consumer's last delivery: the server only checks that this delivery existed.
     """
     attempt, at, pending = 1, 0, 0  # unused by the server
     where = f"$JS.ACK.{names.stream}.{consumer_name_of(consumer)}.{attempt}.{seq}.{delivery}.{at}.{pending}"

@@ -1,6 +1,6 @@
-"""Encode records as messages: one each, or several for a large record.
+"""Encode records as messages: one message for a record, or several for a large record.
 
-The pieces of a large record come right before it, under subjects of their own, in the same batch.
+The pieces of a large record come right before the record, under subjects of their own, in the same batch.
 """
 
 import json
@@ -64,5 +64,5 @@ def split_body(where: str, data: bytes, room: int, limit: Mapping[str, str]) -> 
 
 
 def read_time(headers: Mapping[str, str], stored: float) -> float:
-    """Return when a record was written: a migrated record was stored later."""
+    """Return when a record was written: for a migrated record this is earlier than `stored`, its time on the server."""
     return float(headers.get(WRITTEN, stored))

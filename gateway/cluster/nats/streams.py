@@ -1,7 +1,7 @@
-"""The streams of a journal on the server: created if missing, checked, and read.
+"""The streams of a journal on the server: create missing streams, check their settings, and read them.
 
-A stream that keeps less than a journal must, for a shorter time, or on fewer servers, would lose acknowledged records.
-So the gateway refuses it at the start, instead of noticing a loss later.
+A stream that keeps less than a journal needs, for a shorter time, or on fewer servers, would lose acknowledged records.
+So the gateway refuses such a stream at the start, instead of noticing a loss later.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from gateway.errors import EngineError
 
 COPIES = 3
 NO_CLUSTER = 10074
-NO_PLACE = 10005  # too few servers for that many copies
+NO_PLACE = 10005  # too few servers for the copies
 PLACE_SECONDS, GLANCE = 5.0, 0.1
 FIXED = {"storage", "retention"}  # the settings that an existing stream cannot change
 NANOSECONDS = 1_000_000_000
@@ -54,7 +54,7 @@ def _read_mark(config: dict[str, Any]) -> str:
 
 
 async def replace_stream(connection: Connection, names: Names, window: float, first_seq: int, mark: str) -> None:
-    """Replace the stream of records by an empty one, even if another gateway creates one meanwhile."""
+    """Replace the stream of records by an empty stream, even if another gateway creates a stream first."""
     wanted = _describe_records(connection, names, window) | {"first_seq": first_seq, "metadata": {MARK: mark}}
     end = time.monotonic() + DELETION_SECONDS
     while True:
@@ -82,7 +82,7 @@ async def set_mark(connection: Connection, names: Names, mark: str) -> None:
 
 
 async def read_message(connection: Connection, stream: str, **which: Any) -> dict[str, Any] | None:
-    """Read a stream's message from its leader; None if it is missing.
+    """Read a stream's message from the leader of the stream; None if the message is missing.
 
     Raises:
         EngineError: no server answers, or the server refuses.
@@ -97,7 +97,7 @@ async def read_message(connection: Connection, stream: str, **which: Any) -> dic
 
 
 async def list_subjects(connection: Connection, stream: str, where: str) -> list[str]:
-    """List the subjects of this pattern under which a stream has messages.
+    """List the subjects of the pattern `where` under which a stream has messages.
 
     Raises:
         EngineError: no server answers, or the server refuses.
@@ -168,10 +168,10 @@ async def _read_or_make(connection: Connection, name: str, wanted: dict[str, Any
 
 
 async def _make(connection: Connection, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Create a stream with three copies if there are three servers, however many are named or known.
+    """Create a stream with three copies if the cluster has three servers, even if the address names fewer.
 
-    Some servers may be away or just starting. The others do not see one that just started, so this waits a moment for
-    it.
+    Some servers may be away or just starting. The other servers do not yet see a server that just started, so the call
+    retries for PLACE_SECONDS.
     """
     end, wanted = time.monotonic() + PLACE_SECONDS, {**wanted, "num_replicas": COPIES}
     while True:

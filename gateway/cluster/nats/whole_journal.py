@@ -1,9 +1,9 @@
-"""A complete read or write of a journal on the server, for a migration to or from another engine.
+"""Read or write a whole journal on the server, for a migration to or from another engine.
 
-Records keep their sequences. The server counts without gaps; so each missing record gets a placeholder, which is
-removed at the end. The pieces of large records are behind all others.
+Records keep their sequences. The server counts without gaps, so each missing record gets a placeholder, which is
+removed at the end. The pieces of large records are behind all records.
 
-No other gateway uses the journal meanwhile, and a mark prevents that any opens an incomplete one.
+No other gateway uses the journal during a migration, and a mark prevents that a gateway opens an incomplete journal.
 """
 
 import json
@@ -40,7 +40,7 @@ from gateway.errors import EngineError
 EXPECTED_END = "Nats-Expected-Last-Sequence"
 PAGE = 500
 BATCH_BYTES = 4_000_000
-HOLD_SECONDS = 3600.0  # deliveries stay open until the gateway takes them back
+HOLD_SECONDS = 3600.0  # how long deliveries stay open, unless the gateway takes them back
 FETCH_SECONDS = 2.0
 TRIES = 5
 
@@ -57,7 +57,7 @@ class _Pieces:
 
 
 class NatsJournal:
-    """A journal to be moved, from `NatsEngine.get_journal`."""
+    """A journal for a migration. Create it by `NatsEngine.get_journal`."""
 
     def __init__(self, connection: Connection, names: Names, copies: int, window: float) -> None:
         self._connection = connection
@@ -77,7 +77,7 @@ class NatsJournal:
         return await self._reader.read_end()
 
     async def read(self, after: int = 0) -> AsyncIterator[StoredRecord]:
-        """Read all records after a sequence, with the limits that they got later."""
+        """Read all records behind a sequence, with the expiry that they got when they were settled."""
         later = await list_removals(self._connection, self._names)
         while True:
             page = await self._reader.read_page(self._names.stored_filter(">"), after, PAGE)
@@ -96,7 +96,7 @@ class NatsJournal:
         """Recreate the stream with a mark, and write the records into it.
 
         Raises:
-            EngineError: this failed; the mark shows it.
+            EngineError: the journal is incomplete, and keeps the mark.
         """
         await self.set_mark(mark)
         filler: _StreamFiller | None = None
@@ -150,12 +150,12 @@ class NatsJournal:
     async def read_consumers(self, names: Iterable[str]) -> list[StoredConsumer]:
         """Read the consumers with their progress.
 
-        Only a delivery shows what is pending, so those are open afterwards.
+        Only a delivery shows a pending record, so all pending deliveries are open afterwards.
         """
         return [await self._read_consumer(name) for name in names]
 
     async def read_floors(self, names: Iterable[str]) -> list[StoredConsumer]:
-        """Read up to where each consumer is done, while gateways work; everything behind that counts as pending."""
+        """Read each consumer's acknowledgement floor, while gateways work; records behind it count as pending."""
         return [await self._read_floor(name) for name in names]
 
     async def _read_floor(self, name: str) -> StoredConsumer:
@@ -247,7 +247,7 @@ class _StreamFiller:
             await self._write()
 
     async def end(self) -> None:
-        """Write the pieces of large records and all that waits, and remove the placeholders."""
+        """Write the pieces of large records and all waiting messages, and remove the placeholders."""
         for pieces in self._large:
             for message in split_body(pieces.where, pieces.data, self._room, pieces.limit):
                 await self._put(message)
@@ -257,7 +257,7 @@ class _StreamFiller:
     async def _write(self) -> None:
         """Write the waiting messages as one batch at the end of the stream.
 
-        If the answer is lost, the new end shows the result.
+        If the server's answer is lost, the new end of the stream shows whether the batch was written.
         """
         if not self._waiting:
             return
