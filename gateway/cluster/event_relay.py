@@ -1,8 +1,8 @@
 """Forward events of other nodes to the people who watch events here.
 
-Nothing is sent while no one watches. While someone does, their node announces it to all others, repeatedly, and these
-send it their events live: events during an interruption are lost, as for any watcher that is too slow. Events of the
-node itself take another way.
+While a person watches, the node of the watcher publishes a request to all other nodes, repeatedly, and the other nodes
+send that node their events as live messages. Events during an interruption are lost, as for any watcher that is too
+slow. While no person watches, no node sends events. The watcher's own node does not use this relay for its own events.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,14 +21,14 @@ from gateway.hooks import HookRegistry
 from gateway.records import subjects
 
 REPEAT = 5.0
-LASTS = 15.0  # seconds; a request that is not repeated ends then
+LASTS = 15.0  # seconds after which a request ends unless it is repeated
 LOOK_PATIENCE = 2.0  # seconds for a live gateway to answer
 
 Names: TypeAlias = tuple[str, ...]
 
 
 class EventRequest(msgspec.Struct, frozen=True):
-    """A request for events of these names, from this run of a gateway."""
+    """A request for events of the given names, from one run of a gateway."""
 
     run_id: str
     names: Names
@@ -43,7 +43,7 @@ class SharedEventRelay(EventRelay):
         self._run_id = run_id
         self._node = node
         self._watchers: dict[Names, list[NoteEvent]] = {}
-        self._wanted: dict[tuple[str, Names], float] = {}  # until when, by run and names
+        self._wanted: dict[tuple[str, Names], float] = {}  # the ends of requests, by run and names
         self._news = anyio.Event()
 
     @contextmanager
@@ -74,7 +74,7 @@ class SharedEventRelay(EventRelay):
                     await self._news.wait()
 
     async def is_running(self, run_id: str) -> bool:
-        """Return True if this run is alive; one that does not answer in time has ended, or hangs."""
+        """Return True if the run `run_id` is alive; a run that does not answer in time has ended, or hangs."""
         try:
             await self._engine.request(subjects.run_subject_of(run_id), b"", LOOK_PATIENCE)
         except (TimeoutError, EngineError):
@@ -82,7 +82,7 @@ class SharedEventRelay(EventRelay):
         return True
 
     async def _serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """Answer other nodes that this run is alive."""
+        """Answer other nodes that ask whether this run is alive."""
 
         async def answer(_data: bytes) -> bytes:
             return b""

@@ -1,8 +1,8 @@
-"""Files of conversations, for every gateway: a turn on another node reads them, and their network's node sends its own.
+"""Files of conversations, for every gateway: any node can run a turn that reads a file, or send a turn's file.
 
-A gateway that receives or makes a file stores it under its key (see `gateway/messages/files.py`) before it mentions the
-file, and a gateway that needs a missing file fetches it once. An outgoing file from elsewhere (a workspace belongs to
-one host) gets a key of its own.
+A gateway that receives or makes a file stores the file under its key (see `gateway/messages/files.py`) before it writes
+a record that names the file. A gateway that needs a missing file fetches the file once. An outgoing file from another
+folder (a workspace belongs to one host) gets a key of its own.
 """
 
 import logging
@@ -34,7 +34,7 @@ from gateway.threads import run_in_thread
 from gateway.yaml_source.units import format_count
 
 FETCHED = ".fetched"  # the folder of files that are being fetched
-LARGEST_SENT = 100_000_000  # bytes; no network takes more
+LARGEST_SENT = 100_000_000  # bytes; no chat network takes more
 MOST_ABSENT = 10_000  # keys known to be missing everywhere
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
 
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class SharedFiles(HomeFiles):
-    """The files of this gateway, in its folder, and those of others, which are fetched when needed."""
+    """The files of this gateway, in its folder, and the files of other gateways, fetched when needed."""
 
     def __init__(self, store: FileStore, folder: Path) -> None:
         super().__init__(folder)
@@ -50,7 +50,7 @@ class SharedFiles(HomeFiles):
         self._absent: set[str] = set()
 
     async def put(self, path: Path, ttl: float = records.TRAFFIC_TTL) -> None:
-        """Share a file of a conversation for so many seconds; any other file stays private.
+        """Share a file of a conversation for `ttl` seconds; any other file stays private.
 
         Raises:
             EngineError: the file was not stored.
@@ -68,7 +68,7 @@ class SharedFiles(HomeFiles):
         return await super()._is_here(key, place) or await self._fetch(key, place)
 
     async def _fetch(self, key: str, place: Path) -> bool:
-        """Fetch a file. Others may do the same at once: the last one replaces it by the same content."""
+        """Fetch a file. If several tasks fetch the same file at once, the last replaces it by the same content."""
         part = self._folder / FETCHED / uuid.uuid4().hex
         with await run_in_thread(open_new_file, part) as file:
             try:
@@ -102,11 +102,11 @@ class SharedFiles(HomeFiles):
         """Share all local files newer than `since` that have not expired; return how many were new to the store.
 
         Raises:
-            EngineError: they were not stored.
+            EngineError: not all files were stored.
         """
         there, count = {one.key for one in await self._store.list()}, 0
         for path in await run_in_thread(lambda: sorted(self._folder.glob("*/*/*"))):
-            with suppress(OSError):  # it is no plain file, or gone
+            with suppress(OSError):  # the path is no plain file, or is gone
                 changed = path.lstat().st_mtime
                 left = records.TRAFFIC_TTL - (time.time() - changed)
                 if (key := key_of(path)) and key not in there and changed > since and left > 0:
@@ -134,7 +134,7 @@ class SharedFiles(HomeFiles):
         return {name: size for name, size in found.items() if RECEIVED_NAME.fullmatch(name)}
 
     async def _find_said(self, path: str) -> str:
-        """Return the local path, without asking again for a file that was missing."""
+        """Return the local path, without another request for a file that the store did not have."""
         return path if key_of(Path(path)) in self._absent else await self.find(path)
 
     async def share(self, reply: Reply, session_key: str) -> Reply:
@@ -158,12 +158,12 @@ class SharedFiles(HomeFiles):
         try:
             await self._put(key, path, records.TRAFFIC_TTL)
         except OSError:
-            return one  # it has gone meanwhile: the sender reports that
+            return one  # the file is gone: the sender reports that
         return replace(one, path=str(self._folder / key))
 
 
 def move_fetched(part: Path, place: Path, changed: float) -> None:
-    """Move a fetched file to its place, with its original time, by which it expires."""
+    """Move a fetched file to its place, with its original time, from which its expiry counts."""
     os.utime(part, (changed, changed))
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part.replace(place)

@@ -1,7 +1,7 @@
 """The plain files below a folder: list, place and remove them, without following links.
 
-Links, pipes, sockets and devices are no plain files. Files that are too large, or too many, are named and not listed.
-This module knows nothing else of the gateway.
+Links, pipes, sockets and devices are no plain files. Files that are too large, or too many, are described in `left_out`
+and not listed. This module knows nothing else of the gateway.
 """
 
 import errno
@@ -30,18 +30,18 @@ EXECUTABLE = 0o100
 PIECE_BYTES = 1_000_000
 
 FileMark: TypeAlias = tuple[int, ...]
-"""Facts that show if a file is unchanged."""
+"""Facts that show whether a file is unchanged."""
 
 
 class FolderContents(msgspec.Struct):
-    """Files by their paths below the folder, and descriptions of those left out."""
+    """Files by their paths below the folder, and descriptions of the files that were left out."""
 
     files: dict[str, os.stat_result] = msgspec.field(default_factory=dict)
     left_out: list[str] = msgspec.field(default_factory=list)
 
 
 def list_contents(root: Path, is_left_out: IsLeftOut) -> FolderContents:
-    """List files, those nearest to the folder first, so that the deepest ones exceed the limit."""
+    """List the files, those nearest to the folder first, so that a limit leaves out the deepest files."""
     found, size, folders = FolderContents(), 0, 0
     pending = deque([root])
     while pending:
@@ -55,7 +55,7 @@ def list_contents(root: Path, is_left_out: IsLeftOut) -> FolderContents:
         for entry in _list_entries(folder):
             path = Path(entry.path)
             name = path.relative_to(root).as_posix()
-            with suppress(OSError):  # it went meanwhile
+            with suppress(OSError):  # the file was removed in the meantime
                 about = entry.stat(follow_symlinks=False)
                 if is_left_out(path):
                     continue
@@ -96,7 +96,7 @@ def can_run(about: os.stat_result) -> bool:
 
 
 class FileUntilEnd(io.BufferedReader):
-    """A file that ends where it ended when it was opened: a program that keeps writing must not keep us for ever.
+    """A file that is read up to its size at opening, even if a program keeps writing to it.
 
     A file that is too large has one byte more than any shared file.
     """
@@ -114,7 +114,7 @@ def open_until_end(path: Path) -> FileUntilEnd:
     """Open a plain file without following links.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
     """
     return FileUntilEnd(open_plain_file(path).detach())
 
@@ -123,7 +123,7 @@ def find_digest(path: Path) -> str:
     """Return the SHA-256 of a file, opened without following links.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     digest = hashlib.sha256()
     with open_until_end(path) as file:
@@ -142,10 +142,10 @@ def find_file(root: Path, name: str) -> os.stat_result | None:
 
 
 def check_place(root: Path, name: str) -> None:
-    """Check beforehand that a file can be placed here; create the folders above it.
+    """Check that a file can be placed below the folder; create the folders above it.
 
     Raises:
-        OSError: a folder or a link is in its way, or the folder is read-only.
+        OSError: a folder or a link is in the file's way, or the folder is read-only.
     """
     *above, last = split_name(name)
     with _open_folder(root, above, make=True) as folder:
@@ -157,22 +157,22 @@ def check_place(root: Path, name: str) -> None:
 
 
 def check_free(size: int, *places: Path) -> None:
-    """Check beforehand that each of these disks has room for so many bytes.
+    """Check that the disk of each place has room for `size` bytes.
 
     Raises:
-        OSError: one of them has not.
+        OSError: a disk has too little room.
     """
     for place in places:
-        with suppress(FileNotFoundError):  # it is created with its first file
+        with suppress(FileNotFoundError):  # the place is created with its first file
             if shutil.disk_usage(place).free < size:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def move_to(root: Path, name: str, part: Path) -> None:
-    """Move a file to its place below the folder, and replace what was there.
+    """Move a file to its place below the folder, and replace any file there.
 
     Raises:
-        OSError: a folder or a link is in its way, or the disk is full.
+        OSError: a folder or a link is in the file's way, or the disk is full.
     """
     *above, last = split_name(name)
     with _open_folder(root, above, make=True) as folder:
@@ -201,7 +201,7 @@ def _copy_to(folder: int, name: str, part: Path) -> None:
 
 
 def move_aside(root: Path, name: str, other: str) -> None:
-    """Rename a file below the folder, within its own folder."""
+    """Rename a file below the folder, and leave it in its own directory."""
     *above, last = split_name(name)
     with _open_folder(root, above) as folder:
         os.rename(last, other, src_dir_fd=folder, dst_dir_fd=folder)
@@ -222,7 +222,7 @@ def split_name(name: str) -> Sequence[str]:
     """Split a path below a folder.
 
     Raises:
-        ValueError: it leads elsewhere.
+        ValueError: the path leads elsewhere.
     """
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\0" in name:

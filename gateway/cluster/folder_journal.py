@@ -1,7 +1,7 @@
 """The journal's records of shared folders, and the contents of their files.
 
-A record has each file's SHA-256, or says that it was removed; the newest record counts. The contents are in the store
-of files, under a separate key that the record names, so that no content is overwritten.
+A record has a file's SHA-256, or says that the file was removed; the newest record of a file counts. The contents are
+in the file store, each under a key of its own that the record names, so that no content is overwritten.
 """
 
 import logging
@@ -23,7 +23,7 @@ from gateway.records import records
 from gateway.records.subjects import FOLDER_SUBJECTS, folder_subject_of, token_of
 from gateway.threads import run_in_thread
 
-STORED = ".folders"  # starts the keys of the contents: no network has this name
+STORED = ".folders"  # starts the keys of the contents: no chat network has this name
 REMOVAL_TTL = 90 * records.DAY  # of the record that a file was removed
 AT_A_TIME = 8  # files that are requested at a time
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class FolderJournal:
-    """The journal of shared folders. `node` marks contents that were stored from here."""
+    """The journal of shared folders. `node` marks the contents that this gateway stored."""
 
     def __init__(self, engine: Engine, node: str) -> None:
         self._engine = engine
@@ -47,15 +47,15 @@ class FolderJournal:
         return sorted({kept.folder async for _, kept in found})
 
     async def read_newest(self, folder: str, after: int = 0) -> dict[str, tuple[int, records.FolderFile]]:
-        """Return the newest records after this sequence, by path, with their sequences."""
+        """Return the newest record of each path behind the sequence `after`, with its sequence."""
         found = records.read_all(self._engine, folder_subject_of(folder), records.FolderFile, after, fresh=False)
         return {kept.path: (record.seq, kept) async for record, kept in found}
 
     async def append(self, folder: str, changes: Sequence[records.FolderFile]) -> None:
-        """Append changes, and remove the records and contents that they replace.
+        """Append changes, and remove the records and contents that the changes replace.
 
         Raises:
-            EngineError: not all of it was written.
+            EngineError: not all changes were written.
         """
         await append_in_parts(self._engine, map(_make_put, changes))
         newest, replaced = dict[str, records.FolderFile](), list[tuple[Record, records.FolderFile]]()
@@ -72,10 +72,10 @@ class FolderJournal:
             await self._store.delete(_key_of(before))
 
     async def put(self, root: Path, kept: records.FolderFile, mark: FileMark) -> records.FolderFile | None:
-        """Store a file's content, before a record names it; None, and nothing stored, if the file changed meanwhile.
+        """Store a file's content, and return the record that names it; None if the file changed in the meantime.
 
         Raises:
-            EngineError: it cannot be stored.
+            EngineError: the content cannot be stored.
         """
         stored = msgspec.structs.replace(kept, stored=f"{self._own}-{uuid.uuid4().hex}")
         with suppress(OSError):
@@ -88,7 +88,7 @@ class FolderJournal:
         return None
 
     async def fetch(self, kept: records.FolderFile, part: Path) -> bool:
-        """Write a file's content into a new file; return False if no gateway has it any more.
+        """Write a file's content into a new file; return False if the store no longer has the content.
 
         Raises:
             EngineError: the store does not answer.
@@ -105,7 +105,7 @@ class FolderJournal:
         return False
 
     async def find_size(self, kept: records.FolderFile) -> int:
-        """Return a file's size in bytes; 0 if no gateway has it any more.
+        """Return a file's size in bytes; 0 if the store no longer has its content.
 
         Raises:
             EngineError: the store does not answer.
@@ -113,14 +113,14 @@ class FolderJournal:
         return sum(one.size for one in await self._store.list(_key_of(kept)))
 
     async def find_lost(self, folder: str) -> list[str]:
-        """List files with a record but without content, as after the journal moved to other servers.
+        """List files that have a record but no content, for instance after the journal moved to other servers.
 
-        Contents that were stored from here without a record are removed: their write was interrupted.
+        Also remove contents that this gateway stored and that no record names: their write was interrupted.
         """
         before, begin = await self.read_newest(folder), f"{STORED}/{token_of(folder)}"
         cut_off = await self._store.list_cut_off(begin)
         stored = {one.key for one in await self._store.list(begin)}
-        after = await self.read_newest(folder)  # other gateways may write meanwhile
+        after = await self.read_newest(folder)  # other gateways may have written since `before`
         named = {_key_of(kept) for _, kept in after.values()}
         for key in (stored - named).union(cut_off):
             if key.startswith(f"{begin}/{self._own}-"):
@@ -129,7 +129,7 @@ class FolderJournal:
         return [kept.path for kept in same if kept.stored and _key_of(kept) not in stored]
 
     async def forget(self, folder: str) -> None:
-        """Forget everything about a folder."""
+        """Remove all records and contents of a folder."""
         await self._engine.purge(folder_subject_of(folder))
         begin = f"{STORED}/{token_of(folder)}"
         for key in [*(one.key for one in await self._store.list(begin)), *await self._store.list_cut_off(begin)]:
@@ -140,7 +140,7 @@ async def run_for_all(act: Callable[[T], Awaitable[None]], items: Iterable[T]) -
     """Run the function for all items, several at a time; after a failure, start no more.
 
     Raises:
-        EngineError: the first error of one of them.
+        EngineError: the first error of an item.
     """
     waiting, errors = iter(items), list[EngineError]()
 

@@ -1,12 +1,14 @@
-"""Shared folders in which agents work: a turn's files on one gateway are there for the next turn on another.
+"""Shared folders in which agents work: the files of a turn on one gateway are there for the next turn on another.
 
-Theory of operation. After a turn that used tools, before its end is written, all differences from the state that both
-sides last had (the *base*, kept in the home) are shared (see `folder_journal`); before a turn, changes by others are
-taken. A gateway that is killed before loses no more than the files of that turn, and shares them when it is back.
+Theory of operation. After a turn that used tools, and before the record of its end, the gateway shares all differences
+from the *base*: the state that both sides last had, kept in the home (see `folder_journal`). Before a turn, it takes
+the changes by others. If the gateway is killed before it shares, other gateways lack only the files of that turn, and
+get them when it is back.
 
-Unchanged files are never shared, so they overwrite nothing. If a file changed on both sides, the later share counts; if
-that is seen before a turn, the later change counts, and the local file stays beside it under another name. The base
-belongs to one directory: if the directory was emptied before a turn, or replaced, no file counts as removed.
+Unchanged files are never shared, so they overwrite no other version. If a file changed on both sides, the later share
+counts; if the gateway sees this before a turn, the later change counts, and a replaced local file stays under another
+name. The base belongs to one directory: if the directory was emptied before a turn, or replaced, no file counts as
+removed.
 """
 
 import logging
@@ -68,7 +70,7 @@ log = logging.getLogger(__name__)
 
 
 class KnownFile(msgspec.Struct, frozen=True):
-    """The state of a file that both sides have."""
+    """The state of a file that this gateway and the journal have in common."""
 
     sha256: str
     is_executable: bool
@@ -76,16 +78,16 @@ class KnownFile(msgspec.Struct, frozen=True):
 
 
 class KnownFolder(msgspec.Struct):
-    """The state of a folder that both sides have, for one directory on the disk."""
+    """The state of a folder that this gateway and the journal have in common, for one directory on the disk."""
 
     place: tuple[int, int]
     files: dict[str, KnownFile] = {}
 
 
 class SharedFolders(HomeFolders):
-    """The shared folders of this gateway: `files` holds the folders of conversations, with the bases beside it.
+    """The shared folders of this gateway: `files` holds the folders of conversations, and the bases are beside `files`.
 
-    `node` marks contents that were stored from here. `list_roots` lists the shared roots in force.
+    `node` marks contents that this gateway stored. `list_roots` lists the shared roots in effect.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class SharedFolders(HomeFolders):
         self._journal = FolderJournal(engine, node)
         self._files = files
         self._kept = files.with_name(BASES)
-        self._refused = defaultdict[str, set[str]](set)  # by folder: the files that could not be written the last time
+        self._refused = defaultdict[str, set[str]](set)  # by folder: files that the last try could not write
         # by folder: the sequence up to which the journal was read; the first time, from the start
         self._met: dict[str, int] = {}
         self._locks = defaultdict[str, anyio.Lock](anyio.Lock)
@@ -106,7 +108,7 @@ class SharedFolders(HomeFolders):
             async with self._locks[folder.name]:
                 try:
                     await self._take(folder)
-                except OSError as error:  # the turn continues without; the next one takes it
+                except OSError as error:  # the turn continues without it; the next turn tries again
                     _tell(self.absent, folder, ABSENT, [str(error)])
 
     async def put(self, *folders: SharedFolder) -> None:
@@ -122,7 +124,7 @@ class SharedFolders(HomeFolders):
         await self.sync(*self._list_roots(), *found)
 
     async def sync(self, *folders: SharedFolder) -> None:
-        """Take and share at the start, and remove the remains of interrupted writes.
+        """Take and share the folders at the start, and remove the remains of interrupted writes.
 
         Raises:
             EngineError: the journal does not answer.
@@ -135,7 +137,7 @@ class SharedFolders(HomeFolders):
             await self.put(folder)
 
     async def fetch_all(self, find_root: Callable[[str], SharedFolder | None]) -> None:
-        """Take the folders that are found by their names, and those of conversations.
+        """Take all shared folders: the roots that `find_root` knows by name, and the folders of conversations.
 
         Raises:
             EngineError: the journal does not answer.
@@ -185,7 +187,7 @@ class SharedFolders(HomeFolders):
         _tell(self.absent, folder, ABSENT, [f"{path!a}: {why}" for path, why in sorted(missed.items())])
 
     async def _take_file(self, folder: SharedFolder, base: KnownFolder, kept: records.FolderFile) -> str:
-        """Take one file; return why it cannot be written here. It is kept for others, and retried the next time."""
+        """Take one file; return why it cannot be written here, or "". The next take tries again."""
         path, known = kept.path, base.files.get(kept.path)
         try:
             is_known = known and (known.sha256, known.is_executable) == (kept.sha256, kept.is_executable)
@@ -198,11 +200,11 @@ class SharedFolders(HomeFolders):
                 return ""
             is_changed = here is not None and digest != (known.sha256 if known else "")
             if here and is_changed and find_change(here, known) > kept.changed:
-                return ""  # it is shared the next time
+                return ""  # the next `put` shares the local file
             if kept.sha256:
                 await self._check_room(folder, kept)
             if kept.sha256 and not await self._fetch(folder, kept, is_changed=is_changed):
-                return ""  # a newer one replaced it, or it is lost, which a start finds
+                return ""  # a newer version replaced the content, or it is lost, which the next start finds
             if not kept.sha256:
                 await run_in_thread(_remove, folder, path, is_changed)
             _note(base, kept, await run_in_thread(find_file, folder.root, path))
@@ -213,10 +215,10 @@ class SharedFolders(HomeFolders):
         return ""
 
     async def _check_room(self, folder: SharedFolder, kept: records.FolderFile) -> None:
-        """Check the room before a file is fetched, so that a failing one is not fetched before each turn.
+        """Check the place and the room for a file first, so that no turn fetches a file that cannot be written.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         await run_in_thread(check_place, folder.root, kept.path)
         if kept.path in self._refused[folder.name]:
@@ -246,7 +248,7 @@ class SharedFolders(HomeFolders):
 
         try:
             await run_for_all(put, changed)
-        except EngineError as error:  # contents stored so far count; otherwise they would be stored again each time
+        except EngineError as error:  # append the changes stored so far, or each try would store them again
             left_out.insert(0, str(error))
         if changes:
             await self._journal.append(folder.name, changes)
@@ -288,7 +290,7 @@ async def fetch_files(engine: "NatsEngine", home: Home) -> int:
 
 
 def _tell(told: dict[str, str], folder: SharedFolder, about: str, items: Sequence[str]) -> None:
-    """Log a report when it is new, and keep it in `told` while it holds."""
+    """Log a report when it is new, and keep it in `told` while it is true."""
     words = "; ".join(items[:SHOWN_LEFT_OUT])
     if len(items) > SHOWN_LEFT_OUT:
         words += f"; and {len(items) - SHOWN_LEFT_OUT} more"
@@ -307,7 +309,7 @@ def _is_left_out(folder: SharedFolder, path: str) -> bool:
 
 
 def find_change(about: os.stat_result, known: KnownFile | None) -> float:
-    """Return when it was changed here. A file outside the base may be a copy that is older than its place."""
+    """Return when the file was changed here. The copying of a file outside the base is no change of it."""
     return max(about.st_mtime, about.st_ctime) if known else about.st_mtime
 
 
@@ -324,7 +326,7 @@ def _find_changed(root: Path, found: FolderContents, base: KnownFolder) -> dict[
         before, mark = base.files.get(path), mark_of(about)
         if before and before.mark == mark:
             continue
-        with suppress(OSError):  # it went meanwhile
+        with suppress(OSError):  # the file was removed in the meantime
             now = KnownFile(find_digest(root / path), can_run(about), mark)
             if before and (before.sha256, before.is_executable) == (now.sha256, now.is_executable):
                 base.files[path] = now
@@ -340,7 +342,7 @@ def _find_gone(root: Path, found: FolderContents, base: KnownFolder) -> list[str
 def _describe(
     folder: SharedFolder, path: str, about: os.stat_result, known: KnownFile, base: KnownFolder
 ) -> records.FolderFile:
-    """Describe a file for the journal; the place of its content is added later."""
+    """Describe a file for the journal; `FolderJournal.put` adds the key of its content."""
     changed = find_change(about, base.files.get(path))
     return records.FolderFile(
         folder=folder.name, path=path, sha256=known.sha256, is_executable=known.is_executable, changed=changed
@@ -362,7 +364,7 @@ def _remove(folder: SharedFolder, path: str, is_changed: bool) -> None:
 
 
 def _place(folder: SharedFolder, kept: records.FolderFile, part: Path, is_changed: bool) -> None:
-    """Place a fetched file; a changed local one is kept beside it."""
+    """Move a fetched file to its place; keep a changed local file beside it."""
     try:
         if find_digest(part) != kept.sha256:
             raise OSError("it is not what it is said to be")
@@ -387,7 +389,7 @@ def _shorten(name: str) -> str:
 
 
 def find_chat_folder(files: Path, name: str) -> SharedFolder | None:
-    """Return the conversation folder of this name; None if it belongs to no conversation."""
+    """Return the conversation folder of this name; None if the name belongs to no conversation."""
     begin, _, key = name.partition("/")
     return make_chat_folder(files / key) if begin == FOLDER and is_key(key) and key.count("/") == 1 else None
 

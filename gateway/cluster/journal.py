@@ -1,4 +1,4 @@
-"""A gateway's place on a journal that NATS servers keep: under its name, and no longer under its former one."""
+"""Open a journal that NATS servers keep under the name of this gateway, and forget the former name of the gateway."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ async def open_shared_journal(
 
     Raises:
         ConfigError: the client of NATS is not installed, or another home has a node of this name.
-        EngineError: it cannot be opened.
+        EngineError: the journal cannot be opened.
     """
     node = find_home(home, configuration)
     async with (
@@ -39,20 +39,20 @@ async def open_shared_journal(
         join_journal(nats, node, report_waiting),
     ):
         if len(await nats.holders(NODES)) == 1:
-            await nats.take_back()  # a killed gateway's deliveries: nobody else works here now
+            await nats.take_back()  # the deliveries of killed gateways: no other gateway works here now
         log.info("%s works on the journal at %s", node.name, configuration.settings.engine)
         yield nats
 
 
 def find_home(home: Home, configuration: Configuration) -> NodeHome:
-    """Return this gateway as the others that share its journal know it."""
+    """Return the name and place by which the other gateways of the journal know this gateway."""
     return NodeHome(find_node(home, configuration), describe_place(home.root))
 
 
 async def forget_last_name(home: Home, configuration: Configuration, engine: Engine, others: SharedHooks) -> None:
-    """Forget the hooks of this gateway under its former name, once they are written under its present one.
+    """Forget the hooks of this gateway under its former name, once they are written under its current name.
 
-    The lease of a killed process is waited for; if it is held on, another home has that name now.
+    If a lease of the former name exists, wait for its expiry; if it stays, another home has that name now.
     """
     address, node = configuration.settings.engine, find_node(home, configuration)
     former = find_last_name(home.node_name, home.root, address)
@@ -60,7 +60,7 @@ async def forget_last_name(home: Home, configuration: Configuration, engine: Eng
         return
     if former:
         await others.told.wait()
-    with suppress(EngineError, OSError):  # the next start does it
+    with suppress(EngineError, OSError):  # then the next start tries again
         if former and not await _is_held(engine, f"{NODES}{former}"):
             await others.forget(former)
             log.info("this gateway is %s now, and was %s", node, former)
@@ -68,7 +68,7 @@ async def forget_last_name(home: Home, configuration: Configuration, engine: Eng
 
 
 def find_last_name(path: Path, home: Path, engine: str) -> str:
-    """Return the last name of this home on that journal; an empty text if it has none."""
+    """Return the last name of this home on the journal `engine`; "" if the home had no name on it."""
     kept = read_kept_name(path, home)
     return kept.get("name", "") if kept.get("engine") == engine else ""
 
@@ -79,7 +79,7 @@ def keep_name(path: Path, home: Path, engine: str, name: str) -> None:
 
 
 async def _is_held(engine: Engine, key: str) -> bool:
-    """Return True if a lease is still held after one without renewals would have ended."""
+    """Return True if a lease is still held after the time in which a lease without renewals expires."""
     limit = time.monotonic() + 2 * LEASE_SECONDS
     while await engine.holder(key):
         if time.monotonic() > limit:

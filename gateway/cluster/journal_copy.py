@@ -1,7 +1,7 @@
 """The journal on NATS servers, read and copied while gateways work on it.
 
-Records that are appended meanwhile are in the copy too: a record that they replace may have been removed before it was
-read. A gateway that goes on with the copy delivers again what a consumer had in progress.
+The copy also has records that are appended during the copying: they may replace records that were removed before the
+copy reached them. A gateway that goes on with the copy delivers all records again that a consumer had in progress.
 """
 
 from pathlib import Path
@@ -22,15 +22,15 @@ from gateway.errors import EngineError
 if TYPE_CHECKING:
     from gateway.cluster.nats.engine import NatsEngine
 
-MOST_TIMES = 100  # attempts to reach the end
+MOST_TIMES = 100  # attempts to reach the end of the journal
 
 
 async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -> "NatsEngine":
-    """Open the servers' journal, even while others use it; `takes_marked`: also during its migration.
+    """Open the servers' journal, even while other gateways use it, and with `takes_marked` even during a migration.
 
     Raises:
         ConfigError: the client of NATS is not installed.
-        EngineError: it cannot be opened.
+        EngineError: the journal cannot be opened.
     """
     load_library("nats")
     from gateway.cluster.nats.engine import open_nats  # noqa: PLC0415 - its client is an extra
@@ -39,7 +39,7 @@ async def open_servers(servers: JournalServers, *, takes_marked: bool = False) -
 
 
 class SharedJournal(msgspec.Struct, frozen=True):
-    """The journal of these servers. All methods raise EngineError if they do not answer."""
+    """The journal of these servers. All methods raise EngineError if the servers do not answer."""
 
     servers: JournalServers
 
@@ -53,7 +53,7 @@ class SharedJournal(msgspec.Struct, frozen=True):
         return anyio.run(read)
 
     def fetch_files(self, home: Home) -> None:
-        """Fetch all files of conversations, and those that agents wrote at any gateway, into the home."""
+        """Fetch all files of conversations, and all files of shared folders, into the home."""
 
         async def fetch() -> None:
             async with await open_servers(self.servers) as engine:
@@ -62,7 +62,7 @@ class SharedJournal(msgspec.Struct, frozen=True):
         anyio.run(fetch)
 
     def create_backup(self, target: Path) -> JournalContents:
-        """Copy the journal to a file that a gateway can go on with; it is verified before it gets its name.
+        """Copy the journal to a file that a gateway can go on with, and verify the copy before it gets its name.
 
         Raises:
             EngineError: the target exists already, or the disk is full.

@@ -1,9 +1,9 @@
-"""The lock on a journal of servers: all its nodes share it, or one process has it alone for a migration.
+"""The lock on a journal that servers keep: all nodes share the lock, or one process has it alone for a migration.
 
-A node has a lease of its own, and a migration the lease `exchange`. Each takes its own before it looks for others'
-leases. So of two that come at once at least one sees the other: a node goes back and stands by, and a migration waits
-until no node is left. A process that could not renew in time writes nothing until it has checked again, and a killed
-process is out of the way when its lease expires.
+A node has a lease of its own, and a migration the lease `exchange`. Each process takes its own lease before it looks
+for the other kind. So if a node and a migration come at once, at least one sees the other: the node releases its lease
+and stands by, and the migration waits until no node is left. A process that could not renew its lease in time writes
+nothing until it has checked again, and the lease of a killed process expires.
 """
 
 import logging
@@ -26,11 +26,11 @@ from gateway.errors import ConfigError, EngineError, ExitCode, NoRoom
 if TYPE_CHECKING:
     from gateway.cluster.nats.engine import NatsEngine
 
-NODES, EXCHANGE = "node.", "exchange"  # the first starts the leases of nodes
+NODES, EXCHANGE = "node.", "exchange"  # NODES starts the keys of the leases of nodes
 LEASE_SECONDS = 8.0
 RENEWAL_PAUSE = 2.0
-GLANCE = 1.0  # between two checks if the way is free
-RETURN_SECONDS = 15.0  # for which started work waits for absent servers
+GLANCE = 1.0  # between two checks whether a lease is free
+RETURN_SECONDS = 15.0  # how long started work waits for absent servers
 
 FindObstacle: TypeAlias = Callable[[], Awaitable[str]]
 
@@ -56,7 +56,7 @@ def describe_place(root: Path) -> str:
 async def join_journal(
     engine: "NatsEngine", node: NodeHome, report: ReportWaiting | None = None
 ) -> AsyncIterator[None]:
-    """Work on the journal beside other nodes inside the block; `report` gets repeatedly what it waits for.
+    """Work on the journal beside other nodes inside the block; `report` gets each reason to wait.
 
     Raises:
         ConfigError: another home has a node of this name.
@@ -65,13 +65,13 @@ async def join_journal(
     lease = await _take_node(engine, node, WaitReport(report))
     engine.write_under(lease)
     async with keep_lease(lease):
-        await engine.check_mark()  # it may have been moved while we stood by
+        await engine.check_mark()  # the journal may have been moved while we stood by
         yield
 
 
 @asynccontextmanager
 async def reserve_journal(engine: "NatsEngine", who: NodeHome, patience: float) -> "AsyncIterator[JournalLease]":
-    """Keep all nodes off the journal inside the block. The lease of a killed node is waited for.
+    """Keep all nodes off the journal inside the block. The call waits for the lease of a killed node to expire.
 
     Raises:
         EngineError: nodes remained for longer than LEASE_SECONDS and `patience`, or another migration runs.
@@ -91,7 +91,7 @@ async def reserve_journal(engine: "NatsEngine", who: NodeHome, patience: float) 
 
 
 async def _wait_for_nodes(engine: Engine, limit: float) -> list[str]:
-    """Wait for the nodes to leave, and return those that are left at the limit."""
+    """Wait for the nodes to leave, and return the nodes that are left at the limit."""
     while True:
         nodes = [*(await engine.holders(NODES)).values()]
         if not nodes or time.monotonic() > limit:
@@ -124,21 +124,21 @@ async def _find_nothing() -> str:
 async def try_lease(
     engine: Engine, key: str, holder: str, find_obstacle: FindObstacle = _find_nothing
 ) -> "JournalLease | None":
-    """Take a lease; None if another holder has it."""
+    """Take a lease; None if another holder has the key."""
     begun = time.monotonic()
     lease = await engine.lease(key, holder, LEASE_SECONDS)
     return JournalLease(engine, key, holder, lease, begun + LEASE_SECONDS, find_obstacle) if lease else None
 
 
 class WaitReport:
-    """Reports what is waited for: to the log once, and to `report` repeatedly."""
+    """Reports the reason to wait: to the log once, and to `report` repeatedly."""
 
     def __init__(self, report: ReportWaiting | None) -> None:
         self._report = report
         self._told = ""
 
     def tell(self, why: str) -> None:
-        """Report the reason; without one, repeat the last."""
+        """Report the reason; if `why` is empty, repeat the last reason."""
         if why and why != self._told:
             log.info("%s", why)
             self._told = why
@@ -147,10 +147,10 @@ class WaitReport:
 
 
 class JournalLease:
-    """A lease that is renewed while the servers are there.
+    """A lease that `keep` renews while the servers answer.
 
-    After it ran out, because the servers were away or this process hung, `find_obstacle` says why it may not be taken
-    again.
+    After the lease ran out, because the servers were away or this process hung, `find_obstacle` returns the reason why
+    this process may not take it again, or "".
     """
 
     def __init__(
@@ -159,25 +159,25 @@ class JournalLease:
         self._engine = engine
         self._key, self._holder = key, holder
         self._lease = lease
-        self._until = until  # no other process has it before
+        self._until = until  # no other process has the lease before
         self._find_obstacle = find_obstacle
         self._failure = ""  # of the last renewal
 
     @property
     def is_certain(self) -> bool:
-        """True if no other process can have it now."""
+        """True if no other process can have the lease now."""
         return time.monotonic() < self._until
 
     @property
     def failure(self) -> str:
-        """The reason why it may not be ours; "" if the servers give none."""
+        """The reason why the lease may not be ours; "" if the servers give no reason."""
         return "" if self.is_certain else self._failure
 
     async def wait(self) -> None:
-        """Wait until it is certainly ours; servers that were away must confirm it.
+        """Wait until the lease is certainly ours; servers that were away must confirm it.
 
         Raises:
-            EngineError: they did not in time.
+            EngineError: the servers did not confirm the lease in time.
         """
         limit = time.monotonic() + RETURN_SECONDS
         while not self.is_certain:
@@ -187,7 +187,7 @@ class JournalLease:
             await anyio.sleep(0.05)
 
     async def keep(self) -> None:
-        """Renew it for ever; end this gateway if it may not continue: the pending work is for others."""
+        """Renew the lease for ever; end this gateway if it has lost the journal: other nodes do its pending work."""
         while True:
             await anyio.sleep(RENEWAL_PAUSE)
             begun = time.monotonic()
@@ -202,7 +202,7 @@ class JournalLease:
                 self._until, self._failure = begun + LEASE_SECONDS, ""
 
     async def _renew(self) -> str:
-        """Renew, or take it again after it ran out; return the obstacle, or ""."""
+        """Renew the lease, or take it again after it ran out; return the obstacle, or ""."""
         if await self._lease.renew():
             return ""
         lease = await self._engine.lease(self._key, self._holder, LEASE_SECONDS)
@@ -217,10 +217,10 @@ class JournalLease:
 
 
 async def _take_node(engine: "NatsEngine", node: NodeHome, report: WaitReport) -> JournalLease:
-    """Take this node's lease once no migration runs; absent servers are waited for.
+    """Take this node's lease once no migration runs and the servers answer.
 
     Raises:
-        ConfigError: another home has a node of this name, and it is not a lost lease of ours.
+        ConfigError: another home has a node of this name, for longer than a lost lease of ours could last.
     """
     key, twin_since = f"{NODES}{node.name}", 0.0
 

@@ -1,8 +1,8 @@
 """`hermes-gateway migrate`: move the journal from the home to the NATS servers, or back.
 
-It may be interrupted at any moment and run again. The servers' copy is marked until it is complete and the file is set
-aside, so that no gateway starts with less; on the way back the servers' copy is marked as moved before the file gets
-its name.
+The command may be interrupted at any moment and run again. On the way to the servers, their journal has a mark until
+the copy is complete and the file is set aside, so that no gateway starts with an incomplete journal. On the way back,
+the servers' journal is marked as moved before the file gets its name.
 """
 
 import argparse
@@ -53,7 +53,7 @@ PATIENCE = 5.0
 
 @dataclass(slots=True)
 class JournalCopy:
-    """The copied data, and the progress."""
+    """The facts about one migration: its places, its progress, and the copied data."""
 
     home: Home
     servers: str
@@ -66,7 +66,7 @@ class JournalCopy:
 
     @property
     def place(self) -> str:
-        """The name of this home in the servers' mark."""
+        """The place of this home, as the mark on the servers names it."""
         return describe_place(self.home.root)
 
     def count(self, done: int) -> None:
@@ -119,7 +119,7 @@ def describe(copy: JournalCopy, to: str) -> str:
 
 
 async def take_to_servers(copy: JournalCopy, address: JournalServers, who: NodeHome) -> None:
-    """Copy to the servers. Raises EngineError; the file is unchanged then."""
+    """Copy the journal to the servers. After an EngineError the file is unchanged."""
     path = copy.home.journal
     async with reserve_servers(address, who) as (engine, _):
         servers, mark = engine.get_journal(), parse_mark(await engine.read_mark())
@@ -151,7 +151,7 @@ async def copy_to_servers(copy: JournalCopy, servers: "NatsJournal") -> None:
 
 
 async def take_to_file(copy: JournalCopy, address: JournalServers, who: NodeHome) -> None:
-    """Copy to the file. Raises EngineError; the servers' copy is unchanged then."""
+    """Copy the journal to the file. After an EngineError the servers' journal is unchanged."""
     path, moved = copy.home.journal, Mark(MOVED, copy.place)
     async with reserve_servers(address, who) as (engine, lease):
         servers, mark = engine.get_journal(), parse_mark(await engine.read_mark())
@@ -165,7 +165,7 @@ async def take_to_file(copy: JournalCopy, address: JournalServers, who: NodeHome
         await copy_to_file(copy, engine, part)
         copy.files = await fetch_files(engine, copy.home)
         await servers.set_mark(str(moved))  # from here on no node starts
-        if not lease.is_certain:  # one may have started before
+        if not lease.is_certain:  # a node may have started before
             await servers.set_mark("")
             raise EngineError("the migration stood still for too long, and gateways may have worked: run it again")
         remove_search_index(copy.home.search)
@@ -189,7 +189,7 @@ async def copy_to_file(copy: JournalCopy, engine: "NatsEngine", part: Path) -> N
 
 @asynccontextmanager
 async def reserve_servers(address: JournalServers, who: NodeHome) -> "AsyncIterator[tuple[NatsEngine, JournalLease]]":
-    """Open the servers' journal without any gateway on it; raises EngineError if one uses it."""
+    """Open the servers' journal while no gateway uses it; raises EngineError if a gateway does."""
     async with (
         await open_servers(address, takes_marked=True) as engine,
         reserve_journal(engine, who, PATIENCE) as lease,
@@ -205,7 +205,7 @@ def check_file(path: Path) -> None:
 
 
 async def read_all(records: Iterable[StoredRecord]) -> AsyncIterator[StoredRecord]:
-    """Yield the records with a pause now and then, to renew the lease."""
+    """Yield the records, with a pause after each 500, so that other tasks can renew the lease."""
     for number, record in enumerate(records):
         if number % 500 == 0:
             await anyio.lowlevel.checkpoint()

@@ -1,6 +1,7 @@
-"""The files of each node: its settings, hooks and loaded skills, compared between nodes.
+"""Compare the settings, hooks and loaded skills of the nodes.
 
-Settings of a host (its port, logs, backups, name) may differ, and so may a hook that is still being read.
+Settings that belong to a host (its port, logs, backups, name) may differ, and so may hooks while a folder is still
+read.
 """
 
 import hashlib
@@ -50,12 +51,12 @@ def digest_of_settings(settings: Settings) -> str:
 
 
 def digest_of_hooks(digests: Mapping[str, str]) -> str:
-    """Return a digest of all hooks; "" while one of them is still to be read."""
+    """Return a digest of all hooks; "" while a hook is still to be read."""
     return _digest_of(msgspec.json.encode(digests, order="deterministic")) if all(digests.values()) else ""
 
 
 def list_node_differences(nodes: SharedNodes, hooks: FolderHooks) -> list[str]:
-    """Describe how other nodes differ from this one: a name twice, clocks, files."""
+    """Describe how other nodes differ from this node: clocks and files, and whether another node has its name."""
     twin = [TWIN.format(nodes.name)] if nodes.others.has_twin else []
     files = list_differences(describe_all(nodes), nodes.others.list_living(), partial(list_other_folders, hooks))
     return [*twin, *list_clock_differences(nodes), *files]
@@ -71,9 +72,9 @@ def list_clock_differences(nodes: SharedNodes) -> list[str]:
 
 
 def list_differences(own: NodeFacts, others: list[NodeFacts], list_folders: ListFolders) -> list[str]:
-    """Describe the differences for an operator. A node that does not report its files has none.
+    """Describe the differences for an operator. A node that does not report its files counts as equal.
 
-    `list_folders` returns the differing hooks of a node, if known.
+    `list_folders` returns the differing hooks of a node, or an empty list if they are unknown.
     """
     found = []
     for other in others:
@@ -87,7 +88,7 @@ def list_differences(own: NodeFacts, others: list[NodeFacts], list_folders: List
 
 
 def list_missing_skills(own: NodeFacts, others: list[NodeFacts]) -> Iterator[str]:
-    """Yield skills that some nodes lack. A skill that all of them lack was removed everywhere, and is no difference."""
+    """Yield skills that some nodes lack. A skill that all nodes lack was removed everywhere, and is no difference."""
     places = [("here", own), *((f"on {other.name}", other) for other in others)]
     known = [{*facts.missing_skills} for _, facts in places]
     nowhere = set.intersection(*known)
@@ -97,7 +98,7 @@ def list_missing_skills(own: NodeFacts, others: list[NodeFacts]) -> Iterator[str
 
 
 def list_other_folders(hooks: FolderHooks, node: str) -> list[str]:
-    """List the differing hooks by name, with the version of both sides; of many, the number of the rest."""
+    """List up to MOST_NAMED differing hooks by name, with both versions, and the number of further hooks."""
     known = hooks.others.find(node)
     if known is None:
         return []

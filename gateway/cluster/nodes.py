@@ -1,14 +1,16 @@
-"""The work that one node at a time does for all that share a journal: read a bot's messages, maintain the records.
+"""The work that one node at a time does for all nodes of a journal: read a bot's messages, maintain the records.
 
-Each such task has a lease. Its holder renews it and works; the others are on standby. They do not ask for the holder
-repeatedly: every node announces, live, all that it holds and waits for, every two seconds and at each change. A lease
-that no node has announced for as long as it lasts is free, and tried.
+Each such task has a lease. The holder renews the lease and works; the other nodes are on standby. They do not ask for
+the holder repeatedly: every node announces by live messages all leases that it holds or waits for, every two seconds
+and at each change. If no node has announced a lease for as long as a lease lasts, the waiting nodes try to take it.
 
 - A node that cannot renew in time stops before another can start (`certain_for`), even if the journal does not answer.
-  Its writes are also fenced, by the position that it read up to; a lease only saves others the work.
-- A node that ends returns its leases and announces it: another one continues at once.
-- A node that holds two more bots than another gives one to it.
-- Of many nodes that wait for one free lease, each tries at a moment of its own; the first one announces that it has it.
+  The writes of a node are also fenced, by the position up to which the node has read; a lease only saves other nodes
+  the work.
+- A node that ends releases its leases and announces its end: another node continues at once.
+- A node that holds two more bots than another node gives that node one of its bots.
+- If many nodes wait for one free lease, each tries at a moment of its own, and the first announces that it holds the
+  lease.
 """
 
 import logging
@@ -33,13 +35,13 @@ from gateway.errors import EngineError
 from gateway.records import subjects
 
 LEASE_SECONDS = 8.0
-RENEWALS = 4.0  # within the time of a lease; its holder stops one such interval before its end
+RENEWALS = 4.0  # within the time of a lease; the holder's work stops one interval before the lease ends
 GLANCE = 0.5  # between two tries for a lease that seems free
 TURN = 0.05  # about the time between the tries of two waiting nodes: many would ask the journal all at once
-LOAD_PAUSE = 0.3  # a node that holds one more than another waits for so much longer
-GIVEN_PAUSE = 2.0  # a node that gave something away waits for so long
-GIVEN_SECONDS = 300.0  # a lease that returned to its giver stays for so long
-ILL_SECONDS = 60.0  # a part that has not worked for so long leaves its lease to another node
+LOAD_PAUSE = 0.3  # a node waits this much longer for each bot that it has more than another node
+GIVEN_PAUSE = 2.0  # how long a node that gave a lease away leaves it to others
+GIVEN_SECONDS = 300.0  # how long a node does not give the same lease away again
+ILL_SECONDS = 60.0  # a part that fails for this long leaves its lease to another node
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +50,7 @@ class OwnLease(msgspec.Struct, eq=False):
     """A lease of this node, and the work under it."""
 
     lease: Lease
-    until: float  # no other node starts before this, by the steady clock
+    until: float  # no other node starts before this time, by the steady clock
     since: float
     scopes: set[anyio.CancelScope] = msgspec.field(default_factory=set)
     is_well: bool = False
@@ -64,12 +66,12 @@ class OwnLease(msgspec.Struct, eq=False):
 
 
 class SharedNodes(Nodes):
-    """This node, which does the work of its `roles`, and the `others`. Leases are renewed while `run` runs."""
+    """This node, which does the work of its `roles`, and the `others`. `run` renews the leases of this node."""
 
     others: HeardNodes
 
     def __init__(self, engine: Engine, name: str, roles: tuple[NodeRole, ...], seconds: float = LEASE_SECONDS) -> None:
-        """Create it; `seconds` is the time of a lease without a renewal."""
+        """Create the facts about this node; `seconds` is the time of a lease without a renewal."""
         self._run = uuid.uuid4().hex
         super().__init__(name, roles, HeardNodes(name, self._run, seconds))
         self._engine = engine
@@ -77,7 +79,7 @@ class SharedNodes(Nodes):
         self.find_files: FindFiles = NodeFiles
         self._held: dict[str, OwnLease] = {}
         self._waits: Counter[str] = Counter()
-        self._given: dict[str, float] = {}  # when each was given away
+        self._given: dict[str, float] = {}  # when each lease was given away
         self._changed = anyio.Event()
         self._one_at_a_time = anyio.Lock()
         self._is_gone = False
@@ -120,7 +122,7 @@ class SharedNodes(Nodes):
         return LeasePart(name, serve, self, key, rest, prepare)
 
     async def take(self, key: str, tell: Callable[[str], None]) -> None:
-        """Wait for this lease; `tell` gets its present holder, "" if unknown."""
+        """Wait for the lease of this key; `tell` gets its current holder, "" if unknown."""
         self._waits[key] += 1
         self._changed.set()
         try:
@@ -139,7 +141,7 @@ class SharedNodes(Nodes):
 
     @contextmanager
     def working(self, key: str) -> Iterator[anyio.CancelScope]:
-        """Cancel the work inside the block when the lease may end, or moves to another node."""
+        """Run work inside the block, and cancel it when the lease may end, or goes to another node."""
         own = self._held[key]
         with anyio.CancelScope(deadline=own.until) as scope:
             own.scopes.add(scope)
@@ -150,15 +152,15 @@ class SharedNodes(Nodes):
                 own.is_well = bool(own.scopes) and own.is_well
 
     def note_well(self, key: str) -> None:
-        """Note that the work under the lease succeeds."""
+        """Note that the work under the lease of this key succeeds."""
         if own := self._held.get(key):
             own.is_well = True
             self._changed.set()
 
     async def release(self, key: str, *, is_given: bool = False) -> None:
-        """Return the lease, so that another node continues at once, unless work under it still runs here.
+        """Release the lease, so that another node continues at once, unless work under the lease still runs here.
 
-        A lease that `is_given` is for others to try: in any case it is not given again soon.
+        With `is_given`, other nodes may try the lease first, and this node does not give it away again soon.
         """
         own = self._held.get(key)
         if own is None or own.scopes:
@@ -167,7 +169,7 @@ class SharedNodes(Nodes):
             self._given[key] = anyio.current_time()
         del self._held[key]
         with anyio.move_on_after(self._pause, shield=True):
-            with suppress(EngineError):  # it expires
+            with suppress(EngineError):  # then the lease expires
                 await own.lease.release()
             await self._tell()
 
@@ -176,7 +178,7 @@ class SharedNodes(Nodes):
         return max(own.until - anyio.current_time(), 0.0) if own else 0.0
 
     def is_wanted(self, key: str) -> bool:
-        """Return True if another node waits for it, and it was not given away recently."""
+        """Return True if another node waits for the lease, and this node has not given it away recently."""
         is_new = anyio.current_time() - self._given.get(key, -GIVEN_SECONDS) >= GIVEN_SECONDS
         return is_new and bool(self.others.list_waiting(key))
 
@@ -188,7 +190,7 @@ class SharedNodes(Nodes):
         return NodeFacts(self.name, self._run, self._since, holds, works, waits, self._is_gone, roles=self.roles)
 
     def _find_patience(self, key: str) -> float:
-        """Return how long others may take it first: those with less work, and by chance those with no more."""
+        """Return how long to leave a free lease to nodes with less work, and by chance to nodes with as much work."""
         if anyio.current_time() - self._given.get(key, -self._seconds) < self._seconds:
             return GIVEN_PAUSE
         mine, theirs = self.describe().bots, [one.bots for one in self.others.list_waiting(key)]
@@ -213,7 +215,7 @@ class SharedNodes(Nodes):
                 self.others.wake()
 
     async def _renew_all(self) -> None:
-        with anyio.move_on_after(self._seconds):  # absent servers block only this
+        with anyio.move_on_after(self._seconds):  # absent servers must not block longer
             async with anyio.create_task_group() as tasks:
                 for key, own in list(self._held.items()):
                     tasks.start_soon(self._renew, key, own)
@@ -222,12 +224,12 @@ class SharedNodes(Nodes):
         begun = anyio.current_time()
         try:
             is_ours = await own.lease.renew()
-            if not is_ours and begun < own.until:  # an answer was lost: it is still ours, or free
+            if not is_ours and begun < own.until:  # an answer was lost: the lease is still ours, or free
                 lease = await self._engine.lease(key, self.name, self._seconds)
                 own.lease, is_ours = lease or own.lease, lease is not None
         except EngineError as error:
             log.debug("the lease %s cannot be renewed now: %s", key, error)
-            return  # the work under it ends in time
+            return  # the work under the lease ends in time
         if is_ours:
             own.extend(begun + self._seconds - self._pause)
         elif self._held.get(key) is own:
@@ -236,7 +238,7 @@ class SharedNodes(Nodes):
             self._changed.set()
 
     def _give_to_others(self) -> None:
-        """Give a bot to a node that has two fewer and waits for it."""
+        """Give a bot to a node that waits for it and has at least two bots fewer."""
         mine = self.describe().bots
         for key, own in sorted(self._held.items()):
             fewest = min((one.bots for one in self.others.list_waiting(key)), default=mine)
@@ -247,17 +249,17 @@ class SharedNodes(Nodes):
                 return
 
     async def _tell(self) -> None:
-        """Announce this node; a lost announcement does no harm, because it is repeated soon."""
+        """Announce this node; a lost announcement does no harm, because the next comes soon."""
         with suppress(EngineError):
             where = subjects.presence_subject_of(self.name)
             await self._engine.publish(where, msgspec.json.encode(describe_all(self)))
 
 
 class LeasePart(Part):
-    """A part that runs on one node at a time: the one with its lease. On the others it is on standby.
+    """A part that runs only on the node that holds its lease, and is on standby on all other nodes.
 
-    It keeps the lease while it is paused, and while it restarts after a fault. If it has not worked for a while and
-    another node waits for it, that node may try.
+    The node keeps the lease while the part is paused, and while the part restarts after a fault. If the part has failed
+    for `patience` seconds and another node waits for the lease, that node may try.
     """
 
     def __init__(

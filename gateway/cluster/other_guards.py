@@ -1,8 +1,8 @@
 """Guards of other gateways on the journal whose folders are missing here.
 
-A guard denies if it cannot answer, and so it does on a gateway that lacks it. Such a guard is listed as broken, with
-its name and the remedy, from before the first turn on. This ends when its folder is here, when no other gateway has it
-any more, or when the facts of the last one that had it expire (`other_hooks`).
+A guard denies if it cannot answer, so a guard whose folder is missing denies too. From before the first turn on, such a
+guard is listed as broken, with its name and the remedy. The entry ends when its folder is here, when no other gateway
+has the guard any more, or when the record of the last gateway that had it expires (`other_hooks`).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -29,9 +29,9 @@ class GuardsOfOthers(Protocol):
 
 @dataclass(frozen=True)
 class OtherGuardSource(MissingSource):
-    """The source of these guards. It comes before folders, so that a folder that is added here replaces the report."""
+    """The source of missing guards, before the source of folders: so an added folder replaces the broken entry."""
 
-    path: Path  # where they would be
+    path: Path  # the folder in which their folders would be
     others: GuardsOfOthers
     origin: str = "other gateways"
 
@@ -52,7 +52,7 @@ class OtherGuardSource(MissingSource):
 
 
 def _join(guards: Collection[HookGuard]) -> Guard:
-    """Join what any of them guards: gateways may have different versions of one hook."""
+    """Join the guards of one hook: gateways may have different versions of the hook."""
     intercepts = dict.fromkeys(name for one in guards for name in one.intercepts)
     first, *others = (one.when for one in guards)
     when = first if all(one == first for one in others) else {}

@@ -1,10 +1,10 @@
-"""The hooks of the other gateways on a journal: what they guard, and which events are pending for durable ones.
+"""The hooks of the other gateways on a journal: their guards, and the events that their durable hooks want.
 
-Each gateway writes its hooks into one record of its own, and follows the others' records. So events here are recorded
-for a durable hook whose folder is missing, even while no gateway that has it is running. This lasts as long as events
-are kept: for a gateway that is away for longer, no events are recorded. A hook that is removed or disabled wants no
-events from then on; if no gateway was running, from the next start of the one that had it. What a hook guards is known
-just as long on gateways that lack its folder (`other_guards`).
+Each gateway writes its hooks into one record of its own, and follows the other gateways' records. So this gateway
+records events for a durable hook whose folder is missing here, even while no gateway with this hook runs. It does so
+for as long as events are kept: for a gateway that is away for longer, it records no events. A hook that is removed or
+disabled gets no more events; if its gateway was not running then, from the next start of that gateway. For just as
+long, gateways that lack the folder of a guard know of the guard (`other_guards`).
 """
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
@@ -25,13 +25,13 @@ from gateway.records.records import HookGuard, NodeHooks
 
 KEPT_FOR = records.EVENT_TTL
 WRITE_EVERY = records.DAY
-LOOK_EVERY = 1.0  # seconds between two checks for changed hooks here
+LOOK_EVERY = 1.0  # seconds between two checks whether hooks of this gateway have changed
 
 
 class KnownNode(msgspec.Struct, frozen=True):
-    """A gateway's hooks, until when they count, and the filters of its durable ones, by their content.
+    """A gateway's hooks, the time until which they count, and the filters of its durable hooks, by their content.
 
-    Gateways with the same hooks share filters: a hundred of them cost no more checks per event.
+    Gateways with the same hooks share filters: a hundred such gateways cost no more checks for each event.
     """
 
     hooks: NodeHooks
@@ -44,9 +44,9 @@ ForgetFormer: TypeAlias = Callable[["SharedHooks"], Coroutine[Any, Any, None]]
 
 
 class SharedHooks(OtherHooks):
-    """The hooks of other gateways; `node` is this one. The journal is loaded before hooks are called.
+    """The hooks of other gateways; `node` is this gateway. `load` reads the journal before hooks are called.
 
-    `guards` lists what others guard, by hook and gateway.
+    `guards` lists the guards of other gateways, by hook and gateway.
     """
 
     patterns: Sequence[str] = (subjects.NODE_HOOKS_SUBJECTS,)
@@ -57,14 +57,14 @@ class SharedHooks(OtherHooks):
         self.copies = (self,)
         self._engine, self._node = engine, node
         self._known: dict[str, KnownNode] = {}  # by its name
-        self._filters: dict[OwedFilter, float] = {}  # of the others, and until when each counts
+        self._filters: dict[OwedFilter, float] = {}  # of other gateways, each with the time until which it counts
         self._written: NodeHooks | None = None
         self._due = 0.0
         self.guards: Mapping[str, Mapping[str, HookGuard]] = {}
-        self.told = anyio.Event()  # the hooks here were written
+        self.told = anyio.Event()  # set once the record of this gateway's hooks is written
 
     async def load(self) -> None:
-        """Load all records; the earlier state counts until all are read, so that no guard is missing for a moment."""
+        """Load all records; the earlier state counts until all records are read, so that no guard is ever missing."""
         known: dict[str, KnownNode] = {}
         async for record, kept in records.read_all(self._engine, subjects.NODE_HOOKS_SUBJECTS, NodeHooks):
             known[kept.node] = _read_node(record, kept, known)
@@ -105,14 +105,14 @@ class SharedHooks(OtherHooks):
             self._forget_expired()
 
     async def _add_guards(self, guards: Mapping[str, HookGuard]) -> None:
-        """Write new guards at once, for other gateways, even while a slow hook still starts."""
+        """Write new guards at once, so that other gateways know of them even while a slow hook still starts."""
         before = self.find(self._node) or NodeHooks(node=self._node)
         if new := {name: guard for name, guard in guards.items() if name not in before.guards}:
             told = {**before.guards, **new}
             await self._write(NodeHooks(node=self._node, folders=before.folders, owed=before.owed, guards=told))
 
     async def _write(self, have: NodeHooks) -> None:
-        """Write if it is new, and once a day; if the journal is ill, the next time."""
+        """Write the record of this gateway if the hooks are new, and once a day; an ill journal is tried again."""
         now = self._engine.clock.latest()
         if have == self._written and now < self._due:
             return
@@ -122,9 +122,9 @@ class SharedHooks(OtherHooks):
             await self._engine.purge(subjects.node_hooks_subject_of(self._node), seq - 1)
 
     async def forget(self, node: str) -> None:
-        """Forget a gateway that no longer exists, here and on all others.
+        """Forget a gateway that no longer exists, here and on all other gateways.
 
-        Raises EngineError if this cannot be written.
+        Raises EngineError if the journal takes no appends.
         """
         if node in self._known:
             seq = await self._put(NodeHooks(node=node))
@@ -142,7 +142,7 @@ class SharedHooks(OtherHooks):
             self._use({name: node for name, node in self._known.items() if node.until > now})
 
     def _use(self, known: dict[str, KnownNode]) -> None:
-        """Use this state, and notify those who depend on it."""
+        """Use this state, and call `on_change` and, for changed guards, `on_guards`."""
         ends, guards = dict[OwedFilter, float](), dict[str, dict[str, HookGuard]]()
         for name, node in sorted(known.items()):
             if name == self._node:
@@ -158,7 +158,7 @@ class SharedHooks(OtherHooks):
 
 
 def _read_node(record: Record, kept: NodeHooks, known: Mapping[str, KnownNode]) -> KnownNode:
-    """Read a gateway's record; filters that are `known` are reused."""
+    """Read a gateway's record, and reuse the filters of `known` gateways."""
     there = {key: one for node in known.values() for key, one in node.filters.items()}
     owed = {msgspec.json.encode(one): one for one in kept.owed}
     return KnownNode(kept, record.ts + KEPT_FOR, {key: there.get(key) or OwedFilter(one) for key, one in owed.items()})

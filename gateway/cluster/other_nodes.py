@@ -13,10 +13,10 @@ log = logging.getLogger(__name__)
 
 
 class HeardNodes(OtherNodes):
-    """The nodes that announced themselves within `seconds`. `run` belongs to this node, which also hears itself."""
+    """The nodes that announced themselves within `seconds`. `run` is this node's id, by which it skips itself."""
 
     def __init__(self, name: str, run: str, seconds: float) -> None:
-        self.has_twin = False  # another gateway uses our name
+        self.has_twin = False  # whether another gateway uses our name
         self.news = anyio.Event()  # their leases or waits have changed
         self._name, self._run, self._seconds = name, run, seconds
         self._heard: dict[str, tuple[float, NodeFacts]] = {}
@@ -40,21 +40,21 @@ class HeardNodes(OtherNodes):
         return [facts for at, facts in self._heard.values() if at > oldest]
 
     def list_clocks(self) -> dict[str, float]:
-        """Return by how many seconds the clock of each is ahead of ours."""
+        """Return by how many seconds the clock of each living node is ahead of ours."""
         return {one.name: self._ahead[one.name] for one in self.list_living()}
 
     def list_waiting(self, key: str) -> list[NodeFacts]:
         return [one for one in self.list_living() if key in one.waits]
 
     def count_seconds(self, key: str) -> float:
-        """Return the seconds until its holder counts as gone."""
+        """Return the seconds until the holder of the key counts as gone."""
         said = max((at for at, facts in self._heard.values() if key in facts.holds), default=0.0)
         return max(said + self._seconds - anyio.current_time(), 0.0)
 
     def wake(self) -> None:
-        """Wake those that wait."""
+        """Wake all tasks that wait for `news`."""
         self.news.set()
-        self.has_twin = False  # another gateway uses our name
+        self.has_twin = False  # whether another gateway uses our name
         self.news = anyio.Event()
 
     def _note(self, facts: NodeFacts) -> None:

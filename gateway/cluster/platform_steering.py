@@ -1,6 +1,6 @@
-"""Control a network on the node that serves it, from any node.
+"""Control a chat network from any node, through the node that serves the network.
 
-A node answers for the networks that it holds; for one that it stands by for, it asks the holder.
+A node controls the networks that it serves; for a network on standby, the node asks the node that serves it.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
 from gateway.records import subjects
 
-PATIENCE = 5.0  # for the answer of another node, beside the work itself
+PATIENCE = 5.0  # the wait for another node's answer, in addition to its work
 
 
 class SteeringRequest(msgspec.Struct, frozen=True):
-    """A request; `verb` is pause, resume, restart or probe."""
+    """A request to the node that serves a network; `verb` is pause, resume, restart or probe."""
 
     verb: str
     name: str
 
 
 class SteeringAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A description of what was done, or the reason why nothing was."""
+    """The answer to a request: a description of the result, or the error."""
 
     did: str = ""
     seconds: float = 0.0
@@ -35,7 +35,7 @@ class SteeringAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SharedSteering(PlatformSteering):
-    """The networks of this node, and the way to those of others."""
+    """Control of the networks of this node, and of the networks of other nodes by request."""
 
     def __init__(self, engine: Engine, nodes: Nodes) -> None:
         super().__init__(nodes)

@@ -1,7 +1,7 @@
-"""Files that another gateway removed, and people whom it has forgotten, leave this gateway too.
+"""Remove the files that another gateway removed, and forget the people whom another gateway has forgotten.
 
-The journal contains no name: only the person's pseudonym, which a gateway that still has the name can compute, and
-digests of files.
+The records for this contain no name: only the person's pseudonym, which a gateway that still has the name can compute,
+and digests of files.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ CLOCKS_APART = 10.0  # seconds between the clocks of two hosts
 
 
 class ForgottenPeople(msgspec.Struct, eq=False):
-    """Notifies other gateways, and follows their notices."""
+    """Notices about forgotten people: `tell` writes a notice for other gateways, and `take` follows theirs."""
 
     patterns = (subjects.FORGOTTEN_SUBJECT,)
 
@@ -42,7 +42,7 @@ class ForgottenPeople(msgspec.Struct, eq=False):
     async def load(self) -> None:
         async for record, kept in records.read_all(self.engine, self.patterns[0], records.PersonForgotten):
             await self._remove_files(kept.pseudonym, record.ts)
-            if record.ts > self.engine.clock.read() - records.DAY:  # newer data in memory came later
+            if record.ts > self.engine.clock.read() - records.DAY:  # data in memory is no older than a day
                 await self._forget(kept.pseudonym)
 
     async def take(self, record: Record) -> None:
@@ -52,7 +52,7 @@ class ForgottenPeople(msgspec.Struct, eq=False):
             await self._forget(kept.pseudonym)
 
     async def tell(self, pseudonym: str) -> None:
-        """Notify other gateways that this person's records are gone."""
+        """Notify other gateways that the records of the person with this pseudonym are gone."""
         kept = records.PersonForgotten(pseudonym=pseudonym)
         await self.engine.append(NewRecord(self.patterns[0], records.encode(kept), ttl=records.TRAFFIC_TTL))
 
@@ -71,11 +71,11 @@ class ForgottenPeople(msgspec.Struct, eq=False):
                 self.totals.rename([name], pseudonym)
                 await self.heard.forget(name)
                 await self.names.forget(name)
-        await self.chats.load()  # the settings of their direct chats are gone
+        await self.chats.load()  # the settings of the person's direct chats are gone
 
 
 def remove_files_of(folder: Path, salt: str, pseudonym: str, before: float) -> None:
-    """Remove the person's files, except newer ones: they may have come again."""
+    """Remove the person's files, except files newer than `before`: these may have come again."""
     for own in folder.glob("*/*"):
         try:
             person = parse_person(f"{unquote(own.parent.name).partition(':')[0]}:{unquote(own.name)}")
@@ -92,7 +92,7 @@ def remove_files_of(folder: Path, salt: str, pseudonym: str, before: float) -> N
 
 
 class RemovalFollower:
-    """Removes files from our folder that other gateways removed."""
+    """Follows the notices of other gateways about removed files, and removes these files from our folder."""
 
     patterns = (subjects.REMOVED_FILES_SUBJECT,)
 
@@ -113,7 +113,7 @@ class RemovalFollower:
 
 
 def remove_by_digest(folder: Path, removed: Mapping[str, float]) -> None:
-    """Remove the files of a folder with these digests, unless they are newer: they may have come again."""
+    """Remove the files of a folder with these digests, unless they came again after their removal."""
     for path in folder.glob("*/*/*"):
         with suppress(OSError):
             if key_of(path) and path.lstat().st_mtime <= removed.get(digest_of(path), 0.0) + CLOCKS_APART:

@@ -1,6 +1,6 @@
-"""The folders of `tools.roots` that all gateways share: those in the home without files of the gateway itself.
+"""The folders of `tools.roots` that all gateways share: all roots in the home that hold no files of the gateway itself.
 
-The operator brings other folders to each host, and also every file that steers agents.
+The operator copies all other folders to each host, and also every file that steers agents.
 """
 
 import os
@@ -14,11 +14,11 @@ from gateway.config.settings import Settings
 from gateway.files.agent_folders import SharedFolder, is_steering, make_chat_folder
 from gateway.messages.roles import is_admin
 
-BEGIN = "root/"  # starts their names, before the path from the home
+BEGIN = "root/"  # starts the names of shared roots; the path below the home follows
 
 
 class SharedRoots:
-    """The shared roots by the settings in force."""
+    """The shared roots by the settings in effect."""
 
     def __init__(self, home: Home, get_settings: Callable[[], Settings]) -> None:
         self._home, self._get_settings = home, get_settings
@@ -33,7 +33,7 @@ class SharedRoots:
 
 
 def list_shared_roots(home: Home, settings: Settings) -> list[SharedFolder]:
-    """List the shared roots; none of them is inside another."""
+    """List the shared roots; no shared root is inside another."""
     roots = [home.path(root) for root in settings.tools.roots]
     named = (settings.main, *settings.agents.values())
     instructions = {_find_real(roots[0] / one) for agent in named for one in agent.context_files if roots}
@@ -48,13 +48,13 @@ def list_shared_roots(home: Home, settings: Settings) -> list[SharedFolder]:
 
 
 def find_shared_root(home: Home, name: str) -> SharedFolder | None:
-    """Return the root of this name, whatever the settings are, or None."""
+    """Return the shared root of this name, whether or not the settings have it; None if the name is no shared root."""
     root = _find_real(home.root / name.removeprefix(BEGIN))
     return SharedFolder(name, root, is_steering) if name.startswith(BEGIN) and is_free(home, root) else None
 
 
 def is_free(home: Home, root: Path) -> bool:
-    """Return True if it is in the home, and apart from all files of the gateway and of Hermes."""
+    """Return True if the root is in the home, and apart from all files of the gateway and of Hermes."""
     theirs = (home.hooks, home.plugins, home.skills, home.env, home.boot_md, home.hermes_logs)
     state = (home.hermes_state, home.hermes_sessions, home.hermes_config)
     return _find_real(home.root) in root.parents and not _touches(
@@ -63,7 +63,7 @@ def is_free(home: Home, root: Path) -> bool:
 
 
 def find_turn_folders(roots: list[SharedFolder], facts: Mapping[str, Any]) -> list[SharedFolder]:
-    """Return the folders of the turn with these facts, as `FileReach` has them."""
+    """Return the shared folders that the turn with these facts may use, as `FileReach` decides."""
     folder = facts.get(FOLDER)
     own = [make_chat_folder(folder)] if isinstance(folder, Path) else []
     return [*(roots if is_admin(facts.get("role", "guest")) else ()), *own]

@@ -1,7 +1,8 @@
 """Check that NATS servers keep a journal as required, by their answers to a client and to a monitor.
 
-Facts that only a monitor shows (if they write to the disk before they confirm) come from `NATS_MONITOR`, or else from
-the usual port of each named server; without an answer there the check is skipped, unless the address was configured.
+Only a monitor shows whether a server writes to the disk before it confirms. The monitors' addresses come from
+`NATS_MONITOR`, or else are the usual port of each named server. A monitor that does not answer is a fault only if its
+address was configured.
 """
 
 import json
@@ -38,7 +39,7 @@ class ServerFault(NamedTuple):
 
 
 def check_servers(home: Home, configuration: Configuration, servers: JournalServers) -> Iterator[Finding]:
-    """Check that the servers answer, and keep a journal as we need it."""
+    """Check that the servers answer, and keep a journal as a gateway needs it."""
     place = configuration.origins.get("engine") or SourceLocation(str(home.config))
     if home.journal.exists():
         what = f"{home.journal} is not taken along: the servers keep the journal"
@@ -59,7 +60,7 @@ async def probe_servers(servers: JournalServers, monitors: str) -> list[ServerFa
     """Check the servers; `monitors` are configured addresses.
 
     Raises:
-        EngineError: no server answers, or the data there cannot be a journal.
+        EngineError: no server answers, or the servers' data cannot be a journal.
     """
     async with await open_servers(servers) as engine:
         health = await engine.health()
@@ -81,7 +82,7 @@ async def probe_servers(servers: JournalServers, monitors: str) -> list[ServerFa
 
 
 def _check_cluster(streams: Sequence[Mapping[str, Any]], named: int) -> Iterator[ServerFault]:
-    """Check that there are enough copies, and that all are present."""
+    """Check that enough servers keep a copy of the journal, and that all copies are current."""
     clusters = [stream.get("cluster", {}) for stream in streams]
     if "name" not in clusters[0] and named > 1:
         what = f"{named} servers are named, and the one that answers is in no cluster: it alone keeps the journal"
@@ -101,7 +102,7 @@ def _check_cluster(streams: Sequence[Mapping[str, Any]], named: int) -> Iterator
 
 
 def _check_copies(copies: Mapping[str, int]) -> Iterator[ServerFault]:
-    """Check each stream."""
+    """Check that each stream has enough copies."""
     for name in [name for name, count in copies.items() if count < SERVERS_WANTED]:
         what = f"{copies[name]} of the servers keep the stream {name!r}: where one is lost, it is lost or stands still"
         yield ServerFault(what, f"have three servers; nats stream edit {name} --replicas 3")
@@ -131,7 +132,7 @@ def _check_payload(largest: int) -> Iterator[ServerFault]:
 
 
 def _list_monitors(servers: JournalServers, named: str) -> Iterator[tuple[str, bool]]:
-    """Return the monitors' addresses, and True if they were configured."""
+    """Return the monitors' addresses, each with True if it was configured."""
     if named:
         yield from ((address.strip().rstrip("/"), True) for address in named.split(","))
         return

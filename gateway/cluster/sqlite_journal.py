@@ -1,4 +1,4 @@
-"""A complete read or write of a journal's file, to move it between engines. No process may have it open."""
+"""Read or write a whole journal file, to move the journal between engines. No process may have the file open."""
 
 import json
 import os
@@ -21,7 +21,7 @@ PAGE = 500
 
 
 class SqliteJournal:
-    """A journal file, opened by `open_journal_file` or `make_journal_file`. The wall clock is `ahead` of its clock."""
+    """An open journal file: see `open_journal_file`. Its clock is `ahead` seconds behind the wall clock."""
 
     def __init__(self, db: sqlite3.Connection, ahead: float) -> None:
         self._db = db
@@ -35,7 +35,7 @@ class SqliteJournal:
         return int(self._db.execute("SELECT count(*) FROM log").fetchone()[0])
 
     def read(self) -> Iterator[StoredRecord]:
-        """Read all records; raises RecordDamage if the disk has changed one."""
+        """Read all records; raises RecordDamage if the disk has changed a record."""
         after, query = 0, "SELECT seq, subject, data, ts, checksum, msg_id, expires FROM log"
         while page := self._db.execute(f"{query} WHERE seq > ? ORDER BY seq LIMIT ?", (after, PAGE)).fetchall():
             for *row, msg_id, expires in page:
@@ -71,7 +71,7 @@ class SqliteJournal:
             )
 
     def end(self, last_seq: int) -> None:
-        """Finish the file; the next append comes after this sequence."""
+        """Finish the file; the next append gets a sequence after `last_seq`."""
         self._db.execute("DELETE FROM sqlite_sequence WHERE name = 'log'")
         self._db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('log', ?)", (last_seq,))
         self._db.execute("DELETE FROM building")
@@ -86,8 +86,8 @@ async def open_journal_file(path: Path) -> SqliteJournal:
     """Open a journal of any version and update it; the caller holds the home.
 
     Raises:
-        HomeBusy: another process has it open.
-        EngineError: it cannot be read.
+        HomeBusy: another process has the journal open.
+        EngineError: the journal cannot be read.
     """
     async with await open_sqlite(path) as engine:
         ahead = time.time() - engine.clock.read()
@@ -96,10 +96,10 @@ async def open_journal_file(path: Path) -> SqliteJournal:
 
 @contextmanager
 def make_journal_file(path: Path) -> Iterator[SqliteJournal]:
-    """Create a journal to be filled and ended; at exit it is safely on disk.
+    """Create a journal for the caller to fill and end; after the block the file is safely on disk.
 
     Raises:
-        EngineError: it cannot be written.
+        EngineError: the journal cannot be written.
     """
     for file in (path, *(Path(f"{path}{suffix}") for suffix in journal_file.COMPANION_SUFFIXES)):
         file.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""A journal at rest: the values that one engine hands to another in a migration.
+"""The values that a migration passes from one engine to another: records, consumers, and the mark on a journal.
 
-Sequences stay the same, since records refer to each other by them.
+Sequences stay the same, since records refer to each other by their sequences.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ SAYS = {
 
 
 class StoredRecord(Record, frozen=True, gc=False):
-    """A record with all that is known of it. It expires at `until`, by the wall clock; None: never."""
+    """A record with its message id and its expiry: `until` is a time of the wall clock, None for never."""
 
     msg_id: str | None = None
     until: float | None = None
@@ -34,7 +34,7 @@ class StoredRecord(Record, frozen=True, gc=False):
 
 
 class StoredConsumer(msgspec.Struct, frozen=True):
-    """A consumer's progress: all up to `floor` was delivered; `owed` maps unacknowledged records to their attempts."""
+    """A consumer's progress: all up to `floor` was delivered; `owed` maps pending sequences to their attempts."""
 
     name: str
     patterns: tuple[str, ...]
@@ -59,7 +59,7 @@ class JournalDigest(msgspec.Struct):
 
 
 async def check_same(source: AsyncIterator[StoredRecord], target: AsyncIterator[StoredRecord]) -> JournalDigest:
-    """Compare two journals from end to end; they may differ only in records that expired meanwhile.
+    """Compare two journals from end to end; they may differ only in records that have expired.
 
     Raises:
         EngineError: the target differs from the source.
@@ -93,7 +93,7 @@ def _check_over(record: StoredRecord, what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A mark on a journal that must not be used, because a migration to or from another engine is under way.
+    """A mark on a journal that no gateway may use, because a migration to or from another engine is not finished.
 
     `where` names the host and the home of the other side.
     """
