@@ -49,12 +49,12 @@ async def sessions_list(search: SessionSearch, names: KnownNames, params: Sessio
 
 
 def find_session_name(names: KnownNames, platform: str, user_id: str, key: str) -> str:
-    """Return what a session is called in the order of names: its chat, else its person, else its key."""
+    """Return the name by which a session is sorted: that of its chat, else of its person, else its key."""
     return fold_name(names.chats.find(names.find_chat(key)) or names.people.find(f"{platform}:{user_id}") or key)
 
 
 def make_filter(names: KnownNames, text: str) -> Callable[[str, str, str, str], bool] | None:
-    """Return the test for sessions with this text in their title or key, or in a name or id of theirs."""
+    """Return the test for sessions with this text in their title or key, or in a name or id of their chat or person."""
     if not text:
         return None
     people, chats, wanted = names.people.search(text), names.chats.search(text), text.casefold()
@@ -88,7 +88,7 @@ async def sessions_show(
     said = msgspec.to_builtins(as_fields(part))
     if params.longest >= 0:
         said["entries"] = [cut_entry(entry, params.longest) for entry in said["entries"]]
-    last = end if end < count else count + 1  # behind the last entry come those of turns without an entry
+    last = end if end < count else count + 1  # decisions of turns without an entry come behind the last entry
     said["decisions"] = [one for one in said["decisions"] if first <= one["entry"] < last]
     chat = names.find_chat(session.key)
     called = names.describe((f"{session.platform}:{session.user_id}", chat))
@@ -131,7 +131,7 @@ async def sessions_statistics(search: SessionSearch, params: StatisticsParams) -
 
 
 def make_cursor(rows: Sequence[Row], limit: int, find_end: Callable[[Row], tuple[float | str, str | int]]) -> str:
-    """Return where the next page begins; "" if this one is not full, and so the last."""
+    """Return where the next page begins; "" if this page is not full, and so the last."""
     if not rows or len(rows) != limit:
         return ""
     at, mark = find_end(rows[-1])
@@ -139,7 +139,7 @@ def make_cursor(rows: Sequence[Row], limit: int, find_end: Callable[[Row], tuple
 
 
 def parse_cursor(text: str, mark: Callable[[str], Mark], at: Callable[[str], At]) -> tuple[At, Mark] | None:
-    """Read what `make_cursor` wrote."""
+    """Parse a cursor that `make_cursor` made."""
     if not text:
         return None
     try:
@@ -150,7 +150,7 @@ def parse_cursor(text: str, mark: Callable[[str], Mark], at: Callable[[str], At]
 
 
 def cut_entry(entry: dict[str, Any], longest: int) -> dict[str, Any]:
-    """Return the entry with texts of at most this length; `cut` has the original length of a text that was longer."""
+    """Return the entry with texts of at most this length; `cut` has the original length of a longer text."""
     length = len(entry["content"])
     cut = {"content": entry["content"][:longest], "cut": length} if length > longest else {}
     calls = [{**call, "args": cut_args(call["args"], longest)} for call in entry["tool_calls"]]
@@ -158,6 +158,6 @@ def cut_entry(entry: dict[str, Any], longest: int) -> dict[str, Any]:
 
 
 def cut_args(args: Any, longest: int) -> Any:
-    """Return the arguments or, if their JSON is longer than this, its beginning."""
+    """Return the arguments or, if their JSON is longer than `longest`, the beginning of the JSON."""
     written = msgspec.json.encode(args).decode()
     return args if len(written) <= longest else f"{written[:longest]}…"

@@ -1,9 +1,9 @@
-"""Messages that their authors delete: from then on nothing shows their words.
+"""Messages that their authors delete: after the deletion, no part of the gateway shows the text.
 
-One record in the chain of the conversation marks the message (`MessageDeleted`), and a fold of the chain then leaves
-its words out: for the model, the page, exports. The words leave the chain itself when it is next rewritten. Other
-copies are purged at once, and again by later readers of the record, since a crash may have come between: the inbound
-message, with its audio and its files, and its pending events for hooks.
+One record in the chain of the conversation marks the message (`MessageDeleted`), and a fold of the chain leaves out its
+text: for the model, the page, exports. The text leaves the chain itself when the chain is next rewritten. All other
+copies are purged at once: the inbound message, with its audio and its files, and its pending events for hooks. Later
+readers of the record purge them again, since a crash may have come between.
 
 A message is identified by its network, its chat and its id there, and, if the network names the author, by the author.
 """
@@ -28,9 +28,10 @@ log = logging.getLogger(__name__)
 
 
 class DeletedMessages(msgspec.Struct, eq=False):
-    """Finds deleted messages and removes them.
+    """Removes messages that their authors delete.
 
-    `find` returns the conversations that contain a message, `list_open` the active ones.
+    `find` returns the keys of the conversations that contain a message, `list_open` the keys of the active
+    conversations.
     """
 
     engine: Engine
@@ -64,7 +65,7 @@ class DeletedMessages(msgspec.Struct, eq=False):
             try:
                 await self.sessions.append(session, gone)
             except Conflict:
-                continue  # the conversation continued meanwhile
+                continue  # another record was appended to the chain
             await purge_deleted(self.engine, gone)
             log.info("a message of %s was taken back by its author", key)
             return True
@@ -73,7 +74,7 @@ class DeletedMessages(msgspec.Struct, eq=False):
 async def find_inbound(
     engine: Engine, conv: str, name: MessageName
 ) -> AsyncIterator[tuple[Record, records.InboundMessage]]:
-    """Yield the inbound message of this name in a conversation, and its edits."""
+    """Yield the inbound message of this name in a conversation, and the edits of the message."""
     subject = subjects.session_subject_of_token("in", conv)
     async for record, kept in records.read_all(engine, subject, records.InboundMessage):
         if is_message(kept.message, name):
@@ -83,7 +84,7 @@ async def find_inbound(
 async def find_heard(
     engine: Engine, conv: str, name: MessageName
 ) -> AsyncIterator[tuple[Record, records.HeardMessage]]:
-    """Yield a conversation's records of an overheard message."""
+    """Yield the records of a conversation that hold the overheard message of this name."""
     subject = subjects.session_subject_of_token("heard", conv)
     async for record, kept in records.read_all(engine, subject, records.HeardMessage):
         if name_of(kept.message) == name:
@@ -91,12 +92,12 @@ async def find_heard(
 
 
 def is_message(message: Message, name: MessageName) -> bool:
-    """Return True if it is that message, or an edit of it."""
+    """Return True if the message has this name, or is an edit of the message with this name."""
     return message.kind in SAID_KINDS and name_of(message) == name
 
 
 async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
-    """Purge its copies outside of the chain. The message itself goes last: its words identify the copies."""
+    """Purge a message's copies outside of the chain, and the message itself last: its text identifies them."""
     conv = subjects.token_of(gone.session_key)
     came = [one async for one in find_inbound(engine, conv, gone.name)]
     told = [one async for one in find_heard(engine, conv, gone.name)]
@@ -114,7 +115,7 @@ async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
 
 
 async def _purge_lost_audio(engine: Engine, conv: str) -> None:
-    """Purge the words of audio whose messages are gone."""
+    """Purge the transcriptions of audio whose messages are gone."""
     subject = subjects.session_subject_of_token("in", conv)
     left = {record.seq async for record, _ in records.read_all(engine, subject, records.InboundMessage)}
     subject = subjects.session_subject_of_token("audio", conv)
@@ -124,7 +125,7 @@ async def _purge_lost_audio(engine: Engine, conv: str) -> None:
 
 
 async def _purge_copies(engine: Engine, name: MessageName, conv: str, texts: Collection[str]) -> None:
-    """Purge pending events about it, or about its turn with its words in them, and dead letters of either."""
+    """Purge pending events about the message, events of its turns that contain a text of it, and their dead letters."""
     turns = await _find_turns(engine, name, conv)
     dead_turns = subjects.session_subject_of_token("dead.turns", conv)
     for pattern in (subjects.owed_event_pattern_of_token(conv), *COPY_SUBJECTS, dead_turns):
@@ -134,7 +135,7 @@ async def _purge_copies(engine: Engine, name: MessageName, conv: str, texts: Col
 
 
 async def _find_turns(engine: Engine, name: MessageName, conv: str) -> set[str]:
-    """Find the turns that answered it, or do."""
+    """Find the turns that answered the message, and all turns that have not ended."""
     found, on = set[str](), dict[str, int]()
     subject = subjects.session_subject_of_token("turn", conv)
     async for _, kept in records.read_all(engine, subject, records.TurnRecord):
@@ -162,7 +163,7 @@ def _is_copy(kept: records.JournalRecord, name: MessageName, turns: Collection[s
 
 
 def has_text(value: Any, texts: Collection[str]) -> bool:
-    """Return True if one of these texts occurs anywhere in the value."""
+    """Return True if a text of `texts` occurs anywhere in the value."""
     if isinstance(value, str):
         return any(text in value for text in texts)
     if isinstance(value, dict):

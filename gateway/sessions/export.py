@@ -38,7 +38,7 @@ def as_fields(session: Session) -> dict[str, Any]:
 
 
 def as_markdown(session: Session) -> str:
-    """Return the session as Markdown: a heading for each speaker, tools in code blocks that no content can end."""
+    """Return the session as Markdown: a heading for each speaker, and tools in code blocks that no content can end."""
     lines = [f"# {session.title or session.session_id}", ""]
     facts = {
         "session": session.session_id,

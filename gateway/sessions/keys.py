@@ -14,10 +14,11 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def session_key_of(message: Message, rules: SessionSettings) -> str:
-    """Return the key of a message's session. In a group all people share one, or each has their own.
+    """Return the key of a message's session. In a group all people share one session, or each person has their own.
 
-    A session named by the sender is a key of its own on the sender's platform; a whole key (`agent:...`) is used as it
-    is. Only adapters of trusted ends (terminal, page) set that field, so a stranger cannot choose a session by it.
+    If the message names its session (`message.session`), the key is made from this name and the platform; a whole key
+    (`agent:...`) is used as it is. Only adapters of trusted places (terminal, page) set this field, so a stranger
+    cannot choose a session.
     """
     at = message.address
     if message.session.startswith("agent:"):

@@ -1,7 +1,8 @@
-"""Forget and shorten: words leave the journal, and answered messages stay marked as answered.
+"""Forget and shorten conversations: their texts leave the journal, and answered messages stay marked as answered.
 
-First one append ends the chain, and carries everything that stays; only then the records before it are purged. So a
-crash in between loses nothing, and the next `purge_forgotten` removes the rest: any reader of the chain may repeat it.
+First, one append ends the chain and repeats all sessions that stay. Only then the records before this end are purged.
+So a crash in between loses no session that stays, and the next `purge_forgotten` removes the rest: any reader of the
+chain may call it again.
 """
 
 import logging
@@ -24,11 +25,11 @@ from gateway.sessions.transitions import begin_session, open_from
 from gateway.threads import run_in_thread
 
 PAGE = 200
-NAME_LENGTH = 24  # of the part of a name that identifies the file: see RECEIVED_NAME
-# Subjects outside of the conversation that may contain its words.
+NAME_LENGTH = 24  # the length of the part of a name that identifies the file: see RECEIVED_NAME
+# Subjects outside of a conversation that may contain its texts.
 COPY_SUBJECTS = (subjects.EVENT_SUBJECTS, subjects.DEAD_SUBJECTS)
 
-# Records beside the chain and the messages, which go with all sessions of a key.
+# Records beside the chain and the messages: forgetting purges them for all sessions of a key.
 FORGOTTEN_SUBJECTS: tuple[subjects.SessionSubject, ...] = (
     *("audio", "heard", "voice", "bell", "page", "dead.turns", "shown"),
 )
@@ -37,12 +38,12 @@ log = logging.getLogger(__name__)
 
 
 async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str, *gone: str) -> bool:
-    """Forget these sessions of a key, or all of them if none is named; return False if one was not found.
+    """Forget the sessions `gone` of a key, or all if no session is named; return False if a session was not found.
 
-    For a whole key everything goes: waiting messages are not answered, a running turn is stopped.
+    If all sessions of a key go, waiting messages are not answered, and a running turn is stopped.
 
     Raises:
-        SessionError: a turn is running, and a single session should go.
+        SessionError: a turn is running, and only named sessions should go.
     """
     while True:
         before, past = await _read_sessions(engine, sessions, key, is_whole=not gone)
@@ -55,7 +56,7 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
         stay = [old for name, old in past.items() if gone and name not in gone]
         remains = [_rewrite_session(old) for old in stay]
         if remains and before.session_id in gone:
-            # A new session in place of the removed current one: it does not refer to it.
+            # A new session takes the place of the removed current session, and does not refer to it.
             remains.append(replace(begin_session(before, sessions.now(), "forgotten"), previous=""))
         end = records.TurnEnded(upto=upto, status="forgotten")
         if seq := await _rewrite_chain(engine, sessions, before, end, remains):
@@ -66,12 +67,12 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
 async def rewrite_sessions(
     engine: Engine, sessions: SessionRepository, key: str, change: Callable[[Session], Session]
 ) -> bool:
-    """Rewrite every session of a key as `change` returns it, and remove the old records. False: the key has none.
+    """Rewrite every session of a key by `change`, and purge the old records; return False if the key has no session.
 
     Waiting messages, and replies and events of the conversation, stay.
 
     Raises:
-        SessionError: a turn is running in it.
+        SessionError: a turn is running under the key.
     """
     while True:
         before, past = await _read_sessions(engine, sessions, key, is_whole=False)
@@ -89,7 +90,7 @@ async def rewrite_sessions(
 async def _read_sessions(
     engine: Engine, sessions: SessionRepository, key: str, *, is_whole: bool
 ) -> tuple[Session, dict[str, Session]]:
-    """Return the current session of a key, and all; of a damaged chain only its end, if everything should go anyway."""
+    """Return the current session of a key, and all its sessions; if `is_whole`, only the end of a damaged chain."""
     try:
         return await sessions.open(key), await sessions.read_all(key)
     except RecordDamage:
@@ -107,10 +108,10 @@ async def _read_last_seq(engine: Engine, subject: str) -> int:
 
 
 async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -> bool:
-    """Rewrite the sessions of a key, each as it is now, in place of all the records that made them.
+    """Replace all records of a key's chain by one record for each session, as the session is now.
 
-    No entry is lost; the claims and steps of ended turns go. Return False if a turn is running, or the chain has just
-    changed.
+    No entry is lost, but the claims and steps of ended turns are removed. Return False if a turn is running, or the
+    chain has just changed.
     """
     before = await sessions.open(key)
     if before.turn is not None or not before.session_id:
@@ -134,10 +135,10 @@ async def _rewrite_chain(
     end: records.TurnEnded,
     remains: Iterable[records.TurnRecord],
 ) -> int:
-    """End the chain, with the records that stay after it; return the end's sequence, or 0 if the chain had changed.
+    """End the chain, and append the records that stay; return the sequence of the end, or 0 if the chain had changed.
 
     Raises:
-        SessionError: it is too large for one append.
+        SessionError: the records that stay are too large for one append.
     """
     try:
         await sessions.append(before, end, *remains)
@@ -153,13 +154,13 @@ async def _rewrite_chain(
 
 
 async def purge_chain(engine: Engine, conv: str, seq: int) -> None:
-    """Purge the records before the end at `seq` of a chain."""
+    """Purge the records of a chain before its end at `seq`."""
     await engine.purge(subjects.session_subject_of_token("turn", conv), seq - 1)
     await engine.purge(subjects.session_subject_of_token("sum", conv), seq - 1)
 
 
 async def purge_turns(engine: Engine, conv: str, seq: int) -> None:
-    """Purge what the end at `seq` forgets of a chain, with tools' pictures that no remaining entry has."""
+    """Purge the records of a chain before its end at `seq`, and pictures of tools that no remaining entry has."""
     subject = subjects.session_subject_of_token("turn", conv)
     gone = {path async for record in _read_until(engine, subject, seq) for path in _list_tool_pictures(record)}
     if gone:
@@ -172,7 +173,7 @@ async def purge_turns(engine: Engine, conv: str, seq: int) -> None:
 
 
 def _list_tool_pictures(record: Record) -> list[Path]:
-    """List the picture files of tools in this record of a chain."""
+    """List the picture files of tools in a record of a chain."""
     match records.decode(record.data):
         case records.TurnEnded(entries=entries):
             found = entries
@@ -186,9 +187,9 @@ def _list_tool_pictures(record: Record) -> list[Path]:
 
 
 async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> None:
-    """Purge what the end at `seq` in a chain forgets: the chain before it, messages up to `upto`, replies.
+    """Purge a chain before its end at `seq`, and the conversation's messages up to `upto` and replies up to `seq`.
 
-    Their files and pending events go too, but not those of the sessions that stay.
+    Also remove the files of these messages and replies, and the pending events of all sessions that do not stay.
     """
     async for record in _read_until(engine, subjects.session_subject_of_token("in", conv), upto):
         kept = records.decode(record.data)
@@ -211,7 +212,7 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
 
 
 async def remove_files(engine: Engine, paths: Iterable[Path]) -> None:
-    """Remove files of conversations, with everything made of them, on every gateway; a path may lack its suffix."""
+    """Remove files of conversations, and all files made from them, on every gateway; a path may lack its suffix."""
     names = {path.with_name(path.name[:NAME_LENGTH]) for path in paths if key_of(path)}
     store = engine.files
     if not (store and names):
@@ -225,12 +226,12 @@ async def remove_files(engine: Engine, paths: Iterable[Path]) -> None:
 
 
 def digest_of(path: Path) -> str:
-    """Return one digest for a file and everything made of it, which does not reveal its person."""
+    """Return the digest that a file and all files made from it share; the digest does not reveal the person."""
     return subjects.token_of("/".join((*path.parts[-3:-1], path.name[:NAME_LENGTH])))
 
 
 async def remove_sent_files(engine: Engine, kept: records.JournalRecord) -> None:
-    """Remove the audio of an answer, and the copies of its files for other gateways, but not the originals."""
+    """Remove the audio of a reply, and the copies of its files for other gateways, but not the original files."""
     match kept:
         case records.VoiceAnswer(path=path) if path:
             place = anyio.Path(path)
@@ -247,7 +248,7 @@ async def remove_sent_files(engine: Engine, kept: records.JournalRecord) -> None
 
 
 async def remove_received_files(engine: Engine, message: Message) -> None:
-    """Remove the files that came with this message, and everything made of them."""
+    """Remove the files that came with this message, and all files made from them."""
     paths = [Path(one.path) for one in message.attachments]
     await remove_files(engine, paths)
     for path in paths:
@@ -255,18 +256,18 @@ async def remove_received_files(engine: Engine, message: Message) -> None:
 
 
 async def _remove_received_file(message: Message, path: Path) -> None:
-    """Remove a file. If a link replaces it, it was moved to its conversation: see `daemon/received_files.py`."""
+    """Remove a received file; a link leads to the file's folder of its conversation (`daemon/received_files.py`)."""
     place = anyio.Path(path)
     if await place.is_symlink():
         moved = message.address.find_folder(path.parents[1], message.user_id)
         await anyio.Path(moved / path.name).unlink(missing_ok=True)
-        if await place.exists():  # another conversation has it too
+        if await place.exists():  # another conversation has the file too
             return
     await _remove_with_made(path)
 
 
 async def _remove_with_made(path: Path) -> None:
-    """Remove a file that we named, and everything made of it."""
+    """Remove a file that we named, and all files made from it."""
     for one in [*await run_in_thread(list_shown_files, path), path]:
         await anyio.Path(one).unlink(missing_ok=True)
 
@@ -296,7 +297,7 @@ async def _read_until(engine: Engine, pattern: str, upto: int) -> AsyncIterator[
 
 
 def _is_about(data: bytes, conv: str, staying: set[str]) -> bool:
-    """Return True for an event of the forgotten sessions, or a dead letter with one."""
+    """Return True for an event of the forgotten sessions, and for a dead letter with such an event."""
     try:
         kept = records.decode(data)
     except (msgspec.MsgspecError, EngineTooNew):

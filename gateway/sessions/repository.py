@@ -1,8 +1,8 @@
-"""The sessions: a bounded cache over their chains in the journal, and the one way to write into a chain.
+"""The sessions: a bounded cache over their chains in the journal, and the only code that appends to a chain.
 
 The journal alone is the truth. `open` reads on from the last known sequence, so a session is always as new as the
-journal; an evicted one is folded again from its last summary. A session is a frozen value: evicting it affects no one
-who holds it.
+journal. An evicted session is folded again from its last summary. A session is a frozen value: after its eviction a
+caller can still use it.
 """
 
 import logging
@@ -37,7 +37,7 @@ class CachedSession(msgspec.Struct):
 
 
 class SessionRepository(msgspec.Struct, eq=False):
-    """The sessions by key. `ahead` is how far the journal's clock is ahead of this one."""
+    """The sessions by key. `ahead` returns by how many seconds the clock `now` is ahead of the journal's."""
 
     _engine: Engine
     now: Callable[[], float] = time.time
@@ -49,16 +49,16 @@ class SessionRepository(msgspec.Struct, eq=False):
     _weight: int = 0
 
     async def open(self, key: str, *, fresh: bool = False) -> Session:
-        """Return the session of a key; one without records has the sequence 0.
+        """Return the session of a key; a session without records has the sequence 0.
 
-        Unless it is `fresh`, records that others write at this moment may be missing: then an append meets a Conflict,
-        and the next `open` sees them.
+        Unless `fresh` is set, the newest records of other processes may be missing: then an append meets a Conflict,
+        and the next `open` reads these records.
         """
         held = self._held.get(key)
         session, summarised = (held.session, held.summarised) if held else await self._from_summary(key)
         async for newer in self._states(session, fresh=fresh):
             session = newer
-        if held and held.session is session and self._held.get(key) is held:  # nothing has happened
+        if held and held.session is session and self._held.get(key) is held:  # no record was new
             held.used = self.now()
             self._held.move_to_end(key)
         else:
@@ -66,11 +66,11 @@ class SessionRepository(msgspec.Struct, eq=False):
         return session
 
     def known(self) -> list[Session]:
-        """Return the sessions in memory, as last seen."""
+        """Return the sessions in memory, as they were last read."""
         return [held.session for held in self._held.values()]
 
     async def append(self, session: Session, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()) -> Session:
-        """Write records after the known state, with other puts in the same append.
+        """Append records to the chain behind the known state, and the `extra` records in the same append.
 
         The end of a turn also sets the expiry of the records that it settles.
 
@@ -86,7 +86,7 @@ class SessionRepository(msgspec.Struct, eq=False):
     async def append_said(
         self, session: Session, said: NewRecord, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()
     ) -> Session:
-        """Work as `append`, with a message before these records: a claim among them is on this message.
+        """Append a message, and then records like `append`: a claim among these records is for the new message.
 
         Raises:
             Conflict: the chain has changed, and nothing was written.
@@ -111,19 +111,19 @@ class SessionRepository(msgspec.Struct, eq=False):
         return session
 
     async def read_all(self, key: str) -> dict[str, Session]:
-        """Return every session of the key by id, as it was at its end (or is now); oldest first."""
+        """Return every session of the key by id, oldest first, in its last state."""
         found: dict[str, Session] = {}
         deleted: tuple[MessageName, ...] = ()
         async for session in self._states(Session(key), fresh=True):
             deleted = session.deleted
             if not session.session_id:
-                found.clear()  # forgotten
+                found.clear()  # all earlier sessions were forgotten
             else:
                 found.pop(session.session_id, None)
                 found[session.session_id] = session
         if not deleted:
             return found
-        # A deleted message may be in a session that had ended before.
+        # A deleted message may be in a session that had ended before the deletion.
         return {
             name: msgspec.structs.replace(delete_words(one, deleted), deleted=deleted) for name, one in found.items()
         }
@@ -186,19 +186,19 @@ class SessionRepository(msgspec.Struct, eq=False):
 
 
 def make_chain_puts(session: Session, kept: Sequence[records.TurnRecord]) -> list[NewRecord]:
-    """Make the appends of records after the known state; the first one's fence covers the whole append."""
+    """Make the records to append behind the known state; the `expect` of the first covers the whole append."""
     subject = subjects.session_subject_of("turn", session.key)
     fences = [session.seq, *[None] * len(kept)]
     return [NewRecord(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
 
 
 def put_claim_on(kept: Sequence[records.TurnRecord], seq: int) -> list[records.TurnRecord]:
-    """Return the records with their claim on this sequence."""
+    """Return the records, with the sequence of the claimed message in their claim."""
     return [msgspec.structs.replace(one, on=seq) if isinstance(one, records.Claim) else one for one in kept]
 
 
 def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:
-    """Settle the messages up to this end, their transcribed words, and the doorbells of the lane."""
+    """Settle the messages up to `upto`, and all transcriptions and doorbells of the session."""
     settled: dict[subjects.SessionSubject, int] = {"in": upto, "audio": records.NEWEST, "bell": records.NEWEST}
     return tuple(
         SettledRecords(subjects.session_subject_of(kind, session_key), last, records.TRAFFIC_TTL)

@@ -1,8 +1,9 @@
-"""Retention: remove sessions that ended long ago, and compact the records of long ones.
+"""Retention: remove sessions that were last used long ago, and compact the records of long sessions.
 
 Only finished work is removed. A session whose turn is open, or that waits for an answer, stays; waiting messages are
-not touched. Traffic (messages in, replies out, events) expires by the time of each record; files of messages expire
-with them, and so do unreadable updates. One gateway maintains a shared journal, and each the files in its own home.
+not touched. Traffic (inbound messages, replies, events) expires by the time of each record. Files of messages expire at
+the same age, and so do unreadable updates. One gateway maintains a shared journal, and each gateway the files in its
+own home.
 """
 
 import logging
@@ -30,16 +31,16 @@ from gateway.yaml_source.units import format_count
 log = logging.getLogger(__name__)
 
 PAUSE = 600.0
-YOUNGEST = records.EVENT_TTL  # a session must be silent for so long: by then the network repeats nothing any more
+YOUNGEST = records.EVENT_TTL  # a session must be silent for so long: then the network repeats no message any more
 FORGET_BATCH = 50  # sessions that are forgotten before the next check of the journal's size
 LONG_CHAIN = 5000  # records
 MAX_COMPACT_WEIGHT = 8_000_000  # characters that one append can rewrite
-FULL_SHARE, TARGET_SHARE = 0.9, 0.8  # of the bound: sessions are removed from the first on, down to the second
+FULL_SHARE, TARGET_SHARE = 0.9, 0.8  # of the limit: removal begins at the first share, and ends at the second
 KEY_OF = attrgetter("session_key")
 
 
 class Retention(msgspec.Struct, eq=False):
-    """Removes records from the journal within its limits. `trouble` is for an operator to decide."""
+    """Removes records to keep the journal within its limits. `trouble` tells an operator why it cannot."""
 
     _engine: Engine
     _sessions: SessionRepository
@@ -49,7 +50,7 @@ class Retention(msgspec.Struct, eq=False):
     trouble: str = ""
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Remove until cancelled. A failing journal is left alone; it reports that itself."""
+        """Remove until cancelled. If the journal fails, try again later: the journal reports the failure itself."""
         task_status.started()
         while True:
             try:
@@ -61,7 +62,7 @@ class Retention(msgspec.Struct, eq=False):
     async def run_once(self) -> int:
         """Remove once. Return the number of forgotten sessions."""
         if self._engine.clock.is_held:
-            return 0  # the host's clock was set: for a while nothing counts as old
+            return 0  # the host's clock was set: for a day no record counts as old
         limits = self.limits()
         gone = await self._forget_old(limits)
         for session in self._sessions.known():
@@ -116,7 +117,7 @@ class Retention(msgspec.Struct, eq=False):
 
 
 class FileRetention(msgspec.Struct, eq=False):
-    """Removes the files of messages, and unreadable updates, when they are as old as messages get."""
+    """Removes the files of messages, and unreadable updates, at the age at which messages expire."""
 
     _engine: Engine
     _folders: Sequence[Path]
@@ -132,7 +133,7 @@ class FileRetention(msgspec.Struct, eq=False):
     async def run_once(self) -> None:
         """Remove once."""
         if self._engine.clock.is_held:
-            return  # as with sessions
+            return  # the host's clock was set: for a day no file counts as old
         for folder in self._folders:
             await run_in_thread(_remove_old_files, folder, self._clock() - records.TRAFFIC_TTL)
 
@@ -141,9 +142,9 @@ def _remove_old_files(folder: Path, before: float) -> None:
     """Remove received files. The agent's files in the folder of a conversation stay."""
     in_folders = (path for path in folder.glob("*/*/*") if RECEIVED_NAME.fullmatch(path.name))
     for path in (*folder.glob("*"), *folder.glob("*/*"), *in_folders):
-        with suppress(OSError):  # another process was faster, or it is not ours: the next round will see
+        with suppress(OSError):  # another process was faster, or the file is not ours: the next round tries again
             if path.is_symlink():
-                if not path.exists():  # its target is gone
+                if not path.exists():  # the target of the link is gone
                     path.unlink()
             elif path.is_file() and path.stat().st_mtime < before:
                 path.unlink()

@@ -1,4 +1,4 @@
-"""Search sessions: lists, full text and statistics, from a projection that follows the journal."""
+"""Search sessions: lists, full text and statistics, from an index that follows the journal."""
 
 import logging
 import sqlite3
@@ -28,7 +28,7 @@ from gateway.threads import run_in_thread
 log = logging.getLogger(__name__)
 
 PAGE = 500
-GATHER_SECONDS, MOST_GATHERED = 60.0, 250  # changes within this time are read together, unless a query comes first
+GATHER_SECONDS, MOST_GATHERED = 60.0, 250  # the index reads these changes together, unless a query comes first
 ERROR_PAUSE = 5.0
 BEHIND = 5000  # records: fewer are read in a moment
 REST_SECONDS = 0.06  # between two slices of long work
@@ -54,7 +54,7 @@ class SearchHit(msgspec.Struct, frozen=True):
     role: str
     at: float
     snippet: str
-    number: int  # its position in the index
+    number: int  # the position of the entry in the index
 
     @property
     def cursor(self) -> SearchCursor:
@@ -79,12 +79,12 @@ class SessionInfo(msgspec.Struct, frozen=True):
 
     @property
     def whose(self) -> str:
-        """The person who began it, as `telegram:1002`."""
+        """The person who began the session, as `telegram:1002`."""
         return f"{self.platform}:{self.user_id}"
 
 
 class SessionNames(msgspec.Struct, frozen=True):
-    """The names of sessions, by platform, person and key; and the test for those that are meant, by title too."""
+    """The names of sessions, by platform, person and key, and a test which sessions to list, with their title too."""
 
     name_of: Callable[[str, str, str], str]
     is_meant: Callable[[str, str, str, str], bool] | None = None
@@ -100,7 +100,7 @@ class Speaker(msgspec.Struct, frozen=True):
 
 
 class UsageTotals(msgspec.Struct, frozen=True):
-    """The sums of a platform, of a day, or of everything."""
+    """The sums of a platform, of a day, or of all sessions."""
 
     name: str
     sessions: int
@@ -118,29 +118,29 @@ class SessionStatistics(msgspec.Struct, frozen=True):
 
 
 class IndexProgress(msgspec.Struct):
-    """The progress of the index: records up to `reached` are in it. `end` was the journal's at the start."""
+    """The progress of the index: it has the records up to `reached`. `end` was the end of the journal at the start."""
 
     reached: int = 0
     end: int = 0
 
     def describe(self) -> str:
-        """Describe the progress while much is missing; "" otherwise."""
+        """Describe the progress while more than BEHIND records are missing; "" otherwise."""
         return f"{self.reached} of {self.end} records are read" if self.end - self.reached > BEHIND else ""
 
 
 class ForgottenWords:
-    """Removes forgotten words from the file of the index: at once if it is small, else bit by bit."""
+    """Removes forgotten texts from the file of the index, in slices with pauses."""
 
     def __init__(self, query: Callable[[Callable[[SearchIndex], bool]], Awaitable[bool]]) -> None:
         self._query = query
         self._news = anyio.Event()
 
     def notify(self) -> None:
-        """Note that something was forgotten."""
+        """Note that texts were forgotten, so that `run` removes them."""
         self._news.set()
 
     async def run(self) -> None:
-        """Remove until cancelled."""
+        """Remove forgotten texts until cancelled."""
         while True:
             self._news = anyio.Event()
             try:
@@ -153,7 +153,7 @@ class ForgottenWords:
 
 
 class SessionSearch:
-    """The search; every query first reads on, so its result is as new as the journal."""
+    """The search in all sessions; every query first reads new records, so its result is as new as the journal."""
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self._engine = engine
@@ -183,14 +183,14 @@ class SessionSearch:
                 await self.close()
 
     async def rebuild(self) -> int:
-        """Rebuild the projection from the whole journal. Return the number of records."""
+        """Rebuild the index from the whole journal. Return the number of records."""
         await self._query(SearchIndex.clear)
         return await self._read_on()
 
     async def find(
         self, query: str, *, key: str = "", limit: int = 20, after: SearchCursor | None = None
     ) -> list[SearchHit]:
-        """Return the entries with all words of a query, newest first; of one session key, or of all."""
+        """Return the entries with all words of a query, newest first, of one session key or of all keys."""
         await self._read_on()
         wanted = parse_query(query)
         if not wanted.plain:
@@ -208,16 +208,16 @@ class SessionSearch:
         order: SessionOrder = "latest",
         called: SessionNames | None = None,
     ) -> list[SessionInfo]:
-        """List sessions, last used first, or in another order; `called` names and selects them.
+        """List sessions, last used first or in another order; `called` gives them names and selects among them.
 
-        `begins`: the start of the id, by which a person names a session.
+        `begins` is the start of the session ids.
         """
         by, goes, less = ORDERS[order]
         whose = "substr(id, 1, length(?1)) = ?1 AND ?2 IN ('', platform) AND ?3 IN ('', user_id)"
         meant = "AND is_meant(platform, user_id, key, title)" if called and called.is_meant else ""
         behind = f"AND ({by}, id) {less} (?5, ?6)" if after else ""
         ordered = f"ORDER BY {by} {goes}, id {goes}"
-        # The first words of a session are read for the rows of this page alone.
+        # Only for the rows of this page the query reads the first words of the session.
         chosen = f"SELECT rowid FROM session WHERE {whose} {meant} {behind} {ordered} LIMIT ?4"  # noqa: S608 - our own words
         values = begins, platform, user_id, limit, *(after or ())
         return await self._find_sessions(f"WHERE rowid IN ({chosen}) {ordered}", *values, called=called)
@@ -235,7 +235,7 @@ class SessionSearch:
         return await self._query(lambda index: [key for (key,) in index.db.execute(f"{where} AND chat = ?", asked)])
 
     async def list_silent(self, before: float, limit: int = 100) -> list[SessionInfo]:
-        """List the sessions last used before that time, longest silent first."""
+        """List the sessions last used before the time `before`, longest silent first."""
         return await self._find_sessions("WHERE last_active < ? ORDER BY last_active, id LIMIT ?", before, limit)
 
     async def _find_sessions(self, where: str, *values: Any, called: SessionNames | None = None) -> list[SessionInfo]:
@@ -260,7 +260,7 @@ class SessionSearch:
             await anyio.sleep(ERROR_PAUSE)
 
     async def _read_on(self, *, is_hurried: bool = True) -> int:
-        """Read all new records. If no query waits, the pause after a page is as long as its work."""
+        """Read all new records and return their number. Unless `is_hurried`, pause after each page."""
         count = 0
         while True:
             began = time.monotonic()
@@ -280,12 +280,12 @@ class SessionSearch:
         keys = {one.session_key for one in deleted}
         now = [one for key in keys for one in (await self._sessions.read_all(key)).values()]
         forgotten = await self._query(lambda index: index.fold(page, page[-1].seq, now) if index.upto == after else [])
-        for one in deleted:  # as below
+        for one in deleted:  # a crash may have come before this removal, as below
             await purge_deleted(self._engine, one)
         if forgotten:
             self._forgotten.notify()
         for record in forgotten:
-            # A crash may have come between the end of a chain and its removal; this completes it.
+            # A crash may have come between the end of a chain and the purge of its records: purge them again.
             kept = records.decode(record.data)
             assert isinstance(kept, records.TurnEnded)
             conv = subjects.token_of_subject(record.subject)
@@ -295,7 +295,7 @@ class SessionSearch:
                 await purge_forgotten(self._engine, conv, record.seq, kept.upto)
 
     async def _query(self, query: Callable[[SearchIndex], T]) -> T:
-        """Run a query in a thread, one at a time: nothing synchronous on the loop."""
+        """Run a query in a thread, one at a time, so that no query blocks the event loop."""
         async with self._one_at_a_time:
             return await run_in_thread(self._run_query, query)
 
@@ -312,10 +312,10 @@ class SessionSearch:
 
 
 async def find_session(search: SessionSearch, sessions: SessionRepository, name: str) -> Session:
-    """Find a session by its id, the beginning of its id, or its session key (then the current one).
+    """Find a session by its id, the beginning of its id, or its session key (then the current session of the key).
 
     Raises:
-        SessionError: no session has it, or more than one.
+        SessionError: no session has this name, or more than one has it.
     """
     if name.startswith("agent:"):
         session = await sessions.open(name)
@@ -333,7 +333,7 @@ async def find_session(search: SessionSearch, sessions: SessionRepository, name:
 
 
 async def gather(changes: Tail, record: Record) -> None:
-    """Wait for more changes, since a page costs the same for few. Removals do not wait."""
+    """Wait for more changes, since a page of few changes costs as much as a full page. Removals do not wait."""
     if _takes_away(record):
         return
     left = MOST_GATHERED
@@ -345,9 +345,9 @@ async def gather(changes: Tail, record: Record) -> None:
 
 
 async def check_journal(engine: Engine, query: IndexQuery) -> int:
-    """Clear an index that is ahead of the journal: the journal is then an older copy, or a new one.
+    """Clear an index that is ahead of the journal: then the journal is an older copy, or a new journal.
 
-    Return the end of the journal; 0 if unknown.
+    Return the end of the journal, or 0 if it is unknown.
     """
     mark = records.CursorRecord(platform=SEARCH_CURSOR, value={})
     seq = 0
@@ -364,12 +364,12 @@ async def check_journal(engine: Engine, query: IndexQuery) -> int:
 
 
 def _takes_away(record: Record) -> bool:
-    """Return True if words may leave with this record, or if another gateway may have written one unseen."""
+    """Return True if texts may leave the journal by this record, or if it is a live message (sequence 0)."""
     return record.seq == 0 or FORGOTTEN_STATUS in record.data or DELETED_KIND in record.data[:LONGEST_KIND]
 
 
 def _decode_deleted(record: Record) -> records.JournalRecord | None:
-    """Decode a deletion; other records are not decoded."""
+    """Decode the record of a deletion; return None for other records, without decoding them."""
     return records.decode(record.data) if DELETED_KIND in record.data[:LONGEST_KIND] else None
 
 
@@ -425,7 +425,7 @@ ORDERS: Mapping[SessionOrder, tuple[str, str, str]] = MappingProxyType(
         "name": ("name_of(platform, user_id, key)", "ASC", ">"),
     }
 )
-"""The expression of an order, its direction, and the sign for what comes behind a row."""
+"""The expression of an order, its direction, and the operator for rows behind a given row."""
 FIRST_SQL = f"""(
 SELECT substr(content, 1, {READ_FOR_THEM}) FROM entry AS first
 WHERE first.conv = session.conv AND first.session = session.id AND first.role = 'user' ORDER BY turn, first.id LIMIT 1

@@ -1,10 +1,10 @@
-"""The search projection: a SQLite file of its own, folded from the turn journal, dispensable.
+"""The search index: a SQLite file of its own, made from the chains in the journal; it can be made again at any time.
 
-Its progress is in the same file and changes in the same transaction as the data, so nothing is indexed twice or left
-out, whenever the process ends. A file of another version, or a damaged one, is deleted and folded again. Words are
-found by `unicode61`; texts in scripts without spaces also by trigrams.
+The progress of the index is in the same file and changes in the same transaction as the data, so no record is indexed
+twice or left out, whenever the process ends. A file of another version, or a damaged file, is deleted and made again.
+Words are found by `unicode61`; texts in scripts without spaces also by trigrams.
 
-Everything here is synchronous and runs in a thread.
+All functions of this module are synchronous and run in a thread.
 """
 
 import json
@@ -87,7 +87,7 @@ PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON")
 
 
 def read_index_end(path: Path) -> tuple[int, float]:
-    """Return the sequence and the time up to which this host's journal was read; zeros if unknown."""
+    """Return the sequence and the time up to which the index has read the journal of this host; zeros if unknown."""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
             (upto,) = db.execute("SELECT upto FROM progress").fetchone()
@@ -97,7 +97,7 @@ def read_index_end(path: Path) -> tuple[int, float]:
 
 
 class SearchIndex:
-    """The file of the index, and its changes by records."""
+    """The file of the index: records change it through `fold`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -105,13 +105,13 @@ class SearchIndex:
 
     @property
     def upto(self) -> int:
-        """The sequence up to which records are folded in."""
+        """The sequence up to which the index has the records."""
         return int(self.db.execute("SELECT upto FROM progress").fetchone()[0])
 
     def fold(self, page: Sequence[Record], upto: int, now: Iterable[Session] = ()) -> list[Record]:
-        """Fold records in, in one transaction. Return those that ended a chain in order to forget it.
+        """Add records in one transaction. Return the records that ended a chain to forget it.
 
-        The index is then at `upto`. `now` holds the present state of sessions with deleted messages.
+        After this the index is at `upto`. `now` are sessions with deleted messages, in their current state.
         """
         forgotten = []
         with self.db:
@@ -130,10 +130,10 @@ class SearchIndex:
         return forgotten
 
     def tidy(self) -> bool:
-        """Remove a slice of forgotten words from the file; return True if some are left.
+        """Remove a slice of forgotten texts from the file; return True if some are left.
 
-        The old words are in the index until its pieces are merged, and then in SQLite's log. Merging all at once takes
-        as long as the index is large.
+        Forgotten texts stay in the full-text tables until their segments are merged, and then in SQLite's write-ahead
+        log. To merge all segments at once takes longer the larger the index is.
         """
         until = time.monotonic() + TIDY_SECONDS
         while (is_untidy := _is_untidy(self.db)) and time.monotonic() < until:
@@ -155,7 +155,7 @@ class SearchIndex:
 
 
 def _is_untidy(db: sqlite3.Connection) -> bool:
-    """Return True if forgotten words may still be in the file."""
+    """Return True if forgotten texts may still be in the file."""
     return db.execute("SELECT 1 FROM untidy LIMIT 1").fetchone() is not None
 
 
@@ -241,7 +241,7 @@ def _apply_claim(db: sqlite3.Connection, conv: str, _kept: records.Claim, at: fl
 
 def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: float) -> None:
     if kept.status == "shortened":
-        return  # the following records are here already
+        return  # the index already has the content of the records that follow
     if kept.status == "forgotten":
         for table in ("entry", "piece", "turn", "session", "deleted"):
             db.execute(f"DELETE FROM {table} WHERE conv = ?", (conv,))  # noqa: S608 - our own names
@@ -256,7 +256,7 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
     )
     if kept.entries:
         sizes.append(len(kept.entries))
-        gone = {one.name for one in kept.pieces if _is_deleted(db, conv, one.name)}  # while the turn ran
+        gone = {one.name for one in kept.pieces if _is_deleted(db, conv, one.name)}  # deleted while the turn ran
         entries, _ = delete_pieces(kept.entries, kept.pieces, gone)
         _add_entries(db, (conv, session, len(sizes)), entries, at)
     number = len(sizes) if kept.entries else len(sizes) + 1  # without entries, the number of the next turn
@@ -293,7 +293,7 @@ def _apply_changed(db: sqlite3.Connection, conv: str, kept: records.SettingChang
 
 
 def _add_entries(db: sqlite3.Connection, where: tuple[str, str, int], entries: Sequence[Entry], at: float) -> None:
-    """Add the words of people and the agent. Tool results are left out: no one reads them, and they are long."""
+    """Add the texts of people and the agent. Tool results are left out: people do not read them, and they are long."""
     texts = [(entry.role, entry.content[:INDEXED_LENGTH]) for entry in entries if entry.role in ("user", "assistant")]
     db.executemany(
         "INSERT INTO entry(conv, session, turn, role, at, content, grams) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -307,7 +307,7 @@ def _add_pieces(db: sqlite3.Connection, where: tuple[str, str, int], pieces: Seq
 
 
 def _rewrite_turns(db: sqlite3.Connection, session: Session) -> bool:
-    """Replace the turns of a session that lost messages by their present text; return True if there were any."""
+    """Replace turns that lost deleted messages by their current text; return True if the session has such turns."""
     conv, gone = subjects.token_of(session.key), set[int]()
     for name in session.deleted:
         which = (conv, session.session_id, name.platform, name.chat, name.id)
@@ -338,7 +338,7 @@ CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = 
 
 
 class SearchTerms(msgspec.Struct, frozen=True):
-    """A query by engine: `words` and `grams` are FTS5 expressions, `short` are plain substrings."""
+    """A parsed query: `words` and `grams` are expressions for their FTS5 tables, `short` are plain substrings."""
 
     words: str = ""
     grams: str = ""
@@ -351,8 +351,8 @@ def has_no_spaces(text: str) -> bool:
 
 
 def parse_query(query: str) -> SearchTerms:
-    """Parse a query: every term must match; one in double quotes is a phrase, and the last word may be unfinished."""
-    query = query.replace("\0", " ")  # no word contains one, and FTS5 stops reading there
+    """Parse a query: all terms must match; a term in double quotes is a phrase; the last word may be unfinished."""
+    query = query.replace("\0", " ")  # no word contains a zero byte, and FTS5 stops reading at it
     plain = [phrase or word for phrase, word in re.findall(r'"([^"]+)"|([^\s"]+)', query)]
     spaced = [term for term in plain if not has_no_spaces(term) and re.search(r"\w", term)]
     dense = [term for term in plain if has_no_spaces(term)]

@@ -1,8 +1,8 @@
 """A session: the fold of its chain of records.
 
-The chain is the truth and the state its fold. `apply_record` is a pure function of a state and one record: folding the
-same records gives the same session. A record claims a turn; while a node's claim is the last one, the turn is that
-node's. The start of another session, or the turn's end, ends the claim.
+The chain is the truth, and the session is its fold. `apply_record` is a pure function of a state and one record: the
+same records always give the same session. A claim is a record by which a node takes a turn; while its claim is the last
+in the chain, only this node may run the turn. The start of another session, or the turn's end, ends the claim.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from gateway.messages.pieces import MessageName, MessagePiece, delete_pieces
 from gateway.messages.transcript import SUMMARY_KEY, Entry, Usage
 from gateway.records import records
 
-STATE_VERSION = 7  # of a stored session; increase it when fields or their meaning change
+STATE_VERSION = 7  # the version of a stored session; increase it when fields or their meaning change
 PREVIOUS_KEPT = 200
 DECISIONS_KEPT = 1000
 SENDING = "message:sending"  # hooks may still decide at this event when the turn is over
@@ -31,10 +31,11 @@ ENTRY_WEIGHT = 200  # approximate weight of an entry beside its text
 class OpenTurn(msgspec.Struct, frozen=True):
     """A turn without an end: running, waiting for answers, or left by a crash.
 
-    It answers the messages up to the inbound sequence `on`, with those `edits` of them. `by` is the node that runs it
-    ("": none), `claimed` the sequence of its last claim and `first` of its first one. `attempt` counts its tries,
-    `failures` those that ended with an error, and `deaths` those that ended with the death of the process in its code.
-    `questions` are the open ones, `asked` are all, and `calls` are the tool calls for which they ask approval.
+    The turn answers the messages up to the inbound sequence `on`, with their `edits`. `by` is the node that runs the
+    turn ("": no node), `claimed` is the sequence of its last claim, and `first` of its first claim. `attempt` counts
+    the tries, `failures` the tries that ended with an error, and `deaths` the tries in whose code the process died.
+    `questions` are the open questions, `asked` are all questions, and `calls` are the tool calls for which they ask
+    approval.
     """
 
     turn_id: str
@@ -52,17 +53,17 @@ class OpenTurn(msgspec.Struct, frozen=True):
     calls: Mapping[str, tuple[AskedCall, ...]] = msgspec.field(default_factory=dict)
     answers: Mapping[str, Any] = msgspec.field(default_factory=dict)
     until: float = 0.0
-    pauses: int = 0  # how often it has waited for answers
+    pauses: int = 0  # how often the turn has waited for answers
     decisions: tuple[records.DecisionRecord, ...] = ()
     edits: tuple[int, ...] = ()
 
     @property
     def is_waiting(self) -> bool:
-        """True if it needs an answer before it can continue."""
+        """True if the turn needs an answer before it can continue."""
         return not self.by and bool(self.questions)
 
     def asks(self, name: str, digest: str = "") -> bool:
-        """Return True if this question is open, with this digest."""
+        """Return True if the question `name` is open and has this digest, or any if `digest` is ""."""
         return name in self.questions and digest in ("", self.digest_of(name))
 
     def digest_of(self, name: str) -> str:
@@ -73,7 +74,7 @@ class OpenTurn(msgspec.Struct, frozen=True):
 
 
 class SessionDecision(msgspec.Struct, frozen=True):
-    """A hook's decision, before or at the entry of this number."""
+    """A hook's decision, before or at the entry with the number `entry`."""
 
     entry: int
     hook: str
@@ -83,21 +84,21 @@ class SessionDecision(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One conversation under one key: frozen, as of the chain's sequence `seq` (0: no records)."""
+    """One conversation under one key, frozen as of the sequence `seq` of its chain (0: the chain has no records)."""
 
     key: str
     seq: int = 0
     records: int = 0
     session_id: str = ""
     reason: str = ""
-    opened: int = 0  # the sequence of the record that started it
+    opened: int = 0  # the sequence of the record that started the session
     began: float = 0.0
     previous: tuple[str, ...] = ()
     platform: str = ""
     user_id: str = ""
-    address: Address | None = None  # the source of its last message
+    address: Address | None = None  # the source of the session's last message
     upto: int = 0
-    edits: tuple[int, ...] = ()  # behind that, the edits in messages of turns
+    edits: tuple[int, ...] = ()  # edits behind `upto` that turns contain
     entries: tuple[Entry, ...] = ()
     turns: tuple[int, ...] = ()  # the number of entries of each turn
     speakers: tuple[tuple[str, ...], ...] = ()  # the authors of the messages that each turn answered; (): not recorded
@@ -107,9 +108,9 @@ class Session(msgspec.Struct, frozen=True):
     usage: Usage = msgspec.field(default_factory=Usage)
     turn: OpenTurn | None = None
     last_active: float = 0.0
-    ahead: float = 0.0  # the seconds by which the wall clock was then ahead of the journal's
+    ahead: float = 0.0  # by how many seconds the wall clock was ahead of the journal's at `last_active`
     weight: int = 0
-    decisions: tuple[SessionDecision, ...] = ()  # of hooks, a limited number
+    decisions: tuple[SessionDecision, ...] = ()  # the last decisions of hooks
     deleted: tuple[MessageName, ...] = ()  # messages deleted by their authors, anywhere in the chain
 
     @property
@@ -127,7 +128,7 @@ class Session(msgspec.Struct, frozen=True):
 
     @property
     def replaced_id(self) -> str:
-        """The session that this one replaced; "" for the first one under its key."""
+        """The id of the session that this session replaced; "" for the first session of its key."""
         return self.previous[-1] if self.previous else ""
 
     @property
@@ -136,7 +137,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 def apply_record(state: Session, kept: records.JournalRecord, seq: int, ts: float = 0.0) -> Session:
-    """Return the state after a decoded record. A record that does not belong into a chain changes nothing."""
+    """Return the state after a decoded record. A record of a kind that chains do not have changes only the position."""
     moved = replace(state, seq=seq, records=state.records + 1)
     change = CHANGES.get(type(kept))
     if change is None:
@@ -186,7 +187,7 @@ def _apply_claim(state: Session, kept: records.Claim, at: float) -> Session:
 
 
 def _change_turn(change: Callable[[OpenTurn, Any], OpenTurn]) -> Callable[[Session, Any, float], Session]:
-    """Apply a record to the turn that it names; it changes nothing if that turn is not open any more."""
+    """Make the function that applies a record to the turn it names; if that turn is not open, the state stays."""
 
     def apply(state: Session, kept: Any, _at: float) -> Session:
         turn = state.turn
@@ -225,9 +226,9 @@ def _apply_done(state: Session, kept: records.TurnEnded, at: float) -> Session:
     if kept.status in ("forgotten", "shortened"):
         state = Session(state.key, seq=state.seq, records=state.records, upto=upto, last_active=at)
         return replace(state, edits=kept.edits)
-    taken = state.turn.edits if state.turn and state.turn.on <= upto else ()  # otherwise it starts again
+    taken = state.turn.edits if state.turn and state.turn.on <= upto else ()  # otherwise the turn starts again
     entries, pieces = kept.entries, kept.pieces
-    if state.deleted:  # while the turn ran
+    if state.deleted:  # a message may have been deleted while the turn ran
         entries, pieces = delete_pieces(entries, pieces, state.deleted)
     return replace(
         state,
@@ -247,7 +248,7 @@ def _apply_done(state: Session, kept: records.TurnEnded, at: float) -> Session:
 
 
 def _place_decisions(state: Session, entries: tuple[Entry, ...]) -> Iterator[SessionDecision]:
-    """Yield each decision with its place in the turn's entries: its call, its hop's answer, or after the last one."""
+    """Yield each decision with its entry: the result of its call, the answer of its hop, or the entry before."""
     answers = [at for at, entry in enumerate(entries) if entry.role == "assistant"]
     results = {entry.call_id: at for at, entry in enumerate(entries) if entry.role == "tool"}
     at = 0
@@ -262,7 +263,7 @@ def _place_decisions(state: Session, entries: tuple[Entry, ...]) -> Iterator[Ses
 
 
 def _add_decision(state: Session, kept: records.DecisionRecord, _at: float) -> Session:
-    """Add a decision to its turn; about a reply after the turn's end, after all entries so far."""
+    """Add a decision to its turn; if the turn has ended, place a decision about a reply after all entries so far."""
     turn = state.turn
     if turn is not None and turn.turn_id == records.turn_of(kept.turn_id):
         return replace(state, turn=replace(turn, decisions=(*turn.decisions, kept)))
@@ -292,7 +293,7 @@ def _apply_deleted(state: Session, kept: records.MessageDeleted, _at: float) -> 
 
 
 def delete_words(session: Session, gone: Collection[MessageName]) -> Session:
-    """Return the session without these messages' words. A summary that may quote them goes too."""
+    """Return the session without the texts of these messages, and without a summary that may quote them."""
     entries, pieces, first, last = list[Entry](), [], 0, -1
     for size, found in zip(session.turns, session.pieces, strict=True):
         turn = session.entries[first : first + size]
@@ -312,7 +313,7 @@ def delete_words(session: Session, gone: Collection[MessageName]) -> Session:
 
 
 def find_words(session: Session, name: MessageName, by: str) -> str:
-    """Return the words of a message in the conversation; "" if it is not there."""
+    """Return the text of a message in the conversation; "" if the conversation does not have the message."""
     first = len(session.entries)
     for size, pieces in zip(reversed(session.turns), reversed(session.pieces), strict=True):
         first -= size

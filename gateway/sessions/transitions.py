@@ -1,7 +1,7 @@
-"""Changes of a session, as pure functions: from its state they make the record of the change.
+"""Changes of a session, as pure functions: each function makes the record of a change from the session's state.
 
-Inside a lane that record goes into the chain with the end of the turn. The new state names the session that ended
-(`Session.replaced_id`) and the one that started: the facts of the events.
+A lane appends this record to the chain with the end of the turn. The new state has the id of the session that ended
+(`Session.replaced_id`) and of the session that started, as the events need them.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ def begin_session(
     message: Message | None = None,
     keep: Iterable[str] = (),
 ) -> records.SessionOpened:
-    """Start a new session under the key; of the old one's settings only those in `keep` continue."""
+    """Start a new session under the key, with the old session's settings in `keep` and no others."""
     settings = {name: session.settings[name] for name in keep if name in session.settings}
     return records.SessionOpened(
         session_id=make_session_id(now),
@@ -47,7 +47,7 @@ def begin_session(
 
 
 def resume_session(session: Session, old: Session) -> records.SessionOpened:
-    """Resume an earlier session under its own id; one of another key must be branched instead."""
+    """Resume an earlier session of the same key, under its own id; to use a session of another key, branch it."""
     if old.session_id == session.session_id:
         raise SessionError(f"session {old.session_id} is the current one")
     if old.key != session.key:
@@ -56,7 +56,7 @@ def resume_session(session: Session, old: Session) -> records.SessionOpened:
 
 
 def branch_session(session: Session, source: Session, now: float, title: str = "") -> records.SessionOpened:
-    """Start a session with a copy of another (or of the same): later turns belong to the copy alone."""
+    """Start a session with a copy of `source`, which may be the same session: later turns belong only to the copy."""
     copy = open_from(session, source, make_session_id(now), "branch")
     assert copy.carried is not None
     named = title or (f"{source.title} (branch)" if source.title else "")
@@ -75,9 +75,9 @@ def undo_turns(session: Session, turns: int = 1) -> records.TurnsUndone:
 
 
 def find_last_request(session: Session, author: str = "") -> Entry:
-    """Return this author's message of the last turn: a retry sends it again, after an `undo_turns` of that turn.
+    """Return this author's message of the last turn: a retry undoes that turn and sends the message again.
 
-    The words of another author are not repeated: said by a person, they would get the person's role.
+    A message of another author raises SessionError: a retry would give its text the role of the person who retries.
     """
     if session.turns:
         if others := {*map(find_author, session.speakers[-1])} - {author}:
@@ -90,27 +90,27 @@ def find_last_request(session: Session, author: str = "") -> Entry:
 
 
 def find_last_pieces(session: Session) -> tuple[MessagePiece, ...]:
-    """Return the pieces of that message."""
+    """Return the pieces of the last turn's messages."""
     return session.pieces[-1] if session.pieces else ()
 
 
 def change_title(text: str) -> records.SettingChanged:
-    """Set the session's title, on one line; an empty one removes it."""
+    """Set the session's title, on one line; an empty text removes the title."""
     return records.SettingChanged(name="title", value=" ".join(text.split())[:TITLE_LENGTH] or None)
 
 
 def change_model(name: str) -> records.SettingChanged:
-    """Set the session's own model; `default` or nothing returns to the configured one."""
+    """Set the session's own model; `default` or "" returns to the configured model."""
     return records.SettingChanged(name="model", value=name if name not in ("", "default") else None)
 
 
 def change_setting(name: Literal["quotes", "spoken"], *, is_on: bool) -> records.SettingChanged:
-    """Switch one of the settings that are on or off."""
+    """Switch the setting `quotes` or `spoken` on or off."""
     return records.SettingChanged(name=name, value=is_on or None)
 
 
 def open_from(session: Session, source: Session, session_id: str, reason: str) -> records.SessionOpened:
-    """Start a session under the key of one with the contents of another."""
+    """Start a session under the key of `session`, with the contents of `source`."""
     return records.SessionOpened(
         session_id=session_id,
         session_key=session.key,
@@ -129,8 +129,8 @@ def get_reset_reason(
 ) -> Literal["idle", "daily"] | None:
     """Return why a message that comes now starts a new session, or None. An open turn is never cut.
 
-    The day starts by the clock of the zone; None is the host's. `ahead` is the lead of `now` over the journal's clock,
-    which measures the silence.
+    The day starts by the clock of `zone`, or of the host's zone if `zone` is None. `ahead` is by how many seconds `now`
+    is ahead of the journal's clock, which measures the silence.
     """
     if settings.reset == "none" or not session.session_id or session.turn is not None:
         return None
