@@ -35,7 +35,7 @@ class EventRequest(msgspec.Struct, frozen=True):
 
 
 class SharedEventRelay(EventRelay):
-    """Sends and receives events while `run` runs. `node` is this node's name for others."""
+    """Sends and receives events while `run` runs. `node` is the name under which other nodes get our events."""
 
     def __init__(self, engine: Engine, registry: HookRegistry, run_id: str, node: str) -> None:
         self._engine = engine

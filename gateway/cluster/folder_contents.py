@@ -185,7 +185,7 @@ def move_to(root: Path, name: str, part: Path) -> None:
 
 
 def _copy_to(folder: int, name: str, part: Path) -> None:
-    """Copy from another disk, so that the file appears complete."""
+    """Copy a file from another disk under a temporary name, and rename the complete copy."""
     beside = f".{uuid.uuid4().hex}.new"
     try:
         with part.open("rb") as old, os.fdopen(os.open(beside, OPEN_NEW, 0o600, dir_fd=folder), "wb") as new:

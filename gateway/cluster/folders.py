@@ -154,7 +154,7 @@ class SharedFolders(HomeFolders):
         await run_in_thread(lambda: find_known_place(self._kept, folder).unlink(missing_ok=True))
 
     async def _forget_lost(self, folder: SharedFolder) -> None:
-        """Remove files that no gateway has from the base, so that they are shared again."""
+        """Remove files whose content is lost from the base, so that the next `put` shares them again."""
         if lost := await self._journal.find_lost(folder.name):
             base = await run_in_thread(self._read_known, folder)
             base.files = {path: known for path, known in base.files.items() if path not in lost}
@@ -314,7 +314,7 @@ def find_change(about: os.stat_result, known: KnownFile | None) -> float:
 
 
 def _find_known_digest(path: Path, about: os.stat_result | None, known: KnownFile | None) -> str:
-    """Return the SHA-256 of a file, read only if it may have changed; "" if it is missing."""
+    """Return the SHA-256 of a file, and read the file only if it may have changed; "" if the file is missing."""
     if about is None:
         return ""
     return known.sha256 if known and known.mark == mark_of(about) else find_digest(path)

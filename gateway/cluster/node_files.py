@@ -63,7 +63,7 @@ def list_node_differences(nodes: SharedNodes, hooks: FolderHooks) -> list[str]:
 
 
 def list_clock_differences(nodes: SharedNodes) -> list[str]:
-    """List clocks that differ: schedules, daily budgets and links to the page depend on them."""
+    """List clocks that differ: schedules, daily budgets and links to the page depend on the clocks."""
     return [
         OTHER_CLOCK.format(name=name, minutes=abs(ahead) / 60, way="ahead of" if ahead > 0 else "behind")
         for name, ahead in sorted(nodes.others.list_clocks().items())

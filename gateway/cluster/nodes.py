@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class OwnLease(msgspec.Struct, eq=False):
-    """A lease of this node, and the work under it."""
+    """A lease of this node, and the scopes of the work that runs under the lease."""
 
     lease: Lease
     until: float  # no other node starts before this time, by the steady clock

@@ -40,7 +40,7 @@ class KnownNode(msgspec.Struct, frozen=True):
 
 
 ForgetFormer: TypeAlias = Callable[["SharedHooks"], Coroutine[Any, Any, None]]
-"""Forget the hooks of this gateway under its former name, if it had one."""
+"""Forget the hooks of this gateway under its former name, if the gateway had another name."""
 
 
 class SharedHooks(OtherHooks):

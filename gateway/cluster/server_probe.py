@@ -125,7 +125,7 @@ def _check_room(where: str, used: int, limit: int, kept: str = "message") -> Ite
 
 
 def _check_payload(largest: int) -> Iterator[ServerFault]:
-    """Check the size of a message; the servers' default is one MiB."""
+    """Check the largest message that the servers take; their default is one MiB."""
     if largest < 1024 * 1024:
         what = f"the NATS server takes messages of {largest} bytes at most; longer texts may not go through"
         yield ServerFault(what, "leave max_payload out of nats.conf")

@@ -1,4 +1,4 @@
-"""Cancel everything that waits for the journal once the journal has failed for good."""
+"""Cancel all blocks that wait for the journal once the journal has failed for good."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ NOT_NOW = "this cannot be answered now: {}"
 
 
 class FailureWatch:
-    """Check the journal once a second, for all callers that wait."""
+    """A check of the journal once a second, for all callers that wait inside `watching`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -139,7 +139,7 @@ class Delivery(Protocol):
 
 class Consumer(Protocol):
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
-        """Wait for deliveries and return up to n as soon as one arrives; return an empty list after `wait` seconds.
+        """Return up to n deliveries as soon as there are any; wait at most `wait` seconds, then return an empty list.
 
         A journal that cannot write delivers nothing, and resumes automatically. A cancelled fetch takes no delivery.
         """
@@ -216,7 +216,7 @@ class FileStore(Protocol):
     async def list_cut_off(self, prefix: str) -> list[str]:
         """List the keys, filtered as by `list`, that hold parts of an incomplete file and no file.
 
-        The `put` was interrupted, or is still running. `delete` removes the parts.
+        The `put` of such a key was interrupted, or is still running. `delete` removes the parts.
         """
 
     async def list(self, prefix: str = "") -> list[KeyedFile]:
@@ -253,9 +253,9 @@ class Engine(Protocol):
 
         Raises:
             AppendSizeError: the append is too large, and nothing was written; `append_in_parts` may help.
-            Duplicate: a message id is already in the journal. Checked before Conflict: a caller that retries
-                after a lost answer learns that its append succeeded.
-            Conflict: a subject's last sequence was not the expected one.
+            Duplicate: a message id is already in the journal. The journal checks this before Conflict: a caller that
+                retries after a lost answer learns that its append succeeded.
+            Conflict: a subject's last sequence was not the expected sequence.
             EngineError: nothing was written, for instance because the disk is full.
         """
 
@@ -312,7 +312,7 @@ class Engine(Protocol):
         """
 
     async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
-        """Take the lease on a key; None while another holder has it.
+        """Take the lease on a key; None while another holder has the key.
 
         The holder itself gets a new lease, and its old lease ends.
         """
@@ -346,7 +346,7 @@ class Engine(Protocol):
         """Listen to appended records and to published messages (sequence 0); a slow reader loses the oldest."""
 
     async def health(self) -> EngineHealth:
-        """Return the journal's health. This works even if the disk has failed."""
+        """Return the journal's health. The call returns even if the disk has failed."""
 
     def failure(self) -> str:
         """Describe a failure that needs help (damage, a missing disk); "" if the journal can be written.
@@ -359,7 +359,7 @@ class Engine(Protocol):
 
 
 def count_parts(put: NewRecord) -> int:
-    """Count the parts of a record, as an append counts them."""
+    """Count the parts of a record for the limit MOST_AT_ONCE of an append."""
     size = len(put.data)
     return 1 if size <= PART_BYTES else 1 + -(-size // PART_BYTES)
 
@@ -379,7 +379,7 @@ async def append_in_parts(engine: Engine, puts: Iterable[NewRecord]) -> list[int
 
 
 async def append_new(engine: Engine, *puts: NewRecord) -> list[int | None]:
-    """Append the records one by one; return the sequence of each, or None if the journal has its message id already."""
+    """Append each record alone; return the sequence of each, or None if its message id is already in the journal."""
     sequences: list[int | None] = []
     for put in puts:
         try:

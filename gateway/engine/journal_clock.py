@@ -1,6 +1,6 @@
 """The clock by which journal records expire: it runs steadily, even if the wall clock is set.
 
-This clock shows the time of the wall clock, as long as no one sets the wall clock. It counts by the kernel's clock of
+This clock shows the time of the wall clock as long as the wall clock is not set. It counts by the kernel's clock of
 seconds since boot, asleep or awake, which continues from one process to the next. No clock counts across a reboot.
 After a reboot this clock continues where it was, and catches up when a chat network sends its time with a message
 (`learn`), as far as the wall clock and the network agree: neither of the two alone can expire a record. So this clock
@@ -53,7 +53,7 @@ class Clock(msgspec.Struct, frozen=True):
 
 
 class ClockState(msgspec.Struct, frozen=True):
-    """The readings of all clocks at one moment, and until when no record may expire."""
+    """The readings of all clocks at one moment, and `held_until`, the time until which no record may expire."""
 
     now: float
     wall: float
@@ -76,7 +76,7 @@ class JournalClock:
         self.is_changed = False  # True if the state has changed by more than the passing of time, and must be saved
 
     def read(self) -> float:
-        """Return the time that decides about expiry."""
+        """Return the time by which records expire."""
         state = self._state
         passed = self._clock.machine() - state.machine
         return state.now + passed if passed > 0 else state.now
@@ -91,7 +91,7 @@ class JournalClock:
         return max(self.latest(), self._clock.wall()) if self._state.unsure else self.latest()
 
     def calculate_difference(self) -> float:
-        """Return by how many seconds the wall clock is ahead of this clock, or 0 if it was only set recently.
+        """Return by how many seconds the wall clock is ahead of this clock; 0 if the difference is small or unknown.
 
         After a reboot the difference is unknown until a chat network has sent its time.
         """
@@ -172,5 +172,5 @@ class JournalClock:
         self.is_changed = True
 
     def _move_on(self) -> ClockState:
-        """Return the state as of this moment."""
+        """Return the state with the current readings of all clocks."""
         return replace(self._state, now=self.read(), wall=self._clock.wall(), machine=self._clock.machine())

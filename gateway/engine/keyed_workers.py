@@ -86,7 +86,7 @@ class Wakeup:
 
     @property
     def has_news(self) -> bool:
-        """True if a delivery came since `listen`."""
+        """True if a delivery came since the last call of `listen`."""
         return self._news.is_set()
 
     def notify(self, delivery: Delivery) -> Delivery | None:
@@ -129,7 +129,7 @@ async def refuse_delivery(delivery: Delivery) -> None:
 
 
 def _do_nothing() -> None:
-    """Do nothing, as the default of `Wakeup.rest`."""
+    """Do nothing: the default of `Wakeup.rest`."""
 
 
 class KeyedWorker(Protocol):
@@ -184,7 +184,7 @@ class WorkerBacklog:
         return True
 
     def take_next(self) -> str | None:
-        """Take the next key that may start; None if the backlog is empty or enough workers run."""
+        """Remove and return the next key to start; None if the backlog is empty or BACKLOG_WORKERS run."""
         if len(self._begun) >= BACKLOG_WORKERS or not self._groups:
             return None
         group, keys = next(iter(self._groups.items()))
@@ -290,7 +290,7 @@ class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
                     await refuse_delivery(delivery)
 
     async def close(self) -> None:
-        """Take no more deliveries, and wait until all running workers have finished. Waiting workers never start."""
+        """Take no more deliveries, and wait until all running workers have ended. Waiting workers never start."""
         self._scope.cancel()
         while (key := self._backlog.take_any()) is not None:
             del self._workers[key]  # its delivery comes again at the next start

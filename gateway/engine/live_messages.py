@@ -75,7 +75,7 @@ class LiveTail:
 
 
 class TailIndex:
-    """The tails by the ends of their subjects. A tail is forgotten with its last reference."""
+    """The tails by the ends of their subjects. The index forgets a tail with its last reference."""
 
     def __init__(self) -> None:
         self._by_end: dict[str, list[ref[LiveTail]]] = {}

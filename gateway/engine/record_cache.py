@@ -59,7 +59,7 @@ class RecordCache:
         return next(self._alive(reversed(self._seqs.get(subject, ()))), None)
 
     def get(self, seqs: Sequence[int]) -> list[Record] | None:
-        """Return the records of ascending sequences, without removed ones; None if memory begins later."""
+        """Return the records of ascending sequences, without removed records; None if the cache begins later."""
         if self._floor is None or seqs[0] <= self._floor:
             return None
         return list(self._alive(seq for seq in seqs if seq in self._records))
@@ -93,7 +93,7 @@ class RecordCache:
                 self._expiries[seq] = min(end, self._expiries.get(seq, end))
 
     def list_under(self, pattern: str, upto: int) -> list[int]:
-        """List the cached sequences that match, up to and including `upto`."""
+        """List the cached sequences whose subjects match, up to and including `upto`."""
         name = _index_key_of(pattern)
         seqs = self._seqs.get(name, ()) if name else self._records
         return [seq for seq in seqs if seq <= upto and matches(pattern, self._records[seq].subject)]

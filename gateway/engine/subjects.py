@@ -1,4 +1,4 @@
-"""The grammar of subjects and patterns, and compiled patterns. `matches` defines their meaning."""
+"""The grammar of subjects and patterns, and compiled patterns. `matches` defines when a pattern matches."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -64,7 +64,7 @@ def matches(pattern: str, subject: str) -> bool:
 
 
 def compile_patterns(patterns: Iterable[str]) -> SubjectMatcher:
-    """Compile several patterns into one test."""
+    """Compile several patterns into one test of a subject."""
     return _compile(tuple(patterns))
 
 
@@ -75,5 +75,5 @@ def _compile(patterns: tuple[str, ...]) -> SubjectMatcher:
 
 
 def get_literal_prefix(pattern: str) -> str:
-    """Return the common start of all matching subjects, including a dot; the whole pattern if it has no wildcard."""
+    """Return the pattern up to its first wildcard: all matching subjects start with this prefix."""
     return re.split("[*>]", pattern, maxsplit=1)[0]

@@ -136,7 +136,7 @@ def _list_audio(message: Message) -> list[int]:
 
 
 class AudioTranscriber(msgspec.Struct, frozen=True):
-    """The transcription of one session's messages: it writes the transcribed texts to the journal."""
+    """The transcription of one session's messages, which appends the texts to the journal."""
 
     engine: Engine
     listener: AudioListener

@@ -35,7 +35,7 @@ async def put_heard(engine: Engine, session: Session, found: FoundMessages) -> F
 async def _read_heard(
     engine: Engine, session: Session, messages: Collection[str], after: int
 ) -> dict[str, dict[str, HeardWords]]:
-    """Group overheard messages by the message they accompany and by id: a network's duplicate counts once."""
+    """Group overheard messages by the message after them and by their own id: a network's duplicate counts once."""
     told: dict[str, dict[str, HeardWords]] = {}
     known = list_shown_messages(chain(*session.pieces)) | {*session.deleted}
     subject = subjects.session_subject_of("heard", session.key)

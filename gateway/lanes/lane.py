@@ -130,7 +130,7 @@ def _is_doubted(context: LaneContext, job: TurnJob) -> bool:
 
 
 async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | float | None:
-    """Find the first waiting messages, as many as one turn may answer, with their edits."""
+    """Return the job for the first waiting messages, the seconds until they are due, or None if no message waits."""
     waiting = await read_pending(context.engine, session)
     if not waiting:
         return None
@@ -160,7 +160,7 @@ def _count_continuing(found: FoundMessages, stop: int = 0) -> int:
 
 
 async def _find_spoken(context: LaneContext, session: Session, found: FoundMessages) -> TurnJob:
-    """Make a job of the first waiting messages, with the words of their audio and the files to be transcribed."""
+    """Make a job of the first waiting messages, with the text of their audio and the files to transcribe."""
     known = await read_transcriptions(context.engine, session.key, found)
     stop = find_stop(known)
     found, is_stopped = found[: _count_continuing(found, stop)], found[0][0] <= stop
@@ -232,7 +232,7 @@ class Lane:
         return True
 
     def stop(self) -> bool:
-        """End the running turn; return False if there was none."""
+        """End the running turn or transcription; return False if neither runs."""
         if self.claim:
             self.claim.stop()
         if self._listening:
@@ -240,7 +240,7 @@ class Lane:
         return bool(self.claim or self._listening)
 
     def finish(self) -> None:
-        """End after the running turn, or at once if none runs."""
+        """Let the lane end after the running turn, or at once if no turn runs."""
         self._is_leaving = True
         if self.arrival:
             self.arrival.settle()
@@ -248,7 +248,7 @@ class Lane:
             self.scope.cancel()
 
     async def run(self) -> None:
-        """Run until nothing is left to do.
+        """Run until the session has no work and waits for no answer.
 
         Errors of the journal or of our code are logged and retried with growing pauses.
 

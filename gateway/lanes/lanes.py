@@ -88,7 +88,7 @@ class Lanes:
         return self._context.slots.waiting + self._workers.waiting
 
     def list_waiting(self) -> list[Message]:
-        """List the messages, but no internal ones, whose turns run or wait on this node."""
+        """List the messages whose turns run or wait on this node, without internal messages."""
         jobs = (lane.job for lane in self._workers.list_live())
         return [job.messages[-1] for job in jobs if job and job.messages[-1].kind != "internal"]
 
@@ -137,9 +137,9 @@ class Lanes:
         return await self._context.engine.depth(CONSUMER)
 
     async def is_full(self) -> bool:
-        """Return True if so many messages wait that the networks should keep further ones.
+        """Return True if so many messages wait that the networks should keep further messages.
 
-        The journal is read only if the last known count and the messages since then reach the limit.
+        The function reads the journal only if the last known count and the messages since then reach the limit.
         """
         if self._most_waiting > self._context.settings.backlog:
             self._most_waiting = await self.depth()
@@ -318,14 +318,14 @@ def _session_key(record: Record) -> str | None:
 
 
 def _look_at(interrupts: InterruptsTurn, lane: Lane, record: Record) -> None:
-    """Interrupt the running turn if the message requires it."""
+    """Interrupt the running turn of the lane if the record is a message that interrupts turns."""
     kept = records.decode(record.data)
     if isinstance(kept, records.InboundMessage) and interrupts(kept.message):
         lane.interrupt_by(record.seq, kept.message)
 
 
 def _find_person(record: Record) -> str:
-    """Return the author of a message; any other record belongs to its session."""
+    """Return the author of a message, or the subject of any other record, as the group in the backlog."""
     kept = records.decode(record.data)
     if isinstance(kept, records.InboundMessage):
         return kept.message.sender
@@ -375,6 +375,6 @@ def make_wakeup_put(key: str, msg_id: str | None = None) -> NewRecord:
 
 
 def message_id_of(message: Message, bot: str = "") -> str:
-    """Return the id by which a message counts once when a network delivers it again."""
+    """Return the record's id of a message, so that the message counts once if its network delivers it again."""
     at = message.address
     return f"in:{at.platform}:{bot}:{at.chat_id}:{message.id}"

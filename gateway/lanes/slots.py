@@ -96,7 +96,7 @@ class Slots:
         self._serve()
 
     def _serve(self) -> None:
-        """Call the next tickets while slots are free."""
+        """Give free slots to the next tickets, and call these tickets."""
         while self._free and (ticket := self._find_next()):
             self._queues[ticket.rank].remove(ticket)
             self._free -= 1

@@ -127,7 +127,7 @@ def is_plain(message: Message) -> bool:
 
 
 class TurnClaim:
-    """The claim on one turn, and everything that is written under it."""
+    """The claim on one turn, and all appends of the turn under this claim."""
 
     def __init__(self, context: LaneContext, session: Session, job: TurnJob, owed: OwedEvents) -> None:
         assert session.turn
@@ -213,7 +213,7 @@ class TurnClaim:
         await self._write(records.ClaimReleased(turn_id=self.job.turn_id, failed=True))
 
     async def write_usage(self) -> None:
-        """Append the usage that no record of the turn was appended with."""
+        """Append the usage that still waits for a record of the turn, in an append of its own."""
         if self.usage.waiting:
             with anyio.move_on_after(self._context.settings.release, shield=True):
                 await self.usage.write(self._context.engine)
@@ -281,7 +281,7 @@ class TurnClaim:
                     counted = ()
 
     async def _write_ahead(self) -> None:
-        """Append the first events ahead if too many wait for one record; a turn that runs again reads them back."""
+        """Append the oldest events alone while more than MOST_EVENTS wait; a turn that runs again knows them."""
         while not self.is_lost and len(events := self.owed.waiting) > MOST_EVENTS:
             puts = make_owed_puts(events[:MOST_EVENTS], self.session.key)
             await append_until_written(partial(append_in_parts, self._context.engine, puts), "what hooks are owed")
@@ -320,19 +320,19 @@ class InterruptRequests:
             self._newest = max(self._newest, seq)
 
     def stop(self, claim: TurnClaim) -> None:
-        """End a turn that does not cover the messages, or restart it if they edit one of its messages."""
+        """End a turn that does not cover the noted messages, or restart the turn if one of them edits its messages."""
         if any(claim.job.is_changed_by(seq, edit) for seq, edit in self._edits):
             claim.correct()
         elif self._newest > claim.job.on:
             claim.stop()
 
     def forget_edits(self) -> None:
-        """Forget the edits when the turn is over."""
+        """Forget the noted edits, because the turn is over."""
         self._edits.clear()
 
 
 async def gather_owed_events(context: LaneContext, session: Session, job: TurnJob) -> OwedEvents:
-    """Make the events of a turn that a lane will claim; a resumed turn's include the ids that earlier runs wrote."""
+    """Make the `OwedEvents` of a turn to claim; it knows the events that earlier runs of the turn have written."""
     if not job.resumed or not session.turn:
         return OwedEvents()
     decided = [(one.event_id, one.hook, one.decision) for one in session.turn.decisions]
@@ -342,7 +342,7 @@ async def gather_owed_events(context: LaneContext, session: Session, job: TurnJo
 
 
 def make_decision_records(turn_id: str, decisions: Sequence[HookDecision]) -> Iterator[records.DecisionRecord]:
-    """Make the chain's records of hook decisions; long texts are cut."""
+    """Make the records of hook decisions for the chain; long reasons and names are cut."""
     for one in decisions:
         fields = one._asdict() | {"reason": one.reason[:LONGEST_REASON], "hook": one.hook[:LONGEST_NAME]}
         yield records.DecisionRecord(turn_id=turn_id, **fields)
@@ -364,7 +364,7 @@ async def write_decisions(
 
 
 def make_owed_puts(events: Iterable[OwedEvent], session_key: str) -> list[NewRecord]:
-    """Make the records of waiting events."""
+    """Make the records of pending events for durable hooks."""
     return [records.make_owed_event_put(event.name, event.data, session_key) for event in events]
 
 

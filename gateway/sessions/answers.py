@@ -74,7 +74,7 @@ ORDER_KEYS: Mapping[SessionOrder, Callable[[KnownNames, SessionInfo], float | st
         "name": lambda names, row: find_session_name(names, row.platform, row.user_id, row.session_key),
     }
 )
-"""The sort key of a row, as `ORDERS` of the search has it."""
+"""The sort key of a row in each order: the same value as in `ORDERS` of the search."""
 
 
 async def sessions_show(

@@ -97,7 +97,7 @@ def is_message(message: Message, name: MessageName) -> bool:
 
 
 async def purge_deleted(engine: Engine, gone: records.MessageDeleted) -> None:
-    """Purge a message's copies outside of the chain, and the message itself last: its text identifies them."""
+    """Purge a message's copies outside of the chain, and the message itself last: its text identifies the copies."""
     conv = subjects.token_of(gone.session_key)
     came = [one async for one in find_inbound(engine, conv, gone.name)]
     told = [one async for one in find_heard(engine, conv, gone.name)]

@@ -18,7 +18,7 @@ def as_json(session: Session) -> str:
 
 
 def as_fields(session: Session) -> dict[str, Any]:
-    """Return the exported fields by name."""
+    """Return the fields of a session that the JSON export has, by name."""
     return {
         "format": FORMAT,
         "session_id": session.session_id,

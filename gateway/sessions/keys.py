@@ -1,7 +1,7 @@
 """The session key of a message, in Hermes's form: `agent:main:<platform>:dm:<chat>[:thread]` and similar.
 
 A platform's account follows the platform, `agent:main:telegram:work:dm:<chat>`. No account has the name of a chat type,
-so the two cannot be confused.
+so an account and a chat type cannot be confused.
 """
 
 import secrets

@@ -111,7 +111,7 @@ class SessionRepository(msgspec.Struct, eq=False):
         return session
 
     async def read_all(self, key: str) -> dict[str, Session]:
-        """Return every session of the key by id, oldest first, in its last state."""
+        """Return every session of the key by id, oldest first, each in its last state."""
         found: dict[str, Session] = {}
         deleted: tuple[MessageName, ...] = ()
         async for session in self._states(Session(key), fresh=True):

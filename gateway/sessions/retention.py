@@ -40,7 +40,7 @@ KEY_OF = attrgetter("session_key")
 
 
 class Retention(msgspec.Struct, eq=False):
-    """Removes records to keep the journal within its limits. `trouble` tells an operator why it cannot."""
+    """Removes records to keep the journal within its limits. `trouble` describes for an operator why this fails."""
 
     _engine: Engine
     _sessions: SessionRepository
@@ -60,7 +60,7 @@ class Retention(msgspec.Struct, eq=False):
             await anyio.sleep(PAUSE)
 
     async def run_once(self) -> int:
-        """Remove once. Return the number of forgotten sessions."""
+        """Remove and compact sessions once. Return the number of forgotten sessions."""
         if self._engine.clock.is_held:
             return 0  # the host's clock was set: for a day no record counts as old
         limits = self.limits()
@@ -99,7 +99,7 @@ class Retention(msgspec.Struct, eq=False):
         return gone
 
     async def _forget_silent(self, age: float) -> int:
-        """Forget some of the longest silent sessions. Return how many were forgotten."""
+        """Forget up to FORGET_BATCH sessions, longest silent first. Return how many were forgotten."""
         rows = sorted(await self._search.list_silent(self._clock() - age, FORGET_BATCH), key=KEY_OF)
         return sum([await self._forget(key, list(found)) for key, found in groupby(rows, KEY_OF)])
 
@@ -131,7 +131,7 @@ class FileRetention(msgspec.Struct, eq=False):
             await anyio.sleep(PAUSE)
 
     async def run_once(self) -> None:
-        """Remove once."""
+        """Remove old files of messages once."""
         if self._engine.clock.is_held:
             return  # the host's clock was set: for a day no file counts as old
         for folder in self._folders:

@@ -228,7 +228,7 @@ class SessionSearch:
         return await self._query(lambda index: [Speaker(*row) for row in index.db.execute(SPEAKERS_SQL)])
 
     async def find_message(self, name: MessageName) -> list[str]:
-        """Return the keys of the conversations that contain words of this message."""
+        """Return the keys of the conversations that contain a piece of this message."""
         await self._read_on()
         where = "SELECT DISTINCT key FROM piece JOIN session USING (conv) WHERE message = ? AND piece.platform = ?"
         asked = (name.id, name.platform, name.chat)

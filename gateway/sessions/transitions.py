@@ -66,7 +66,7 @@ def branch_session(session: Session, source: Session, now: float, title: str = "
 
 
 def undo_turns(session: Session, turns: int = 1) -> records.TurnsUndone:
-    """Undo the last turns."""
+    """Make the record that undoes the last `turns` turns."""
     if turns < 1:
         raise SessionError("undo takes a number of turns, 1 or more")
     if not session.turns:

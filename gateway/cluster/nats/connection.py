@@ -73,7 +73,7 @@ class NoAnswer(Exception):
 
 
 class NotSent(NoAnswer):
-    """A request that was not carried out, because it was not sent."""
+    """A request that was not sent, so the server has not carried it out."""
 
 
 @dataclass
@@ -344,7 +344,7 @@ def _find_remedy(why: str) -> str:
 
 
 def decode_headers(text: str) -> dict[str, str]:
-    """Decode the headers of a stored message: a line with the protocol's version, then one line a header."""
+    """Decode the headers of a stored message: a line with the protocol's version, then a line for each header."""
     lines = base64.b64decode(text).decode("utf-8", "replace").split("\r\n")[1:] if text else []
     return {name: value.strip() for name, colon, value in (line.partition(":") for line in lines) if colon}
 

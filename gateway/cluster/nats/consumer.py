@@ -151,7 +151,7 @@ class _StreamRequests:
         """Ask for the missing messages, and return the seconds until the next call.
 
         The server serves all open requests in turn, and takes 512 of them: with one request for each message, a gateway
-        that received many would get more than the others.
+        that needs many messages would get more than the other gateways.
         """
         if (pause := self._ask_after - time.monotonic()) > 0:
             return min(pause, HEARTBEAT_SECONDS)
@@ -273,7 +273,7 @@ class ReceivedDeliveries:
 
     @contextmanager
     def wanted(self) -> Iterator[None]:
-        """Mark that a caller fetches inside this block."""
+        """Count the caller as a taker of deliveries inside the block."""
         self._left_at = None
         self._takers += 1
         is_cut_off = False
@@ -308,7 +308,7 @@ class ReceivedDeliveries:
             self._returning = asyncio.create_task(self._return_later())
 
     async def _return_later(self) -> None:
-        """Return the deliveries if no caller comes for a while."""
+        """Return the deliveries if no caller fetches for LEFT_SECONDS."""
         while self._left_at is not None and self._waiting:
             if (left := self._left_at + LEFT_SECONDS - time.monotonic()) > 0:
                 await asyncio.sleep(left)

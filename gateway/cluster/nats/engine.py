@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """The servers' own report: the largest message, the streams of records, keys and files, and the account."""
+    """The servers' own report: the largest message size, the states of the three streams, and the account."""
 
     max_payload: int
     streams: Sequence[Mapping[str, Any]]
@@ -259,7 +259,7 @@ class NatsEngine:
         self._rights.append(right)
 
     async def take_back(self) -> None:
-        """Make all open deliveries due again at once. Call this only if no other gateway uses the journal."""
+        """Make all unacknowledged deliveries due again. Call this method only if no other gateway uses the journal."""
         for name in await self.consumers():
             await restore_deliveries(self._connection, self._reader, name)
 

@@ -47,7 +47,7 @@ def make_file_id(key: str, number: str) -> str:
 
 
 def _segments_of(key: str) -> str:
-    """Escape a key; keys contain no `=`."""
+    """Return a key as segments of a subject; `=` replaces a dot, since keys contain no `=`."""
     return key.replace(".", "=").replace("/", ".")
 
 

@@ -85,7 +85,7 @@ class KnownRecords:
 
     @property
     def end(self) -> int:
-        """The sequence up to which the view is complete; 0 if it lacks a record that we have heard of."""
+        """The sequence up to which the view is complete; 0 if the view lacks a record that we have heard of."""
         return self._cache.end if self._cache.end >= self.seen else 0
 
     async def hear(self, message: Msg) -> None:
@@ -123,7 +123,7 @@ class KnownRecords:
         return 0 < self._cache.end < self.seen
 
     def count(self, patterns: Sequence[str], after: int) -> int:
-        """Count the known matches after a sequence; the journal may have more."""
+        """Count the matches behind a sequence that the view knows; the journal may have more matches."""
         return len({seq for one in patterns for seq in self._cache.list_alive(one, after)})
 
     async def catch_up(self) -> None:

@@ -73,7 +73,7 @@ class Names:
 
     @property
     def shown(self) -> str:
-        """The filter of everything that the server shows of stored records."""
+        """The filter of the messages by which the server shows new records to listeners."""
         return f"{self.journal}.r.>"
 
     @property
@@ -132,7 +132,7 @@ def digest_of(text: str) -> str:
 
 
 def consumer_name_of(name: str) -> str:
-    """Return a consumer's name for the server, which allows few characters."""
+    """Return a consumer's name on the server, which allows fewer characters than the gateway."""
     return name if CONSUMER_NAME.fullmatch(name) else f"x-{digest_of(name)}"
 
 

@@ -101,7 +101,7 @@ class RecordReader:
         return found
 
     async def read_stored(self, where: str, after: int, limit: int) -> list[Record]:
-        """Read by the server's own filter."""
+        """Read the records that match the filter `where` of the server."""
         if limit <= 0:
             return []
         attempts = Attempts(BEHIND)
@@ -120,7 +120,7 @@ class RecordReader:
         return int(found["seq"]) if found else 0
 
     async def _read_some(self, where: str, after: int, limit: int) -> tuple[list[Record], int]:
-        """Read records without removed ones, and return them with the last sequence that was read."""
+        """Read records, skip removed records, and return the rest with the last sequence that was read."""
         found: list[Record] = []
         while len(found) < limit:
             page = await self.read_page(where, after, limit - len(found))

@@ -123,7 +123,7 @@ class RecordWriter:
         return [first + place for place, message in enumerate(messages) if message.is_record]
 
     async def _write(self, puts: Sequence[NewRecord], messages: list[StoredMessage], doubt: "_Doubt") -> int:
-        """Write, and return the sequence of the last message."""
+        """Send the messages until the result is known, and return the sequence of the last message."""
         attempts, end = Attempts(AGAIN), time.monotonic() + PATIENCE
         while True:
             try:
@@ -228,7 +228,7 @@ class RecordWriter:
         """Return the sequence for which the server remembers an id, or 0, by an append that can never succeed.
 
         A single server checks the expected sequence before the message's id, and the expected id last. A cluster checks
-        the message's id first; an expected id would block it.
+        the message's id first, and an expected id would block this check.
         """
         never = {EXPECTED: NEVER} if self._reader.copies > 1 else {"Nats-Expected-Last-Msg-Id": "none"}
         headers = {MESSAGE_ID: digest, **never}

@@ -66,7 +66,7 @@ class Removals:
         return SettledRecords(one.subject, min(one.upto, last), min(one.ttl, KEPT_SECONDS))
 
     def note(self, one: SettledRecords) -> None:
-        """Note a later removal."""
+        """Add a note of a later removal, which `run` writes."""
         step = max(1, int(one.ttl / STEPS))
         notes = self._find_notes(math.ceil((time.time() + one.ttl) / step) * step)
         if one.upto > notes.upto.get(one.subject, 0):
@@ -107,7 +107,7 @@ class Removals:
                 look, is_told = time.time() + LOOK_SECONDS, True
 
     async def write(self) -> None:
-        """Write new notes."""
+        """Write all notes that are not written."""
         for notes in [*self._full, *self._notes.values()]:
             if not notes.is_written:
                 notes.is_written = True

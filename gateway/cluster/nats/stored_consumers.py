@@ -105,7 +105,7 @@ async def count_owed(connection: Connection, reader: RecordReader, name: str) ->
 async def list_owed(
     connection: Connection, reader: RecordReader, name: str, until: float, after: int, limit: int
 ) -> list[Record]:
-    """List the consumer's pending records; see the interface."""
+    """List the consumer's pending records, as `Engine.list_owed` describes."""
     found = await read_consumer(connection, reader, name)
     if found is None:
         return []

@@ -28,7 +28,7 @@ DELETION_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class JournalState:
-    """`copies` is the number of servers that keep the journal; `mark` is the mark of a migration, or ""."""
+    """The state of a journal: `copies` servers keep it, and `mark` is the mark of a migration, or ""."""
 
     copies: int
     mark: str

@@ -117,10 +117,10 @@ class NatsJournal:
         return _StreamFiller(self._connection, self._reader, first_seq - 1)
 
     async def add_consumer(self, one: StoredConsumer) -> None:
-        """Create the consumer with its progress, and make exactly its pending records due again.
+        """Create the consumer with its progress, and leave exactly its pending records unacknowledged.
 
         Raises:
-            EngineError: the server does not deliver these records.
+            EngineError: the server does not deliver the pending records.
         """
         floor = min(one.floor, await self._reader.read_end())
         spec = ConsumerSpec(one.name, one.patterns, ack_wait=HOLD_SECONDS, max_inflight=MOST + len(one.owed))

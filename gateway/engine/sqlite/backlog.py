@@ -44,7 +44,7 @@ MAX_CACHED_SUBJECTS = 4096
 
 
 class ConsumerPosition(msgspec.Struct):
-    """The position of a consumer. `depth` counts its pending records; None if they must be counted again."""
+    """The position of a consumer. `depth` is the number of its pending records, None if it must be counted again."""
 
     name: str
     matches: SubjectMatcher
@@ -183,7 +183,7 @@ class Backlog:
         tx.consumers_to_wake.add(name)
 
     def give_back(self, tx: Transaction, name: str, taken: Sequence[tuple[Record, int]]) -> None:
-        """Take back records that never reached the caller, and undo their attempts."""
+        """Make records due again that never reached the caller, and do not count these attempts."""
         for record, attempt in taken:
             tx.db.execute(
                 "UPDATE pending SET due = 0, attempt = attempt - 1 WHERE seq = ? AND consumer = ? AND attempt = ?",
@@ -192,7 +192,7 @@ class Backlog:
         tx.consumers_to_wake.add(name)
 
     def write_floors(self, tx: Transaction) -> None:
-        """Save the known progress of the consumers."""
+        """Save the `reached` of the consumers as their floors."""
         for name in self.positions.keys() - self.lent:
             reached = self.positions[name].reached
             tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ? AND floor < ?", (reached, name, reached))

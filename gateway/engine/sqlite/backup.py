@@ -44,7 +44,7 @@ class JournalContents(msgspec.Struct, frozen=True):
 
 
 def create_backup(journal: Path, target: Path) -> JournalContents:
-    """Copy a journal as it is now, open or not; the copy is verified before it gets its name.
+    """Copy a journal, even while a gateway has it open; the copy is verified before it gets its name.
 
     Raises:
         EngineError: the journal was not found or is damaged, the target exists already, or the disk is full.

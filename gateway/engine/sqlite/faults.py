@@ -1,4 +1,4 @@
-"""Faults of a journal, as opposed to wrong operations, in words that an operator can use."""
+"""Faults of a journal's disk and files, described for an operator. An operation that is refused is no fault."""
 
 import errno
 import logging

@@ -1,7 +1,7 @@
-"""The file on disk: open in one process at a time, never silently replaced, private to its owner.
+"""The journal's file on disk: open in one process at a time, never silently replaced, private to its owner.
 
 `journal.db`, `journal.db-wal` and `journal.db-shm` belong together. `journal.db.lock` carries the lock and the process
-id of its holder; the file stays when the lock goes.
+id of its holder; this file stays after the lock ends.
 """
 
 import fcntl
@@ -120,7 +120,7 @@ def move_companions(path: Path, kept: Path) -> None:
 
 
 def find_unused_path(name: str) -> Path:
-    """Return a name with the time in it that no file has yet."""
+    """Return a path that no file has yet: the name, with the time appended."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     names = (Path(f"{name}-{stamp}{suffix}") for suffix in ("", *(f"-{count}" for count in range(2, 1000))))
     return next(candidate for candidate in names if not candidate.exists())

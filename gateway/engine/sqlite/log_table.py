@@ -26,7 +26,7 @@ class Transaction(msgspec.Struct):
     """Operations of many callers, committed together or not at all.
 
     An operation puts its changes to memory into `committed` and never makes them at once: the transaction may still be
-    rolled back, and the operation repeated in another.
+    rolled back, and the operation repeated in another transaction.
     """
 
     db: sqlite3.Connection
@@ -94,7 +94,7 @@ def _settle(tx: Transaction, done: SettledRecords) -> None:
 
 
 def _find_hindrances(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:
-    """Refuse the append, or list the expired records that still occupy its message ids."""
+    """Raise the error of a refused append, or list the expired records that still have its message ids."""
     over: list[int] = []
     ids: set[str] = set()
     check_new_records(puts)
@@ -146,7 +146,7 @@ def checksum_of(subject: str, data: bytes) -> int:
 
 
 def to_record(row: Row) -> Record:
-    """Make a record of a row and verify its checksum; a record of an older version has none.
+    """Make a record of a row and verify its checksum; a record of an older version has no checksum.
 
     Raises:
         RecordDamage: the checksum is wrong.

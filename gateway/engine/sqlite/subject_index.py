@@ -42,7 +42,7 @@ def find_subjects(db: sqlite3.Connection, pattern: str) -> list[str] | None:
 
 
 def list_subjects(db: sqlite3.Connection, first: str, end: str) -> Iterator[str]:
-    """List the subjects from `first` up to `end`, each once: one index look-up per subject, none per record."""
+    """List the subjects from `first` up to `end`, each once, with one index look-up for each subject."""
     row = db.execute("SELECT subject FROM log WHERE subject >= ? ORDER BY subject LIMIT 1", (first,)).fetchone()
     while row is not None and row[0] < end:
         yield row[0]

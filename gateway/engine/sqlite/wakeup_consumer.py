@@ -2,7 +2,7 @@
 
 The worker reads the journal, so a superfluous delivery does no harm. Therefore the state of a wakeup consumer is in
 memory, and the next append saves it, at most once a second. After a crash the consumer continues from the saved state:
-some acknowledged deliveries come once more, and none is missing.
+some acknowledged deliveries come once more, and no delivery is missing.
 """
 
 import math
@@ -66,7 +66,7 @@ class WakeupConsumer(LiveConsumer):
         self.change(spec)
 
     def change(self, spec: ConsumerSpec) -> None:
-        """Change the patterns; `begin` adds the matching records that wait."""
+        """Change the patterns, and drop the undelivered records; `begin` adds the records that match now."""
         self.spec, self.is_begun = spec, False
         self._new = deque[int]()  # never delivered, in order
         self.matches = compile_patterns(spec.patterns)
@@ -84,7 +84,7 @@ class WakeupConsumer(LiveConsumer):
         self.signal.notify()
 
     def drop(self, gone: set[int]) -> None:
-        """Drop removed records."""
+        """Drop the sequences of removed records."""
         self._new = deque(seq for seq in self._new if seq not in gone)
         for seq in gone & self._out.keys():
             del self._out[seq]
