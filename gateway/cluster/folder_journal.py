@@ -24,7 +24,7 @@ from gateway.records.subjects import FOLDER_SUBJECTS, folder_subject_of, token_o
 from gateway.threads import run_in_thread
 
 STORED = ".folders"  # starts the keys of the contents: no chat network has this name
-REMOVAL_TTL = 90 * records.DAY  # of the record that a file was removed
+REMOVAL_TTL = 90 * records.DAY  # how long the record of a removed file is kept
 AT_A_TIME = 8  # files that are requested at a time
 
 log = logging.getLogger(__name__)

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from gateway.cluster.nats.engine import NatsEngine
 
 SHOWN_LEFT_OUT = 3
-LONGEST_BESIDE = 240  # bytes of the name of a file that is kept beside another one
+LONGEST_BESIDE = 240  # bytes of the name of a file that is kept beside another file
 LEFT_OUT = "other gateways do not have all that lies in {folder}: {words}"
 ABSENT = "other gateways have more than what lies in {folder}, and each turn tries to write it: {words}"
 
@@ -132,7 +132,7 @@ class SharedFolders(HomeFolders):
         for folder in folders:
             await self.take(folder)
             async with self._locks[folder.name]:
-                with suppress(OSError):  # sharing reports it
+                with suppress(OSError):  # `put` reports the error
                     await self._forget_lost(folder)
             await self.put(folder)
 

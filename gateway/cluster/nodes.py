@@ -37,7 +37,7 @@ from gateway.records import subjects
 LEASE_SECONDS = 8.0
 RENEWALS = 4.0  # within the time of a lease; the holder's work stops one interval before the lease ends
 GLANCE = 0.5  # between two tries for a lease that seems free
-TURN = 0.05  # about the time between the tries of two waiting nodes: many would ask the journal all at once
+TURN = 0.05  # about the time between the tries of two waiting nodes, so that they do not all try at once
 LOAD_PAUSE = 0.3  # a node waits this much longer for each bot that it has more than another node
 GIVEN_PAUSE = 2.0  # how long a node that gave a lease away leaves it to others
 GIVEN_SECONDS = 300.0  # how long a node does not give the same lease away again

@@ -56,7 +56,7 @@ class SharedHooks(OtherHooks):
         self._forget_former = forget_former
         self.copies = (self,)
         self._engine, self._node = engine, node
-        self._known: dict[str, KnownNode] = {}  # by its name
+        self._known: dict[str, KnownNode] = {}  # by the name of the gateway
         self._filters: dict[OwedFilter, float] = {}  # of other gateways, each with the time until which it counts
         self._written: NodeHooks | None = None
         self._due = 0.0

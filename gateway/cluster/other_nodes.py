@@ -17,7 +17,7 @@ class HeardNodes(OtherNodes):
 
     def __init__(self, name: str, run: str, seconds: float) -> None:
         self.has_twin = False  # whether another gateway uses our name
-        self.news = anyio.Event()  # their leases or waits have changed
+        self.news = anyio.Event()  # set when the leases or waits of a node have changed
         self._name, self._run, self._seconds = name, run, seconds
         self._heard: dict[str, tuple[float, NodeFacts]] = {}
         self._ahead: dict[str, float] = {}

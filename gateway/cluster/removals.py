@@ -42,7 +42,7 @@ class ForgottenPeople(msgspec.Struct, eq=False):
     async def load(self) -> None:
         async for record, kept in records.read_all(self.engine, self.patterns[0], records.PersonForgotten):
             await self._remove_files(kept.pseudonym, record.ts)
-            if record.ts > self.engine.clock.read() - records.DAY:  # data in memory is no older than a day
+            if record.ts > self.engine.clock.read() - records.DAY:  # data in memory is newer than an older record
                 await self._forget(kept.pseudonym)
 
     async def take(self, record: Record) -> None:

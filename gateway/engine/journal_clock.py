@@ -27,8 +27,8 @@ from gateway.turn_marks import read_boot_id
 
 HOUR, DAY = 3600.0, 86400.0
 SHORT = 2 * HOUR  # a pause that short between two processes needs no extra time before records expire
-GRACE = HOUR  # after a longer pause waiting work is handled before any of it can expire
-FIRST_GRACE = DAY  # after an older version, which set an expiry even on records that are not answered
+GRACE = HOUR  # after a longer pause, the time before records expire, to handle the waiting work first
+FIRST_GRACE = DAY  # after an older version, which set an expiry even on unanswered messages
 LONGEST_OFF = 60 * DAY  # a host that seems to have been off for longer may have a wrong clock
 NOTEWORTHY = 60.0
 

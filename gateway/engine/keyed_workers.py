@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 FETCH_COUNT = 256
 FETCH_SECONDS = 60.0  # a delivery ends the wait at once
-BACKLOG_SECONDS = 5.0  # the backlog ends if a fetch fills no batch in this time
+BACKLOG_SECONDS = 5.0  # how long a fetch waits for the rest of the backlog
 RETRY_SECONDS = 1.0
 RELEASE_SECONDS = 1.0
 BACKLOG_WORKERS = 32  # workers of the backlog that run at a time

@@ -25,7 +25,7 @@ from gateway.errors import EngineError
 
 LIVE_VERSION = 1  # the newest version of live messages that we can read
 TAIL_LENGTH = 1000
-MOST_SUBJECTS = 4096  # whose listeners are cached
+MOST_SUBJECTS = 4096  # subjects whose listeners are cached
 TOKENS_PER_EPOCH = 1 << 32
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class TailIndex:
     def __init__(self) -> None:
         self._by_end: dict[str, list[ref[LiveTail]]] = {}
         self._others: list[ref[LiveTail]] = []
-        self._others_at: dict[str, list[ref[LiveTail]]] = {}  # those that match a subject
+        self._others_at: dict[str, list[ref[LiveTail]]] = {}  # by subject, the matching
 
     def add(self, tail: LiveTail) -> None:
         if tail.ends is None:
@@ -149,7 +149,7 @@ class LiveConsumer(ABC):
         self.signal = Signal()
 
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
-        await anyio.lowlevel.checkpoint_if_cancelled()  # if records always wait, nothing below awaits
+        await anyio.lowlevel.checkpoint_if_cancelled()  # if records always wait, the code below never awaits
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         while True:

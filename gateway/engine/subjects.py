@@ -12,7 +12,7 @@ SUBJECT = re.compile(rf"{SEGMENT}(?:\.{SEGMENT})*")
 TOKEN = re.compile(r"[0-9a-f]{24}")
 PATTERN = re.compile(rf"(?:(?:\*|{SEGMENT})\.)*(?:\*|>|{SEGMENT})")
 
-SubjectMatcher = Callable[[str], object]  # its result is truthy or not
+SubjectMatcher = Callable[[str], object]  # the result is true if the subject matches
 
 
 def check_subject(subject: str) -> None:

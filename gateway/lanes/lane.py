@@ -22,8 +22,8 @@ Each claim counts as a try. The number of tries does not show which turn is at f
 dozens of turns, and at most one of them killed it. That turn has its mark set, a file that shows that its code was
 running (see `turn_marks`). A turn is cancelled after `attempts` tries that failed with an error, or after the process
 died `deaths` times in its code: the person gets an apology, the messages become dead letters, and the session continues
-behind them. All other turns run until they end, however many tries this takes. The answer to a question of a turn sets
-its count to zero.
+behind them. All other turns run until they end, however many tries this takes. A turn that asks a person a question
+begins to count its tries at zero again.
 
 Turns that had their mark set, or were cut off several times, run one at a time, in this process and the next, so that
 at most one of them has its mark set.
@@ -350,7 +350,7 @@ class Lane:
                     told,
                 ):
                     await transcriber.transcribe(job.audio)
-            if self._listening.cancel_called:  # the person said stop, perhaps as the last word came
+            if self._listening.cancel_called:  # the person said stop, perhaps just as the last file was done
                 await transcriber.stop(job.on)
         finally:
             self._listening = None

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 CONSUMER = "turns"
 TELL_PAUSE = 0.05  # between two notices to a backlog: answers go first
 GLANCE = 0.25  # between two requests to a node to stop a turn
-MAX_INFLIGHT = 20_000  # lanes that hold a doorbell, including those that wait for an answer
+MAX_INFLIGHT = 20_000  # lanes that hold a doorbell, including lanes that wait for an answer
 
 
 class QueuePosition(msgspec.Struct, frozen=True):

@@ -41,7 +41,7 @@ class LaneResult(msgspec.Struct, frozen=True):
     changes: tuple[records.TurnRecord, ...] = ()
     requests: tuple[records.ApprovalRequest, ...] = ()
     over_budget: bool = False
-    pieces: tuple[MessagePiece, ...] = ()  # maps the entries to their messages
+    pieces: tuple[MessagePiece, ...] = ()  # the parts of the entries, each with its message
     is_corrected: bool = False  # a message was edited while the turn ran, and another turn answers it
 
 

@@ -50,7 +50,7 @@ from gateway.sessions.session import Session
 from gateway.usage.turn_usage import TurnUsage, origin_of
 
 LONGEST_REASON, LONGEST_NAME = 500, 200
-MOST_EVENTS = 500  # that go with one record of a turn
+MOST_EVENTS = 500  # events that one append writes with a record of a turn
 
 log = logging.getLogger(__name__)
 
@@ -276,7 +276,7 @@ class TurnClaim:
                     return
                 except Conflict:
                     await self._look_again()
-                except Duplicate:  # an append that was cut off, or met a conflict, has been written in part
+                except Duplicate:  # an append of usage that was cut off, or met a conflict, has been written in part
                     await self.usage.write(self._context.engine)
                     counted = ()
 

@@ -144,7 +144,7 @@ async def _rewrite_chain(
         await sessions.append(before, end, *remains)
     except Conflict:
         return 0
-    except AppendSizeError as error:  # in parts, a crash between them would lose the rest
+    except AppendSizeError as error:  # in two appends, a crash between them would lose the sessions that stay
         raise SessionError(
             f"the sessions of {before.key} are too many to be written anew at once ({error}): "
             f"remove all of them: hermes-gateway sessions delete {before.key}"

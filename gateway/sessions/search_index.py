@@ -82,7 +82,7 @@ DELETED_TABLE = (
 )
 UNTIDY_TABLE = "CREATE TABLE IF NOT EXISTS untidy(since INTEGER)"
 TIDY_SECONDS, TIDY_PAGES = 0.05, 64
-MERGED_CHANGES = 4  # for two tables; a merge without work makes less than two changes in each
+MERGED_CHANGES = 4  # in two tables; a merge without work makes less than two changes in each table
 PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON")
 
 

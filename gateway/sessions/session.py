@@ -23,7 +23,7 @@ from gateway.records import records
 STATE_VERSION = 7  # the version of a stored session; increase it when fields or their meaning change
 PREVIOUS_KEPT = 200
 DECISIONS_KEPT = 1000
-SENDING = "message:sending"  # hooks may still decide at this event when the turn is over
+SENDING = "message:sending"  # the event at which hooks may still decide when the turn is over
 FIRST_WORDS, READ_FOR_THEM = 60, 400  # characters
 ENTRY_WEIGHT = 200  # approximate weight of an entry beside its text
 

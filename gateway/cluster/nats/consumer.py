@@ -49,7 +49,7 @@ LOOK_SECONDS = 0.1  # after this time the server's consumers know all stored rec
 DRAIN_SECONDS = 1.0  # for messages that a server has sent already; a server that hangs must not delay the end
 HEARTBEAT_SECONDS = 2.0
 ACK_SECONDS = 5.0
-LEFT_SECONDS = 1.0  # in which a cancelled caller may fetch again, even on a slow host
+LEFT_SECONDS = 1.0  # the time in which a cancelled caller may fetch again, even on a slow host
 NOTHING_MORE = {"404", "408"}  # no more messages came before the request expired
 REFUSED_BACKOFF = Backoff(0.05, 1.0)  # servers without a majority refuse at once, and all gateways ask them
 

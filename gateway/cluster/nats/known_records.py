@@ -62,7 +62,7 @@ class KnownRecords:
         self._names = names
         self._news = Signal()
         self._cache = RecordCache(time.monotonic)
-        self._waiting: list[Msg] = []  # for the rest of their batch
+        self._waiting: list[Msg] = []  # messages that wait for the rest of their batch
 
     def note(self, seq: int) -> None:
         """Note that a record of this sequence exists, or once existed."""

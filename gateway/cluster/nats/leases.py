@@ -122,4 +122,4 @@ class Leases:
         try:
             await self._connection.call(f"STREAM.MSG.DELETE.{self._names.keys}", seq=seq, no_erase=True)
         except ServerRefusal:
-            return  # it has expired already
+            return  # the lease has expired already

@@ -90,7 +90,7 @@ class Purges:
         try:
             await self._connection.call(f"STREAM.MSG.DELETE.{self._names.stream}", seq=seq, no_erase=True)
         except ServerRefusal:
-            return False  # it is gone
+            return False  # the record is gone
         return True
 
     async def _call(self, verb: str, **body: Any) -> dict[str, Any]:

@@ -30,7 +30,7 @@ KEPT_SECONDS = 172_800.0  # the longest expiry of settled records: each record c
 STEPS = 14  # the due time of a note is rounded up to a multiple of this part of the ttl
 LOOK_SECONDS = 60.0
 GATHER_SECONDS = 2.0  # how long a note waits for other notes before it is written
-MOST_NOTES = 2000  # in one message
+MOST_NOTES = 2000  # notes in one message
 LEASE, LEASE_SECONDS = "removals", 10.0
 
 PurgeSubject: TypeAlias = Callable[[str, int], Awaitable[int]]

@@ -26,7 +26,7 @@ FAULT_CODES = (
     sqlite3.SQLITE_NOMEM,
 )
 
-HIDDEN = (errno.EACCES, errno.EPERM, errno.ELOOP)  # a user without access to a file can still write to it if it is open
+HIDDEN = (errno.EACCES, errno.EPERM, errno.ELOOP)  # a user without access to a path can still write to the open file
 MAX_DAMAGED = 20  # records in the report
 
 log = logging.getLogger(__name__)

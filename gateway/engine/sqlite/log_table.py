@@ -43,7 +43,7 @@ class Transaction(msgspec.Struct):
     consumers_to_wake: set[str] = msgspec.field(default_factory=set)
     positions: dict[str, tuple[int, bool]] = msgspec.field(default_factory=dict)
     depths_wanted: set[str] = msgspec.field(default_factory=set)
-    # Changes to memory after the commit. Measured depths replace calculated ones, and so come last.
+    # Changes to memory after the commit. Measured depths replace calculated depths, and so come last.
     committed: list[Callable[[], object]] = msgspec.field(default_factory=list)
     measured: list[Callable[[], None]] = msgspec.field(default_factory=list)
 

@@ -56,7 +56,7 @@ class WakeupConsumer(LiveConsumer):
     def __init__(self, spec: ConsumerSpec, read: ReadRecords, clock: Clock) -> None:
         super().__init__(spec)
         self.is_begun = self.is_forgotten = False
-        self.is_changed = True  # True if the state must be saved: not for records of other consumers alone
+        self.is_changed = True  # whether the state must be saved; records of other consumers do not count
         self._read = read
         self._clock = clock
         self._reached = 0

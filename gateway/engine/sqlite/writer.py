@@ -188,7 +188,7 @@ class JournalWriter:
 
     def _begin(self) -> None:
         if self._condition.is_damaged:
-            # Further writes into a damaged file would damage more of it.
+            # Further writes into a damaged file would damage more of the file.
             raise JournalDamage("found earlier")
         if why := self._files.find_damage():
             raise JournalDamage(why)
