@@ -16,21 +16,22 @@ from gateway.config.home import Home
 from gateway.engine.sqlite.journal_file import open_reader
 from gateway.errors import GatewayError, HomeBusy
 from gateway.notify import Notifier
-from gateway.records.subjects import CURSOR_SUBJECTS, event_subject_of, hook_store_subject_of
+from gateway.records.subjects import CURSOR_SUBJECTS, FIGURE_SUBJECTS, event_subject_of, hook_store_subject_of
 from gateway.upgrade.plan import UpgradeError, UpgradePlan, close_plan, is_in_use, read_plan
 from gateway.upgrade.program_users import lock_program
 
 log = logging.getLogger(__name__)
 
-# The records of a mere start and stop: read positions, the events themselves, the state of hooks, notices.
+# The records of a mere start and stop: read positions, figures, the events themselves, the state of hooks, notices.
 OWN_NOTES = ("gateway/notices", "gateway/durable hooks", "mcp")
 IDLE_PATTERNS = (
     CURSOR_SUBJECTS,
+    FIGURE_SUBJECTS,
     event_subject_of("gateway:*"),
     event_subject_of("hook:*"),
     *map(hook_store_subject_of, OWN_NOTES),
 )
-IDLE_SUBJECTS = tuple(pattern.rstrip("*>") for pattern in IDLE_PATTERNS)
+IDLE_SUBJECTS = tuple(pattern.partition("*")[0].rstrip(">") for pattern in IDLE_PATTERNS)
 
 
 START_ROOM = 60.0  # seconds of each request to the supervisor for more time

@@ -118,7 +118,7 @@ async def test_send_pairing_and_platform(wire: TelegramWire, gateway: GatewayPro
 
     listed = await cli(gateway, "platform", "list")
     assert "@gate_bot" in listed.stdout
-    assert "last probe" in (await cli(gateway, "status")).stdout
+    assert "last probe" in listed.stdout
     assert "paused" in (await cli(gateway, "platform", "pause", "telegram")).stdout
     owed = await cli(gateway, "send", "--to", "telegram", "later")
     assert (owed.returncode, "not sent yet" in owed.stderr) == (4, True)

@@ -66,6 +66,8 @@ PARAMS: dict[str, dict[str, Any]] = {
     "sessions.stop": {"session": WORD},
     "proposals.make": {"kind": "person", "name": f"net:{WORD}"},
     "proposals.withdraw": {"id": WORD},
+    **{f"jobs.{one}": {"name": "tea"} for one in ("show", "history", "pause", "resume", "run", "remove")},
+    "jobs.add": {"name": "tea", "when": "2h", "text": SAID},
     "keys.create": {"name": WORD, "role": "user"},
     "keys.revoke": {"name": WORD},
 }
@@ -107,7 +109,7 @@ async def ask(verb: VerbAnswer, role: Role, params: Mapping[str, Any] = MappingP
 @pytest.mark.timeout(120)
 async def test_no_verb_tells_an_operator_a_word(live: LiveGateway) -> None:
     verbs = build_verbs(live.gateway.groups.find, lambda: pytest.fail("it was reloaded"))
-    for name in ("hooks.list", "hooks.info", "hooks.dead_letters", "sessions.list", "sessions.show"):
+    for name in ("jobs.add", "hooks.list", "hooks.info", "hooks.dead_letters", "sessions.list", "sessions.show"):
         assert WORD in json.dumps(await ask(verbs[name], "admin", PARAMS.get(name, {}))), name
     told: dict[str, str] = {}
     refused = set()

@@ -18,7 +18,7 @@ _TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "memory": ("memory",),
     "skills": ("skill_view",),
     "terminal": ("terminal",),
-    "web": ("web_extract",),
+    "web": ("web_extract", "web_search"),
 }
 _SETS_BY_TOOL = {tool: name for name, tools in _TOOLSETS.items() for tool in tools}
 _EVERYTHING = frozenset({"all", "*"})
