@@ -1,9 +1,10 @@
 """The names of hooks in the journal: consumers, subjects, and dead letters.
 
-A dead letter is an event that could not be delivered to a durable hook; it is kept until it is retried or removed.
+A dead letter is an event that could not be delivered to a durable hook; the journal keeps it until a person retries or
+removes it.
 
 A folder may have any name that a person writes; a segment of a subject may not. A name that is no valid segment is
-shortened to its valid characters, with a hash of the whole name, so that two folders never share one.
+shortened to its valid characters, with a hash of the whole name, so that two folders never share a segment.
 """
 
 import hashlib
@@ -41,7 +42,7 @@ async def list_durable(engine: Engine) -> list[str]:
 
 
 def dead_letter_subject_of(store_name: str, seq: int | None = None) -> str:
-    """Return the subject of the hook's dead letter for this event; without a sequence, the pattern of all."""
+    """Return the subject of the hook's dead letter for this event; without `seq`, the pattern for all events."""
     return subjects.dead_letter_subject_of(subject_token_of(store_name), seq)
 
 
@@ -59,7 +60,7 @@ def build_filters(token: str, patterns: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_dead_letter_put(token: str, hook: str, record: Record, reason: str, attempts: int) -> NewRecord:
-    """Make the append of a dead letter; the journal refuses the same one a second time."""
+    """Make the append of a dead letter; the journal refuses a second append of the same dead letter."""
     dead = records.DeadLetterRecord(
         what=f"{LETTER_PREFIX}{hook}",
         reason=reason,
@@ -73,7 +74,7 @@ def make_dead_letter_put(token: str, hook: str, record: Record, reason: str, att
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """A dead letter; `number` identifies it for show, retry and prune, and `key` is the delivery's."""
+    """A dead letter; `number` identifies it for show, retry and prune, and `key` identifies the delivery."""
 
     number: int
     hook: str
@@ -97,7 +98,7 @@ class DeadLetters:
         self._find_hook = find_hook
 
     async def list(self, hook: str = "") -> Sequence[DeadLetter]:
-        """List the dead letters of all hooks with this name, present or not, or of all hooks; the oldest first."""
+        """List the dead letters of current and former hooks with this name, or of all hooks; the oldest first."""
         what = f"{LETTER_PREFIX}{hook}"
         return [_dead_letter_from(record, dead) async for record, dead in self._all() if not hook or dead.what == what]
 
@@ -133,21 +134,21 @@ class DeadLetters:
         await self._engine.purge(record.subject)
 
     async def retry_all(self, hook: str, number: int | None = None) -> int:
-        """Retry this letter of the hook, or all of them; return how many they were.
+        """Retry this dead letter of the hook, or all its dead letters; return their number.
 
-        An earlier hook of the same name has letters too; they do not go to the present one.
+        Dead letters of an earlier hook with the same name do not go to the current hook.
 
         Raises:
-            HookError: the hook or the letter is unknown, or it holds no event.
+            HookError: the hook or the dead letter is unknown, or the dead letter holds no event.
         """
         found = await self.list_owed_to((await self._find_hook(hook)).stored_as)
         return await self._settle(self.retry, hook, found, number)
 
     async def prune_all(self, hook: str, number: int | None = None) -> int:
-        """Remove this letter of the hook, which may be gone, or all of them; return how many they were.
+        """Remove this dead letter, or all dead letters, of the hook, which may be gone; return their number.
 
         Raises:
-            HookError: the hook or the letter is unknown.
+            HookError: the hook or the dead letter is unknown.
         """
         if not (found := await self.list(hook)):
             await self._find_hook(hook)

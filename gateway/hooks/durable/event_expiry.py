@@ -1,14 +1,15 @@
 """The expiry of events for durable hooks.
 
-Delivered events expire when the journal needs room; the others become dead letters after a week.
+Delivered events expire when the journal needs room; undelivered events become dead letters after a week.
 
-Delivered events can be replayed until they are removed. When the journal is nearly full, the oldest of them go first,
-so that they never stop it from taking messages; an event stays while any hook has not received it.
+Delivered events can be replayed until they are removed. When the journal is nearly full, the gateway removes the oldest
+delivered events, so that events never stop the journal from taking messages; an event stays while any hook has not
+received it.
 
-The record of an event has no expiry, since a broken, disabled or missing hook still waits for it. Once an hour, the
-gateway checks events older than a week: those that a hook has not taken become dead letters, which stay until a person
-decides; it removes those that all hooks have taken. After a crash the next check completes the work: a dead letter is
-named after the event, and cannot be written twice.
+The record of an event has no expiry, since a broken, disabled or missing hook still waits for the event. Once an hour,
+the gateway checks events older than a week: an event that a hook has not taken becomes a dead letter, which stays until
+a person decides; an event that all hooks have taken is removed. After a crash, the next check completes the work: a
+dead letter is named after its event, and cannot be written twice.
 """
 
 import logging
@@ -26,7 +27,7 @@ from gateway.yaml_source.units import format_count
 
 LOOK_EVERY = 3600.0  # seconds
 PAGE = 100
-# of the journal's bound: delivered events are removed from the first on, down to the second
+# of the journal's bound: above the first share, delivered events are removed, down to the second
 FULL_SHARE, TARGET_SHARE = 0.8, 0.7
 LOOK_SHARE = 0.05  # of the bound: bytes delivered before the next check of the journal's size
 PATTERNS = (subjects.EVENT_SUBJECTS, subjects.OWED_EVENT_SUBJECTS, subjects.RETRY_SUBJECTS)

@@ -1,7 +1,8 @@
 """The way into the journal for events outside of turns and deliveries: batch after batch, in order.
 
-Firing an event never waits for it. A caller that fires one on request (of a hook, or a network) waits until it is
-written before it confirms; so no caller brings more than the journal takes, and confirmed events are safe.
+Firing an event never waits for the journal. A caller that fires an event on request (of a hook, or a network) waits
+until the event is written before it confirms the request; so no caller brings more events than the journal takes, and
+confirmed events are safe.
 """
 
 from asyncio import AbstractEventLoop, get_running_loop
@@ -19,7 +20,7 @@ BATCH = 200  # records in one append
 
 
 class EventIntake:
-    """The events that wait to be written. It accepts events at once, and writes them while `run` runs."""
+    """The events that wait to be written: `add` accepts an event at once, and `run` writes the events."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -42,13 +43,13 @@ class EventIntake:
             self._loop.call_soon_threadsafe(self._news.set)
 
     async def wait_until_written(self) -> None:
-        """Wait until all earlier records are in the journal, however long it takes no appends."""
+        """Wait until all earlier records are in the journal, even if the journal accepts no appends for a long time."""
         upto = self._taken
         while self._written < upto:
             await self._progress.wait()
 
     async def run(self) -> None:
-        """Write until `end`. When the caller is cancelled, its last events are still written."""
+        """Write events until `end`, even if the caller is cancelled."""
         self._loop, self._thread = get_running_loop(), get_ident()
         with self._life:
             while True:
@@ -68,14 +69,14 @@ class EventIntake:
     async def _wait_for_news(self) -> None:
         if not self._waiting:
             self._news = anyio.Event()
-            if not self._waiting:  # another thread may have added one at this moment
+            if not self._waiting:  # another thread may have added a record at this moment
                 await self._news.wait()
 
     async def _write(self, batch: list[NewRecord]) -> None:
         what = f"an event on {batch[0].subject}"
         try:
             await append_until_written(partial(self._engine.append, *batch), what)
-        except Duplicate:  # one of them is in the journal already; the error does not say which
+        except Duplicate:  # one record is in the journal already; the error does not say which
             for put in batch:
                 with suppress(Duplicate):
                     await append_until_written(partial(self._engine.append, put), what)

@@ -1,12 +1,12 @@
 """The deliveries that a durable hook's consumer has fetched: handed out in order, acknowledged in groups.
 
-A single event is fetched the moment it exists. Events within half a second of each other are fetched together, and a
-backlog without a pause. A fetch takes as many as the hook handles in half a second, and leaves the rest to gateways
-that share the consumer.
+The gateway fetches a single event the moment it exists. Events within half a second of each other are fetched together,
+and a backlog without a pause. A fetch takes as many events as the hook handles in half a second, and leaves the rest to
+other gateways that share the consumer.
 
 The journal counts an attempt for each delivery of a batch. So a gateway that is killed with a batch has used up one
-attempt of each; if they were fetched together again, one event that kills the gateway would soon bury the others.
-Therefore a delivery that comes again is fetched alone.
+attempt of each delivery. If these deliveries were fetched together again, one event that kills the gateway would soon
+make the others dead letters. Therefore a retried delivery is fetched alone.
 """
 
 import time
@@ -21,12 +21,12 @@ from gateway.engine.interface import HELD_SECONDS, Consumer, Delivery
 MOST_FETCHED = 256
 FIRST_FETCHED = 16
 FETCH_WAIT = 60.0  # seconds of one fetch
-PAUSE = 0.5  # seconds between two fetches that bring few, and between two acknowledgements
+PAUSE = 0.5  # seconds between two fetches that bring few events, and between two acknowledgements
 MOST_SPARED = 4 * MOST_FETCHED
 
 
 class FetchedDeliveries:
-    """The deliveries of one consumer; several tasks may take from it, each one delivery after another.
+    """The deliveries of one consumer; several tasks may take deliveries, each task one after the other.
 
     `note_told` gets the number of acknowledged bytes.
     """
@@ -35,7 +35,7 @@ class FetchedDeliveries:
         self._consumer = consumer
         self._note_told = note_told
         self._lock = anyio.Lock()
-        self._open: dict[int, Delivery] = {}  # by sequence: those that the journal waits for
+        self._open: dict[int, Delivery] = {}  # by sequence: deliveries whose outcome the journal waits for
         self._waiting: deque[Delivery] = deque()
         self._done: list[Delivery] = []
         self._most = FIRST_FETCHED
@@ -44,7 +44,7 @@ class FetchedDeliveries:
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator[None]:
-        """Hold deliveries inside: the journal learns that work continues; at the end, return the rest to it."""
+        """Hold deliveries within the context: report progress to the journal; at the end, return the rest to it."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._report_progress)
             try:
@@ -64,11 +64,11 @@ class FetchedDeliveries:
             return self._waiting.popleft()
 
     def take_waiting(self) -> Delivery | None:
-        """Return the next delivery if it is here and is a first attempt."""
+        """Return the next fetched delivery if it is a first attempt."""
         return self._waiting.popleft() if self._waiting and self._waiting[0].attempt == 1 else None
 
     def put_back(self, *deliveries: Delivery) -> None:
-        """Put deliveries back at the front, because they were not handed over."""
+        """Put deliveries back at the front, because the hook did not get them."""
         self._waiting.extendleft(reversed(deliveries))
 
     async def settle(self, *deliveries: Delivery) -> None:
@@ -78,18 +78,18 @@ class FetchedDeliveries:
             await self._acknowledge()
 
     def release(self, delivery: Delivery) -> None:
-        """Leave the delivery to the caller, who tells the journal its outcome."""
+        """Leave the delivery to the caller, who reports the outcome to the journal."""
         self._open.pop(delivery.record.seq, None)
 
     async def give_back(self, delay: float, *deliveries: Delivery) -> None:
-        """Return deliveries to the journal; they come again after so many seconds."""
+        """Return deliveries to the journal, which delivers them again after `delay` seconds."""
         async with anyio.create_task_group() as tasks:
             for delivery in deliveries:
                 self.release(delivery)
                 tasks.start_soon(delivery.nak, delay)
 
     async def give_back_waiting(self, delay: float) -> list[Delivery]:
-        """Return all deliveries that were not handed over; they come again after so many seconds."""
+        """Return all waiting deliveries to the journal, which delivers them again after `delay` seconds."""
         waiting = [*self._waiting]
         self._waiting.clear()
         await self.give_back(delay, *waiting)
@@ -139,8 +139,8 @@ class FetchedDeliveries:
 class AttemptCount:
     """The number of times that a delivery was really attempted.
 
-    The journal counts an attempt for each fetched delivery, even if the breaker opened before it was handed over; this
-    process subtracts those, for as long as it lives.
+    The journal counts an attempt for each fetched delivery, even if the breaker opened before the hook got the
+    delivery; this count subtracts such attempts, for the life of the process.
     """
 
     def __init__(self) -> None:

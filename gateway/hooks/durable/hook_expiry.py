@@ -1,7 +1,7 @@
-"""The time at which any gateway last had each durable hook: the journal forgets a hook that none has had for long.
+"""The time at which a gateway last had each durable hook; after a long absence, the journal forgets a hook.
 
-The journal holds the times, for all gateways that share it. Each gateway writes them once a day for its hooks, and at
-once when a folder comes or goes. So a hook that this gateway lacks counts as gone only if no gateway has it.
+The journal holds these times for all gateways that share it. Each gateway writes the times of its hooks once a day, and
+at once when a folder is added or removed. So a hook that this gateway lacks counts as gone only if no gateway has it.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -25,7 +25,7 @@ ListTokens: TypeAlias = Callable[[], Iterable[str]]
 
 
 class HookExpiry:
-    """The record of the hooks that are here, written every `pause` seconds at least. Hooks are named by tokens."""
+    """The record of the hooks of this gateway, written every `pause` seconds at least. Tokens name the hooks."""
 
     def __init__(self, engine: Engine, pause: float = records.DAY) -> None:
         self._engine = engine
@@ -33,9 +33,9 @@ class HookExpiry:
         self._list_here: ListTokens | None = None
 
     async def follow(self, list_here: ListTokens) -> AsyncIterator[str]:
-        """Start to record these hooks; yield the hooks that are to be forgotten, each to one gateway only.
+        """Start to record these hooks; yield the hooks to forget, each hook to one gateway only.
 
-        A hook that was never recorded counts from now.
+        The absence of a hook that was never recorded counts from now.
         """
         self._list_here = list_here
         now, known, here = self._engine.clock.latest(), await self._read(), {*list_here()}
@@ -50,10 +50,10 @@ class HookExpiry:
                 await self._engine.purge(subjects.hook_store_subject_of(OWNER, token))
 
     async def run(self) -> None:
-        """Record the present hooks until cancelled."""
+        """Record the hooks of this gateway, every `pause` seconds, until cancelled."""
         while True:
             await anyio.sleep(self._pause)
-            with suppress(EngineError):  # it is repeated long before a hook counts as gone
+            with suppress(EngineError):  # the next round comes long before a hook counts as gone
                 here = {*self._list_here()} if self._list_here else set[str]()
                 await self._write([token for token in await list_durable(self._engine) if token in here])
 
@@ -71,7 +71,7 @@ class HookExpiry:
         return {kept.key: (record.seq, float(kept.value)) async for record, kept in found}
 
     async def _claim(self, token: str, seq: int, at: float) -> bool:
-        """Claim a hook in order to forget it; return False if another gateway has it after all, or forgets it."""
+        """Claim a hook in order to forget it; return False if another gateway has or forgets the hook."""
         try:
             await self._engine.append(_make_put(token, at, expect=seq))
         except Conflict:

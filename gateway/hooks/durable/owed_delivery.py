@@ -1,7 +1,7 @@
 """A pending event of a durable hook, as its record has it: the gateway decodes only the fields that it needs.
 
-It decodes the others for display, or for a filter. The hook gets the bytes of the record, and its own process decodes
-them.
+The gateway decodes the other fields for display, or for a filter. The hook gets the bytes of the record, and the hook's
+own process decodes them.
 """
 
 from collections.abc import Sequence

@@ -21,16 +21,16 @@ class CallOutcomes:
     def __init__(self, name: str, services: HookServices, process: HookProcess) -> None:
         self.record = HookStats(services.redact)
         self.breaker = Breaker(time.monotonic)
-        self.is_worker = False  # its process writes its own failures into its log
+        self.is_worker = False  # the hook's process writes failures into the hook's log
         self._name = name
         self._services = services
         self._process = process
 
     @contextmanager
     def recorded(self, name: str, event: Event) -> Iterator[float]:
-        """Record how the call inside failed, or that it paused to ask.
+        """Record a failure of the call within the context, or its pause for a question.
 
-        It yields the time at which the call began; the caller records the answer with it.
+        Yield the time at which the call began, with which the caller records the answer.
         """
         begun, given = time.perf_counter(), dict(event)
         try:
@@ -41,7 +41,7 @@ class CallOutcomes:
         except HookFailed as failed:
             self.failed(name, time.perf_counter() - begun, failed)
             raise
-        except Exception as error:  # its answer, or its question, has no meaning
+        except Exception as error:  # the hook's answer, or its question, has no meaning
             failure = HookFailed(f"{type(error).__name__}: {error}", kind="garbled")
             self.failed(name, time.perf_counter() - begun, failure)
             raise failure from error
@@ -69,9 +69,9 @@ class CallOutcomes:
     def failed(self, name: str, seconds: float, failure: HookFailed) -> None:
         if self.record.failed(name, seconds, failure):
             self.tell("hook:failed", f"{name}: {failure}")
-            if failure.kind == "garbled" or not self.is_worker:  # else its process has said so
+            if failure.kind == "garbled" or not self.is_worker:  # otherwise the process has written it
                 self._services.note(self._name, f"{name}: {failure}")
-        if failure.kind in ("orphaned", "short", "untrusted"):  # no fault of its own
+        if failure.kind in ("orphaned", "short", "untrusted"):  # no fault of the hook
             self.breaker.left()
         elif self.breaker.failed():
             words = "%s failed %d times in a row and is left alone for a while"

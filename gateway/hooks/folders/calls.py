@@ -1,4 +1,4 @@
-"""The calls of one hook: its breaker admits them, its wire carries them, its record keeps their outcomes."""
+"""The calls of one hook: the breaker admits a call, the wire carries it, and the record keeps its outcome."""
 
 import logging
 import time
@@ -27,9 +27,9 @@ from gateway.hooks.wires.worker_handle import BatchOutcome, WorkerHandle
 from gateway.worker.protocol import BatchTerms
 
 OBSERVERS_FIRST = "observers first"  # the key of a bag: the last event that found all observers notified
-MAX_REMARKS = 100  # remembered, so that none is repeated
-LATE_LIMIT = 2.0  # seconds that a guard has at each call after one that took too long
-BATCH_SECONDS = 0.5  # after which no further event of a batch is begun
+MAX_REMARKS = 100  # remembered, so that no remark is repeated
+LATE_LIMIT = 2.0  # seconds that a guard has at each call after a call that took too long
+BATCH_SECONDS = 0.5  # seconds after which no further event of a batch is begun
 SHUTS = ("short", "untrusted")  # kinds of failures at which a guard of another program denies, too
 MAX_REFUSAL = 600  # characters of a guard's failure that a person sees
 
@@ -51,7 +51,7 @@ class FailedBefore(HookFailed):
 class HookRemarks:
     """The parts of a hook's answers that have no effect.
 
-    They go into the gateway's log and the hook's own, each at most once a minute.
+    Each part is logged, in the gateway's log and in the hook's log, at most once a minute.
     """
 
     def __init__(self, name: str, services: HookServices) -> None:
@@ -70,8 +70,8 @@ class HookRemarks:
 class HookCalls:
     """The calls of one hook.
 
-    The registry calls `decide` and `observe`; `use` sets the version that they call. `wait_until_told` waits until the
-    hook has received all that it observes in a conversation.
+    The registry calls `decide` and `observe`; `use` sets the version of the hook that both call. `wait_until_told`
+    waits until the hook has received the events of a conversation that it observes.
     """
 
     def __init__(
@@ -94,12 +94,12 @@ class HookCalls:
         self._wait_until_told = wait_until_told
         self._intercepted = EventSelector(())
         self.questions: set[Any] = set()  # conversations in which a question of the hook to a person is open
-        self._is_late = False  # the last decision took too long, and none was in time since
+        self._is_late = False  # the last decision took too long
         self._version: HookVersion
         self._manifest: Manifest  # both since `use`, which comes before the first call
 
     def use(self, version: HookVersion) -> None:
-        """Call this version from now on."""
+        """Set the version that the next calls use."""
         assert version.manifest
         self._version, self._manifest = version, version.manifest
         self._intercepted = EventSelector(version.manifest.intercepts)
@@ -145,7 +145,7 @@ class HookCalls:
             raise refusal from None
 
     async def _decide(self, event: Event, remark: Remark | None = None) -> Any:
-        if event.name != "agent:end":  # no file has it before it has been decided
+        if event.name != "agent:end":  # no file contains this event before the decision
             await self._wait_for_files(event)
         await self._wait_for_observers(event)
         if not self.breaker.admits():
@@ -161,10 +161,10 @@ class HookCalls:
     async def _wait_for_observers(self, event: Event) -> None:
         """Wait until observers have noted the earlier events, as Hermes does.
 
-        An event that a hook caused does not wait: it would wait for itself.
+        An event that a hook caused does not wait, because the hook would wait for itself.
         """
         if self._version.dialect.waits_for_told and not event.get("cause"):
-            known = event.bags.own.setdefault(OBSERVERS_FIRST, {})  # shared by all that decide about this event
+            known = event.bags.own.setdefault(OBSERVERS_FIRST, {})  # shared by all hooks that decide about this event
             if known.get("event") == event.get("id", event):
                 return
             late = await self._services.observers_first.wait(event.get("session_key"))
@@ -193,7 +193,7 @@ class HookCalls:
         return answer
 
     def _refusal(self, event: Event, failure: HookFailed) -> HookFailed:
-        """Return the failure in words for the person whose action it stops; record it even if it stops none."""
+        """Return the failure in words for the person whose action it stops; record every failure."""
         said, called = self._services.redact(str(failure)[:MAX_REFUSAL]), self._version.called
         is_shut = failure.kind in SHUTS and event.name in self._manifest.shut
         if is_shut or self._manifest.denies(event.name):
@@ -207,7 +207,7 @@ class HookCalls:
         return failure
 
     async def observe(self, name: str, event: Event) -> None:
-        """Deliver an event that the hook observes. Raises HookFailed if it could not be reached, or failed."""
+        """Deliver an event that the hook observes. Raises HookFailed if the hook could not be reached, or failed."""
         if name in self._intercepted or not self._version.dialect.wants(self._manifest, event):
             return
         await self._wait_for_files(event)
@@ -231,7 +231,7 @@ class HookCalls:
 
     @property
     def takes_batches(self) -> bool:
-        """Return True if the hook takes many events in one message: it runs, is well, and is one plain function."""
+        """Return True if the hook takes many events in one message: it is up, does not fail, and is one function."""
         wire, targets = self._process.wire, self._process.targets
         is_up = isinstance(wire, WorkerHandle) and not wire.gone and targets is not None and not targets.names
         return is_up and self.breaker.state == "closed"
@@ -239,12 +239,12 @@ class HookCalls:
     async def deliver_all(self, batch: Sequence[OwedDelivery], told: list[HookFailed | None]) -> None:
         """Deliver these events, one after the other.
 
-        `told` gets the outcome of each, in their order: None or a failure. It gets them even if the caller is
-        cancelled. Raises HookFailed: all outcomes are unknown.
+        `told` gets the outcome of each event, in order: None or a failure, even if the caller is cancelled. Raises
+        HookFailed if all outcomes are unknown.
         """
         wire = await self._process.get_wire_alone()
         if not self.takes_batches or not isinstance(wire, WorkerHandle):
-            return  # it has changed meanwhile
+            return  # the hook has changed meanwhile
         limit, failures = self._manifest.observe_timeout, self.breaker.threshold - self.breaker.failures
         terms = BatchTerms(seconds=min(BATCH_SECONDS, limit / 4), failures=failures)
         begun = time.perf_counter()
@@ -266,7 +266,7 @@ class HookCalls:
             told.append(failure)
             if not failure:
                 passed.append((one.name, seconds))
-            if passed and (failure or place >= shown):  # the last one is shown
+            if passed and (failure or place >= shown):  # the last call is shown
                 self.outcomes.answered("ok", *passed)
                 passed.clear()
             if failure:

@@ -13,17 +13,17 @@
        └─ the hook has failed ──────> try again, alone, after a pause     │
                                          └─ after the last try ──> dead letter, acknowledge
 
-The id of an event keeps it one record when a turn repeats it after a crash. From the moment that a hook's consumer
-exists in the journal, every matching event is queued for the hook, whichever gateway emits it
+If a turn repeats an event after a crash, the event has the same id, so the journal keeps one record. Once a hook's
+consumer exists in the journal, every matching event is queued for the hook, whichever gateway emits the event
 (`other_hooks`).
 
-A worker receives many events in one message (see `fetched_deliveries` and `owed_delivery`); any other hook gets them
-one at a time. A failed delivery is repeated four times; the engine counts the tries, so that a crash counts too. While
-a hook is broken or its folder is missing, its backlog stays in the journal. Each delivery carries a key that is the
-same at every retry: a hook that must not act twice remembers it.
+A worker receives many events in one message (see `fetched_deliveries` and `owed_delivery`); any other hook gets its
+events one at a time. A failed delivery is repeated four times; the engine counts the tries, so that a crash counts too.
+While a hook is broken or its folder is missing, its backlog stays in the journal. Each delivery carries a key that is
+the same at every retry: a hook that must not act twice remembers the key.
 
-If no gateway on this journal has had a hook in any source for as long as the journal keeps its events, the next start
-removes its consumer, its dead letters and its store (`hook_expiry`). So a moved folder, an unloaded skill or an
+If no gateway on this journal has had a hook in any source for as long as the journal keeps events, the next start
+removes the hook's consumer, dead letters and store (`hook_expiry`). So a moved folder, an unloaded skill or an
 unmounted disk loses no event that could still be delivered.
 """
 
@@ -112,13 +112,13 @@ class DurableDelivery:
         self.services.tasks.start_soon(self.expiry.run)
 
     async def wait_until_standing(self) -> None:
-        """Wait until the journal keeps events for the hooks found so far, or a few seconds if it does not answer."""
+        """Wait until the journal keeps events for the hooks found so far, or a few seconds have passed."""
         with anyio.move_on_after(STANDING_WAIT):
             for consumer in tuple(self._starting):
                 await consumer.is_standing.wait()
 
     async def drain(self) -> None:
-        """Wait until all fired events are in the journal, or a few seconds if it takes no appends."""
+        """Wait until all fired events are in the journal, but only a few seconds if the journal takes no appends."""
         with anyio.move_on_after(DRAIN_WAIT) as limit:
             await self._intake.wait_until_written()
         self._intake.end()
@@ -132,7 +132,7 @@ class DurableDelivery:
 
     def add(self, consumer: "DurableConsumer") -> None:
         """Record events for this hook from the next one on."""
-        if consumer not in self._starting:  # it was cancelled meanwhile
+        if consumer not in self._starting:  # the consumer was cancelled meanwhile
             return
         self._starting.discard(consumer)
         self._owed[consumer.hook] = consumer
@@ -152,7 +152,7 @@ class DurableDelivery:
             self._subscribe()
 
     async def note_gone(self, store_name: str) -> None:
-        """Note that the hook was here until now, because its folder was removed while the gateway runs."""
+        """Note in the journal that the hook was here until now: its folder was just removed."""
         token = subject_token_of(store_name)
         if token in await self.engine.consumers():
             await self.hook_expiry.note(token)
@@ -177,7 +177,7 @@ class DurableDelivery:
         log.info("%s is gone for good: what the journal held for it is forgotten", token)
 
     async def _purge_store(self, token: str) -> None:
-        """Remove the values that the hook stored; the token is made of its name."""
+        """Remove the values that the hook stored; the token is derived from the name of the hook's store."""
         found = records.read_all(self.engine, subjects.HOOK_STORE_SUBJECTS, records.StoredValue)
         for hook in {kept.hook async for _, kept in found if subject_token_of(kept.hook) == token}:
             await self.engine.purge(subjects.hook_store_subject_of(hook))
@@ -222,9 +222,9 @@ class DurableDelivery:
 
 
 class DurableConsumer:
-    """The delivery of pending events to one hook, by this manifest. `calls` are the hook's calls.
+    """The delivery of pending events to one hook. `manifest` names the events, and `calls` passes them to the hook.
 
-    `token` is its name in the journal. A hook of the same name from another place has another token.
+    `token` is the hook's name in the journal. A hook of the same name from another place has another token.
     """
 
     def __init__(self, manifest: Manifest, token: str, shared: DurableDelivery, calls: HookCalls) -> None:
@@ -252,7 +252,7 @@ class DurableConsumer:
                 await anyio.sleep(JOURNAL_RETRY)
 
     async def _stand(self) -> None:
-        """Create the consumer in the journal, so that events are queued from now on."""
+        """Create the consumer in the journal, so that the journal queues events for the hook."""
         attempts = Attempts(ILL_JOURNAL_BACKOFF)
         while not self.is_standing.is_set():
             try:
@@ -292,7 +292,7 @@ class DurableConsumer:
                 await self._deliver(batch[0].delivery, fetched)
 
     async def _make_batch(self, first: OwedDelivery, fetched: FetchedDeliveries) -> list[OwedDelivery]:
-        """Collect one message from this delivery and those behind it; unwanted events are acknowledged."""
+        """Collect one message from this delivery and the waiting deliveries after it; acknowledge unwanted events."""
         batch: list[OwedDelivery] = []
         read: OwedDelivery | None = first
         size = 0
@@ -309,14 +309,14 @@ class DurableConsumer:
         return batch
 
     def _takes(self, read: OwedDelivery) -> bool:
-        """Return True if the hook wants this event: its filter may be narrower than the consumer's, or have changed."""
+        """Return True if the hook wants this event: the consumer's filter may be wider, or older."""
         return self.filter.takes(read.name, read.read_fields() if self.filter.owed.when else read.owner)
 
     async def _deliver_batch(self, batch: Sequence[OwedDelivery], fetched: FetchedDeliveries) -> None:
         told: list[HookFailed | None] = []
         try:
             await self._calls.deliver_all(batch, told)
-        except HookFailed:  # the outcomes are unknown: each comes again alone
+        except HookFailed:  # the outcomes are unknown: each event is delivered again alone
             pause = _pause_after(1, self._shared.services.environment.retries)
             await fetched.give_back(pause, *(one.delivery for one in batch))
             return
@@ -415,7 +415,7 @@ class DurableQueue:
 
     @property
     def is_standing(self) -> bool:
-        """Return True once the journal keeps present events for the hook."""
+        """Return True once the journal keeps new events for the hook."""
         return self._shared is None or self._shared.keeps_for(self._name)
 
     async def read_owed(self) -> OwedFacts:
@@ -440,7 +440,7 @@ class DurableQueue:
 
 
 def _list_filters(here: Iterable[DurableConsumer], others: OtherHooks) -> Iterator[OwedFilter]:
-    """Yield the filters of all hooks that want events of this gateway: its own, and those that only others have."""
+    """Yield the filters of all hooks that want events of this gateway: its own hooks, and hooks of other gateways."""
     filters = [consumer.filter for consumer in here]
     yield from filters
     yield from others.list_filters({one.owed.token for one in filters})
@@ -452,7 +452,7 @@ def _pause_after(attempt: int, retries: Sequence[float]) -> float:
 
 
 def _event_from(delivery: Delivery, tries: int) -> tuple[str, Event, int]:
-    """Return a delivery's event with its name and its depth, the number of events before it."""
+    """Return the name of a delivery's event, the event, and its depth: the number of events that led to it."""
     record = records.decode(delivery.record.data)
     if not isinstance(record, records.EmittedEvent):
         raise msgspec.ValidationError(f"a record of another kind: {type(record).__name__}")

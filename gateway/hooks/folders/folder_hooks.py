@@ -1,11 +1,11 @@
-"""The folder hooks of a gateway, as the gateway and its commands see them: served, listed, tried, switched.
+"""The hooks in folders: through this module, the gateway and its commands run, list, try and switch them.
 
     async with FolderHooks(registry, fork_server, engine, settings, environment).running(sources, grant) as hooks:
         for status in await hooks.status():
             print(status.name, status.state, status.reason)
 
-Up to `hooks.eager` hooks are started at once, in the background; further ones at their first event. An event
-that comes before a hook is up waits for it. Listing and checking never import a handler.
+The gateway starts up to `hooks.eager` hooks at once, in the background, and each further hook at its first event. An
+event that comes before its hook is up waits for the hook. Listing and checking never import a handler.
 """
 
 import difflib
@@ -59,7 +59,7 @@ from gateway.yaml_source.units import format_count
 class PluginTools:
     """The tools, commands and skills of the plugins.
 
-    `plugins` returns the present plugins by name, in its order; `settled` waits until all have started or failed.
+    `plugins` returns the current plugins, by name; `settled` waits until the first hooks have started or failed.
     """
 
     def __init__(self, plugins: Callable[[], Mapping[str, FolderHook]], settled: Callable[[], Awaitable[None]]) -> None:
@@ -73,7 +73,7 @@ class PluginTools:
                 yield hook
 
     async def wait_until_up(self, name: str, patience: float) -> PluginContents:
-        """Return the plugin's offers once it runs. Raises HookError with the reason if it fails, or needs longer."""
+        """Return the plugin's offers once the plugin runs. Raises HookError if it fails, or takes too long."""
         hook = self._plugins().get(name)
         if hook is None:
             raise HookError(f"the plugin {name} is gone")
@@ -96,7 +96,7 @@ class PluginTools:
     ) -> HookAnswer:
         """Call `tool:<name>` or `command:<name>` of this plugin. Raises HookError if the plugin fails or is gone.
 
-        `answers` are the person's, by question; without them the plugin cannot ask.
+        `answers` are a person's answers, by question; if `answers` is None, the plugin cannot ask a person.
         """
         hook, begun = self._plugins().get(name), time.perf_counter()
         if hook is None:
@@ -140,11 +140,11 @@ class FolderHooks:
         *,
         is_told: bool = True,
     ) -> AsyncIterator[Self]:
-        """Find the hooks in these places and serve them while inside; `grant` answers their requests to the gateway.
+        """Find the hooks of these sources and run them within the context; `grant` answers requests of hooks.
 
-        `check` may look at the hooks, and fail, before they receive any event, also a pending one. Without `is_told`,
-        the gateway still records events for durable hooks, and another gateway delivers them. `find_places` is called
-        when a folder appears that may hold hooks: it passes all places again (`follow`).
+        `check` runs before any hook receives an event, even a pending event; it may inspect the hooks, and fail. If
+        `is_told` is False, this gateway only records the events for durable hooks, and another gateway delivers them.
+        When a folder appears that may hold hooks, `find_places` runs, and passes all sources to `follow` again.
         """
         registry, fork_server, engine, settings, environment = self._parts
         async with anyio.create_task_group() as self._tasks:
@@ -180,7 +180,7 @@ class FolderHooks:
 
     @property
     def dead_letters(self) -> DeadLetters:
-        """Return the dead letters. Raises HookError without a journal."""
+        """Return the dead letters. Raises HookError if the gateway has no journal."""
         if self._letters is None:
             raise HookError("there is no journal here, and so no dead letters")
         return self._letters
@@ -192,7 +192,7 @@ class FolderHooks:
 
     @property
     def find_limits(self) -> Callable[[str], HookLimits]:
-        """Return a function that finds the present limits of a hook by its name."""
+        """Return a function that finds the current limits of a hook by its name."""
         return lambda name: hook.limits if (hook := self._set.hooks.get(name)) else NO_LIMITS_KNOWN
 
     @property
@@ -204,7 +204,7 @@ class FolderHooks:
 
     @property
     def folders(self) -> dict[str, HookFolder]:
-        """Return the folders of the hooks, by name, without those of skills; an unread one has the digest ""."""
+        """Return the hook folders by name, without the hooks of skills; an unread folder has the digest ""."""
         return {
             name: HookFolder(one.digest, one.manifest.version if one.manifest else "")
             for name, hook in _list_placed(self._set.hooks)
@@ -213,18 +213,18 @@ class FolderHooks:
 
     @property
     def scheduled(self) -> list[tuple[Manifest, HookState, bool]]:
-        """List the hooks that the clock calls, the state of each, and if it is off."""
+        """List the hooks with a schedule: the manifest, the state, and whether the hook is off."""
         hooks = [(one, hook.process.state) for hook in self._set.hooks.values() if (one := hook.current)]
         return [(one.manifest, state, one.is_off) for one, state in hooks if one.manifest and one.manifest.schedule]
 
     @property
     def stats(self) -> dict[str, HookStats]:
-        """Return the facts of the calls of each hook that was called, by its name."""
+        """Return the call statistics of each hook that was called, by the name of the hook."""
         return {hook.called: hook.calls.record for hook in self._set.hooks.values() if hook.calls.record.calls}
 
     @property
     def called_from_outside(self) -> list[Manifest]:
-        """Return the manifests of the hooks with a webhook that get its events, now or as soon as they run."""
+        """Return the manifests of hooks whose webhook takes requests: the hook gets the events now, or when it runs."""
         found = []
         for hook in self._set.hooks.values():
             manifest = hook.current.manifest if hook.current else None
@@ -233,18 +233,18 @@ class FolderHooks:
         return found
 
     async def settled(self) -> None:
-        """Wait until all hooks found at the start run, or have reported why not."""
+        """Wait until each hook found at the start runs, or has reported why it does not run."""
         await self._set.settled.wait()
 
     def has(self, name: str) -> bool:
-        """Tell if commands know a hook by this name."""
+        """Tell whether commands know a hook by this name."""
         return any(hook.called == name for hook in self._set.hooks.values())
 
     async def status(self, *, asks_journal: bool = True, with_offered: bool = True) -> list[HookStatus]:
-        """Return the state of each hook, by name, without its memory: `add_memory`.
+        """Return the status of each hook, sorted by name; `add_memory` adds the memory of the processes.
 
-        Without `asks_journal`, pending events and dead letters count as 0. `with_offered` includes built-in hooks that
-        are off.
+        If `asks_journal` is False, pending events and dead letters count as 0. `with_offered` includes built-in hooks
+        that are off.
         """
         dead = Counter[str]()
         with suppress(EngineError):  # the journal is ill; all else is known
@@ -259,7 +259,7 @@ class FolderHooks:
         return found
 
     async def info(self, name: str) -> HookInfo:
-        """Return all that is known of one hook. Raises HookError if it does not exist."""
+        """Return all facts about one hook. Raises HookError if the hook does not exist."""
         hook = await _find_fresh_hook(self._set, name)
         dead = len(await self._letters.list_owed_to(hook.store_name)) if self._letters else 0
         called, offered = group_by_label(self._set.hooks), group_by_content(self._set.plugins)
@@ -283,7 +283,7 @@ class FolderHooks:
         return None
 
     async def reload(self, name: str = "") -> None:
-        """Read the folder again, or all of them, and restart the hook from it. Raises HookError if it is unknown."""
+        """Read the hook's folder and restart the hook, or read all folders. Raises HookError if it is unknown."""
         if name:
             name = _check_hook(self._set, name).name
             await self._set.refresh(name)
@@ -293,7 +293,7 @@ class FolderHooks:
                 await self._set.refresh(each)
 
     async def reset(self, name: str) -> None:
-        """Close the hook's breaker, drop its failed decisions, start it if it is down. Raises HookError if unknown."""
+        """Close the hook's breaker, drop its failed decisions, start a dead hook. Raises HookError if it is unknown."""
         hook = _find_hook(self._set.hooks, name)
         hook.calls.breaker.reset()
         hook.calls.undecided.forget()
@@ -316,7 +316,7 @@ class FolderHooks:
             await self.shared_switches.write({version.store_name: enabled}, {})
 
     async def trust(self, name: str) -> str:
-        """Trust the present contents of the folder, and return their hash. Raises HookError if the hook is unknown."""
+        """Trust the current contents of the folder, and return their hash. Raises HookError if the hook is unknown."""
         version = _check_hook(self._set, name)
         if not version.digest:
             raise HookError(f"{name} cannot be trusted: it is {version.state}: {version.reason}")
@@ -330,9 +330,9 @@ class FolderHooks:
         return digest
 
     async def forget(self, name: str) -> None:
-        """Go on without a hook that is not well: until it works again, nothing is denied for it.
+        """Go on without a hook that cannot run: until the hook works again, the gateway denies nothing for it.
 
-        Raises HookError: the hook is unknown, or nothing is kept of it.
+        Raises HookError: the hook is unknown, can run, or has no kept manifest.
         """
         hook = _find_hook(self._set.hooks, name)
         if self._set.sources.kept.get(hook.name) is None or not hook.latest or hook.latest.is_ready:
@@ -341,7 +341,7 @@ class FolderHooks:
         await self._set.refresh(hook.name)
 
     async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> HookTrial:
-        """Deliver one event to the hook as it runs. Raises HookError if the hook is unknown or does not run."""
+        """Deliver one event to the hook in its usual process. Raises HookError if it is unknown or does not run."""
         hook = await _find_fresh_hook(self._set, name)
         if hook.current is None or hook.current.manifest is None or hook.process.state in CLOSED_STATES:
             raise HookError(f"{name} is {hook.process.state}: {hook.process.reason}")
@@ -362,7 +362,7 @@ class FolderHooks:
         return await run_trials(version, self._services, event, fields)
 
     async def follow(self, sources: Sequence[Source], settings: HooksSettings | None = None) -> None:
-        """Use other sources from now on, because a skill with hooks was loaded or unloaded, and other settings."""
+        """Use these sources, after a skill with hooks was loaded or unloaded, and these settings, unless None."""
         if settings is not None:
             before, self._services.settings = self._services.settings, settings
             self._set.touch(self._set.hooks)
@@ -375,7 +375,7 @@ class FolderHooks:
 
 
 def _check_hook(there: FolderSet, name: str) -> HookVersion:
-    """Look at the hook's folder again. Raises HookError if the hook was not found."""
+    """Inspect the hook's folder again. Raises HookError if the hook was not found."""
     version = there.sources.check(name) or there.sources.check(PLUGIN_PREFIX + name)
     if version is None:
         _find_hook(there.hooks, name)
@@ -406,7 +406,7 @@ def _list_placed(hooks: Mapping[str, FolderHook]) -> Iterator[tuple[str, FolderH
 
 
 def _find_guards(hooks: Mapping[str, FolderHook]) -> dict[str, HookGuard]:
-    """Return the guards of the hooks that deny when they cannot answer."""
+    """Return, by hook name, the events that the gateway denies while a hook cannot answer."""
     found = {name: (hook, hook.current.guard) for name, hook in _list_placed(hooks) if hook.current}
     return {
         name: HookGuard(guard.intercepts, guard.when, guard.order, hook.store_name)
@@ -416,7 +416,7 @@ def _find_guards(hooks: Mapping[str, FolderHook]) -> dict[str, HookGuard]:
 
 
 def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
-    """Return the folders of each label: they all run, and people may mistake one for another."""
+    """Return the hooks of each label: hooks with the same label all run, and people may confuse them."""
     folders: dict[str, list[str]] = {}
     for name, hook in hooks.items():
         folders.setdefault(_label_of(hook), []).append(name)
@@ -424,7 +424,7 @@ def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
 
 
 def group_by_content(plugins: Mapping[str, FolderHook]) -> dict[str, list[str]]:
-    """Return the plugins that bring each tool and each command."""
+    """Return, by tool, command or skill, the running plugins that offer it."""
     brought: dict[str, list[str]] = {}
     for hook in plugins.values():
         for offer in _list_offers(hook) if hook.is_up else ():
@@ -433,7 +433,7 @@ def group_by_content(plugins: Mapping[str, FolderHook]) -> dict[str, list[str]]:
 
 
 def _label_of(hook: FolderHook) -> str:
-    """Return the hook's label; a plugin's has a prefix, so that it equals no other hook's."""
+    """Return the hook's label; the label of a plugin has a prefix, so that it differs from the labels of hooks."""
     prefix = PLUGIN_PREFIX if hook.name.startswith(PLUGIN_PREFIX) else ""
     return prefix + (hook.label or hook.name)
 
@@ -462,8 +462,8 @@ def build_status(
 ) -> HookStatus:
     """Build the status of one hook.
 
-    `owed` are its pending events in the journal; `dead` counts the events that could not be delivered; `warnings` are
-    about other hooks that it collides with.
+    `owed` are the hook's pending events in the journal; `dead` counts its dead letters; `warnings` are about other
+    hooks with the same label or the same offers.
     """
     latest, current, record, breaker = hook.latest, hook.current, hook.calls.record, hook.calls.breaker
     assert latest
@@ -519,7 +519,7 @@ def build_status(
 
 
 def _describe_on_error(version: HookVersion, manifest: Manifest) -> str:
-    """Say what the hook's failure leads to: a guard denies, even if its manifest says otherwise, or is unreadable."""
+    """Describe the effect of a failure: a guard denies, even if its manifest says otherwise or is unreadable."""
     if version.manifest is None and version.denied:
         return "deny"
     if not manifest.guards or manifest.on_error == "deny":
@@ -556,7 +556,7 @@ def _state(hook: FolderHook) -> HookState:
 
 
 def _only_patches(hook: FolderHook) -> bool:
-    """Tell if the hook does not start, and would do nothing here if it did."""
+    """Tell whether the hook fails to start, and would have no effect here even if it started."""
     version = hook.current
     return bool(hook.process.state == "broken" and version and not version.denied and hook.idle_reason)
 
@@ -584,14 +584,14 @@ def _processes_of(hook: FolderHook) -> Collection[int]:
 async def add_memory(found: Sequence[HookStatus]) -> list[HookStatus]:
     """Return the statuses with the memory of each process.
 
-    The kernel counts it at a high cost: so a thread asks it, and only for hooks that are shown.
+    The kernel takes long to count memory: a thread asks the kernel, and only for hooks that a command shows.
     """
     sizes = await run_in_thread(lambda: [read_memory(one.pid) if one.pid else 0 for one in found])
     return [msgspec.structs.replace(one, memory=size) for one, size in zip(found, sizes, strict=True)]
 
 
 def _process_facts(hook: FolderHook) -> tuple[int, str]:
-    """Return the id of the hook's process, and where it last hung."""
+    """Return the id of the hook's process, and the place in the code where the process last hung."""
     wire = hook.process.wire
     if isinstance(wire, WorkerHandle):
         return wire.process.pid, wire.process.hangs

@@ -1,4 +1,4 @@
-"""The set of hooks in folders: each folder is looked at when it is touched, and the hook follows its newest state.
+"""The set of hooks in folders: a touched folder is checked again, and its hook follows the newest state.
 
     the start             FolderWatcher       a decision, a tool that has ended      a reload, `hooks reload`
         │                     │ folders               │ names                             │ sources, or a name
@@ -18,8 +18,9 @@
         ▼                              ▼
     FolderHook.take(version): subscribe, then start, restart or stop the hook as its version says
 
-A look that fails for want of a descriptor is made again (`_look_until_done`). A guard that a tool may have changed or
-removed waits for a person: `KeptHooks` knows the guards that the gateway has seen, and `_judge` compares them.
+If a check fails because the system has no free descriptor, `_look_until_done` repeats the check. A guard that a tool
+may have changed or removed waits for a person: `KeptHooks` knows the guards that the gateway has seen, and `_judge`
+compares the folder with them.
 """
 
 import logging
@@ -58,9 +59,9 @@ log = logging.getLogger("gateway.hooks")
 
 
 class SourceSet:
-    """The places of hooks, in their order, and the search for a hook in them.
+    """The sources of hooks, in their order, and the search for a hook in these sources.
 
-    A hook of a later source replaces the one of the same name in an earlier source.
+    A hook of a later source replaces the hook of the same name in an earlier source.
     """
 
     def __init__(self, sources: Sequence[Source], services: HookServices) -> None:
@@ -71,7 +72,7 @@ class SourceSet:
         self._services = services
 
     def list(self) -> dict[str, HookVersion]:
-        """List all hooks by name, in the order of the sources, and the kept ones that no source has."""
+        """Return all hooks by name, in the order of the sources, with the kept hooks that no source has."""
         found = {name: version for name in self.kept if (version := self._find_kept(name))}
         for source in self.sources:
             for version in _list_versions(source):
@@ -101,7 +102,7 @@ class SourceSet:
         return last or self._find_kept(name) or next(iter(unread), None)
 
     def _find_kept(self, name: str) -> HookVersion | None:
-        """Find a hook that no place has: the place cannot be read, or a tool may have taken it."""
+        """Find a kept hook that no source has: the source cannot be read, or a tool may have removed the hook."""
         kept = self.kept.get(name)
         if kept is None or not (what := describe_missing(kept, self.sources)):
             return None
@@ -111,11 +112,11 @@ class SourceSet:
         return HookVersion(name, path, source, (), (missing,), "missing", why, stored_as=kept.stored_as)
 
     def hold_removed(self, name: str) -> None:
-        """Hold a hook that went while a tool was at work; forget one that a person took away."""
+        """Hold a hook that was removed while a tool was at work; forget a hook that a person removed."""
         kept, found = self.kept.get(name), self._find(name)
         if kept is None or kept.held or not _is_missing(found):
             return
-        # The folder around it, or the file that named it.
+        # The folder around the hook, or the file that named the hook.
         places = [Path(kept.place), Path(kept.path).parent, *self._services.lock.list_files(Path(kept.path))]
         if any(map(self._is_tools_doing, map(_find_change_time, places))):
             self.kept.hold(name, GONE)
@@ -124,7 +125,7 @@ class SourceSet:
             self.kept.forget(name)
 
     def check(self, name: str) -> HookVersion | None:
-        """Inspect the hook, and judge it as it is now; return None if it was not found."""
+        """Inspect the hook, and judge whether it may run; return None if the hook was not found."""
         version, why = self.find(name), OSError()
         for _ in range(MAX_READS):
             if version is None:
@@ -137,13 +138,13 @@ class SourceSet:
             now = version if judged.is_ready else self.find(name)
             if now is None or now.path == version.path:
                 return judged
-            version = now  # it was installed again, in another folder, during the look
+            version = now  # the hook was installed again, in another folder, during the check
         return version and self._judge_unread(version, why)
 
     def check_first(self, version: HookVersion, is_whole: bool) -> HookVersion | None:
-        """Look at one of many hooks for the first time.
+        """Check one hook at the start of the gateway.
 
-        Unless `is_whole`, only code that was read before counts: new code is read later.
+        If `is_whole` is False, the check uses the cache, or reads only the manifest; new code is read later.
         """
         try:
             if is_whole:
@@ -166,11 +167,11 @@ class SourceSet:
         return tools is not None and tools.may_have_changed(at)
 
     def _judge(self, version: HookVersion) -> HookVersion:
-        """Judge if the hook may run; a guard that a tool may have changed waits for a person."""
+        """Judge whether the hook may run; a guard that a tool may have changed waits for a person."""
         checked = self._judge_here(version)
         kept = self.kept.get(version.name)
         if kept and kept.manifest and _waits_for_people(checked) and (trouble := checked.source.trouble):
-            # The file that switched it on cannot be read now.
+            # The file that switched the hook on cannot be read now.
             checked = self._find_kept_dialect(checked)
             missing = replace(checked, state="missing", reason=trouble, manifest=kept.manifest, digest="")
             return replace(missing, denied=kept.manifest.guard)
@@ -193,7 +194,7 @@ class SourceSet:
         return replace(checked, state="pending", reason=why, manifest=manifest, denied=manifest.guard)
 
     def _find_kept_dialect(self, version: HookVersion) -> HookVersion:
-        """Give the hook the dialect of its last good load, if its place has hooks of several dialects."""
+        """Return the hook with the dialect of its last good load, if a source still has this dialect."""
         kept = self.kept.get(version.name)
         if kept is None or not version.dialect.is_own:
             return version
@@ -201,7 +202,7 @@ class SourceSet:
         return replace(version, dialect=next((one for one in known if one.name == kept.dialect), version.dialect))
 
     def _judge_here(self, version: HookVersion) -> HookVersion:
-        """Judge the hook; other gateways' guards for it count until it is complete and may run here."""
+        """Judge the hook; until it may run here, the events that other gateways deny for it count."""
         other = self._find_elsewhere(version.name)
         if other and version.is_ready and version.manifest is None and version.denied is None:
             version = replace(version, denied=other.denied, is_guarded_elsewhere=True)
@@ -223,17 +224,17 @@ class SourceSet:
         return next(found, None)
 
     def _configure(self, version: HookVersion, has_namesake: bool) -> HookVersion:
-        """Add what is known of the hook before it is read."""
+        """Add the facts that are known before the hook is read: its namesake, and the setting `written_for`."""
         version = replace(version, has_namesake=has_namesake)
         return replace(version, written_for=self._services.settings_of(version.name, version.short).written_for)
 
     @property
     def is_of_before(self) -> bool:
-        """Tell if an earlier version of the gateway has worked with these hooks."""
+        """Tell whether an earlier version of the gateway has worked with these hooks."""
         return self._cache.is_of_before
 
     async def save(self) -> None:
-        """Save what was read of the hooks, so that the next start does not read it again."""
+        """Save the index of the hooks, so that the next start does not read the folders again."""
         try:
             await run_in_thread(self._cache.save)
         except OSError as error:
@@ -241,7 +242,7 @@ class SourceSet:
 
 
 def _list_versions(source: Source) -> Iterator[HookVersion]:
-    """List the hooks of a place; yield nothing if it cannot be read, since the kept hooks count then."""
+    """Yield the hooks of a source, or nothing if the source cannot be read: the kept hooks count then."""
     try:
         yield from source.list()
     except OSError as error:
@@ -249,7 +250,7 @@ def _list_versions(source: Source) -> Iterator[HookVersion]:
 
 
 def _find_version(source: Source, name: str, unread: list[HookVersion]) -> HookVersion | None:
-    """Find the hook in this place; `unread` gets a version if the place cannot be read."""
+    """Find the hook in this source; if the source cannot be read, `unread` gets an unreadable version."""
     try:
         return source.find(name)
     except OSError as error:
@@ -261,7 +262,7 @@ def _find_version(source: Source, name: str, unread: list[HookVersion]) -> HookV
 def _latest_change(version: HookVersion) -> float:
     """Return the time at which the hook, or the place around it, changed last.
 
-    The place counts because a tool may put another folder there, made earlier.
+    The place counts because a tool may have moved an older folder into it.
     """
     words = find_program_files(version.path, version.manifest.command) if version.manifest else []
     paths = (version.path / name for name in ("", *words, *(file.name for file in version.files)))
@@ -270,9 +271,9 @@ def _latest_change(version: HookVersion) -> float:
 
 
 def _find_change_time(path: Path) -> float:
-    """Return the last change of a path; now, if the file system cannot say it.
+    """Return the time of a path's last change, or the current time if the file system cannot tell.
 
-    For a link it is the later of two times: that of the link, and that of its target.
+    For a link, the later time counts: of the link itself, or of its target.
     """
     try:
         return max(path.lstat().st_ctime, path.stat().st_ctime)
@@ -292,12 +293,12 @@ def _find_stamp(path: Path) -> int:
 
 
 def _is_present(version: HookVersion) -> bool:
-    """Tell if the hook's folder is here: an installed hook that is gone replaces no guard of another gateway."""
+    """Tell whether the hook's folder exists: an installed hook without one replaces no guard of another gateway."""
     return version.state != "refused" or os.path.lexists(version.path)
 
 
 def _waits_for_people(version: HookVersion) -> bool:
-    """Tell if no person has decided yet if the hook may run here."""
+    """Tell whether the hook still waits for a person to decide if it may run here."""
     if version.state == "disabled":
         off_at_first = version.dialect.off_at_first
         return bool(off_at_first) and version.reason.startswith(off_at_first)
@@ -305,15 +306,15 @@ def _waits_for_people(version: HookVersion) -> bool:
 
 
 def _namesake_of(version: HookVersion) -> str:
-    """Return the name of the plugin that a hook shares its short name with, or of the hook for a plugin."""
+    """Return the name of the plugin with the same short name as this hook, or of the hook if this is a plugin."""
     return version.bare_name if version.name != version.bare_name else PLUGIN_PREFIX + version.name
 
 
 class FolderSet:
     """The hooks of all sources, each kept in step with its folder.
 
-    `settled` is set once every hook found at the start has been started, or looked at to the end. `find_places` is
-    called when a folder appears that may hold hooks of its own.
+    `settled` is set once every hook found at the start has started, or has been inspected in full. The set calls
+    `find_places` when a folder appears that may hold hooks of its own.
     """
 
     def __init__(
@@ -336,14 +337,14 @@ class FolderSet:
         self._woken = anyio.Event()
 
     async def begin(self) -> None:
-        """Watch the folders, then find the hooks, so that no change is missed; found ones are subscribed on return."""
+        """Watch the folders first, so that no change is missed, then find the hooks and subscribe them."""
         await self._watch()
         found = self.sources.list()
         is_small = len(found) <= self._services.settings.eager
         for version in found.values():
             if checked := self.sources.check_first(version, is_small):
                 if checked.is_ready and checked.source.is_forked and not checked.source.is_ours:
-                    self._services.fork_server.begin()  # beside the rest of the start, also for one that starts later
+                    self._services.fork_server.begin()  # in parallel to the rest of the start
                 await self._hook(version.name).take(checked, eager=False)
         for name in self.sources.kept:
             if _is_missing(found.get(name)):
@@ -359,9 +360,10 @@ class FolderSet:
         return [hook.store_name for hook in self.hooks.values() if hook.is_here]
 
     def touch(self, names: Iterable[str]) -> None:
-        """Look at these hooks again, soon.
+        """Schedule a check of these hooks.
 
-        A plugin of the same name may have lost its short name to a hook, or got it back, so it is looked at too.
+        A plugin of the same name may have lost its short name to a hook, or got the name back, so the plugin is checked
+        too.
         """
         touched = {*names}
         namesakes = {name.removeprefix(PLUGIN_PREFIX) for name in touched} | {PLUGIN_PREFIX + name for name in touched}
@@ -369,14 +371,14 @@ class FolderSet:
         self._woken.set()
 
     def touch_decided(self, names: Collection[str]) -> None:
-        """Look again at hooks that a person decided about.
+        """Schedule a check of the hooks that a person decided about.
 
-        They are named by their stores, or, if the decision was about trust, by their own names.
+        `names` are the names of hooks' stores, or, if the decision was about trust, of the hooks themselves.
         """
         self.touch(name for name, hook in self.hooks.items() if name in names or hook.store_name in names)
 
     async def refresh(self, name: str) -> None:
-        """Look at this hook again, now. If many come at once, only some of them start at once."""
+        """Check this hook now, and follow its state. If many hooks change at once, only some of them start at once."""
         version = self.sources.check(name)
         if _is_missing(version):
             self.sources.hold_removed(name)
@@ -400,7 +402,7 @@ class FolderSet:
         self._tell_change(hook, before)
 
     def _may_start_more(self) -> bool:
-        """Tell if fewer than `hooks.eager` hooks are up or on their way."""
+        """Tell whether fewer than `hooks.eager` hooks are up or starting."""
         most = self._services.settings.eager
         if len(self.hooks) <= most:
             return True
@@ -408,7 +410,7 @@ class FolderSet:
         return len(up | self._starting) < most
 
     def _tell_change(self, hook: FolderHook, before: HookVersion | None) -> None:
-        """Log that a folder is new or has changed, with its warnings, for the person who put or edited it."""
+        """Log that a folder is new or has changed, with its warnings, for the person who edited the folder."""
         now = hook.current
         if now and now.manifest and hook.process.state in ("loaded", "registered") and self.settled.is_set():
             if before is None:
@@ -422,17 +424,17 @@ class FolderSet:
                     log.warning("%s", finding, extra={"hook": hook.name})
 
     async def change_sources(self, sources: Sequence[Source]) -> None:
-        """Use these sources from now on.
+        """Use these sources in place of the former sources.
 
-        New hooks are subscribed on return, and those of other places are gone.
+        On return, new hooks are subscribed, and the hooks of dropped sources are gone.
         """
         before = self.sources.sources
         # An equal source stays the same object, with its cached contents.
         self.sources.sources = [next((old for old in before if old == source), source) for source in sources]
         if {source.path for source in before} != {source.path for source in sources}:
             await self._watch()
-            self.touch([*self.hooks, *self.sources.list()])  # they may have changed while no watcher ran
-        # A place that is not watched may have others now, though it is the same place.
+            self.touch([*self.hooks, *self.sources.list()])  # hooks may have changed while no watcher ran
+        # A source that is not watched may have other hooks now, though it is the same source.
         changed = [source for source in sources if source not in before or not source.is_watched]
         for name in {version.name for source in changed for version in _list_versions(source)}:
             if (checked := self.sources.check(name)) and not checked.source.is_elsewhere:
@@ -471,7 +473,7 @@ class FolderSet:
                     await hook.take(checked, eager=False)
                 await anyio.lowlevel.checkpoint()
         await self.sources.save()
-        self.sources.kept.is_lost = False  # a hook that comes from now on has guarded nothing
+        self.sources.kept.is_lost = False  # a hook that appears later has guarded nothing so far
         if self.sources.is_of_before and (new := describe_new_guards(_list_own_manifests(self.hooks))):
             log.warning("%s", new)
         self.settled.set()
@@ -496,7 +498,7 @@ class FolderSet:
         return any(source.path == folder.parent and source.is_place(folder) for source in self.sources.sources)
 
     async def _refresh_touched(self) -> None:
-        """Look at touched hooks one by one, so that a thousand do not block the loop; they start side by side."""
+        """Check touched hooks one by one, so that a thousand hooks do not block the loop; they start side by side."""
         while True:
             await self._woken.wait()
             self._woken = anyio.Event()
@@ -510,7 +512,10 @@ class FolderSet:
 
 
 def _list_named(hooks: Mapping[str, FolderHook], changed: dict[Path, int]) -> list[str]:
-    """List the hooks that a file names, or that a file switches which has `changed`: a tool may have written it."""
+    """List the hooks that a tool may have changed: a file names them, or the file that switches them is newer.
+
+    `changed` maps each file that switches hooks to the time of its last known change.
+    """
     sources = {name: one.latest.source for name, one in hooks.items() if one.latest}
     stamps = {file: _find_stamp(file) for one in sources.values() if (file := one.switch_file)}
     touched = {file for file, stamp in stamps.items() if changed.get(file) != stamp}
@@ -520,13 +525,13 @@ def _list_named(hooks: Mapping[str, FolderHook], changed: dict[Path, int]) -> li
 
 
 def _list_own_manifests(hooks: Mapping[str, FolderHook]) -> dict[str, Manifest]:
-    """List the manifests of used hooks that were written for this gateway, by name."""
+    """Return, by hook name, the manifests of hooks in use that are in this gateway's own format."""
     used = ((name, one.current) for name, one in hooks.items() if one.current and one.current.dialect.is_own)
     return {name: version.manifest for name, version in used if version.manifest}
 
 
 async def _look_until_done(look: Callable[[str], Awaitable[None]], name: str) -> None:
-    """Look at a hook; repeat the look, after a pause, while the system has no descriptor for it."""
+    """Check a hook; if the system has no descriptor for the check, repeat it after a pause."""
     attempts = Attempts(LOOKS)
     while True:
         try:
@@ -539,7 +544,7 @@ async def _look_until_done(look: Callable[[str], Awaitable[None]], name: str) ->
 def _list_touched(sources: Iterable[Source], folders: TouchedFolders) -> list[str]:
     touched: list[str] = []
     for source in sources:
-        with suppress(OSError):  # running hooks go on; the next look reports the reason
+        with suppress(OSError):  # running hooks go on; the next check reports the reason
             touched += source.list_touched(folders)
     return touched
 

@@ -1,7 +1,8 @@
-"""The functions of a folder that get an event, and the one answer made of theirs.
+"""The functions of a hook's folder that get an event, and the one answer made of their answers.
 
 A handler has `handle`, functions marked with `@on`, or both. `handle` receives every event of the manifest; a marked
-function only those of its `@on`. They are called in `order`, `handle` (0) before its equals.
+function receives only the events of its `@on`. The functions are called in `order`; `handle` has the order 0, and comes
+before other functions of this order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from gateway.worker.protocol import LoadedHandlers
 
 
 class HandlerTarget(msgspec.Struct, frozen=True):
-    """One function: `name` as the wire knows it ("": `handle`, or the whole program at the other end)."""
+    """One function: `name` as the hook's process knows it ("" for `handle`, or for a whole program)."""
 
     name: str = ""
     order: float = 0
@@ -63,7 +64,7 @@ class HandlerTargets:
                 self._marked.add(name, target)
 
     def find_unused(self, manifest: Manifest) -> Iterator[str]:
-        """Return the names in marks that the manifest does not have, so that nothing is called by them."""
+        """Return the events of `@on` marks that the manifest lacks: these events never call the marked functions."""
         named = EventSelector(manifest.subscriptions)
         return (name for name in self.names if name not in named and name not in manifest.subscriptions)
 
@@ -76,7 +77,7 @@ class HandlerTargets:
 
 
 def add_registrations(version: HookVersion, wire: Wire) -> HookVersion:
-    """Return the version with what only a running hook can say."""
+    """Return the version with the registrations that only a running hook knows."""
     if version.manifest is None or not isinstance(wire, WorkerHandle):
         return version
     manifest = version.dialect.complete(version.manifest, wire.loaded)
@@ -104,9 +105,9 @@ async def ask_version(
     remark: Remark,
     limit: float | None = None,
 ) -> Any:
-    """Ask this version of a hook, and return its answer in our words; `remark` gets the parts that have no effect.
+    """Ask this version of a hook, and return its answer in our format; `remark` gets the parts that have no effect.
 
-    Raises HookFailed if it could not answer, and TypeError or ValueError if its answer means nothing.
+    Raises HookFailed if the hook could not answer, and TypeError or ValueError if the answer means nothing.
     """
     assert version.manifest
     terms = CallTerms(limit or limit_decision(version), remark, version.manifest.left_out)
@@ -132,7 +133,7 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
             answer = await intercept(wire, event, target.narrow(terms))
         except HookFailed as failed:
             if target.guards:
-                why = "" if event.name.endswith(":after") else f": {failed}"  # it may hold the hidden text
+                why = "" if event.name.endswith(":after") else f": {failed}"  # the failure may hold the hidden text
                 return Deny(f"{target.name} guards this and failed{why}")
             failures.append(failed)  # a guard among the other functions is still asked
             continue
@@ -146,7 +147,7 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
 
 
 async def notify_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Event, terms: CallTerms) -> None:
-    """Notify each function of the event. Raises HookFailed if one of them failed; the others get the event even so."""
+    """Notify each function of the event. Raises HookFailed if a function failed; the others get the event anyway."""
     failures = []
     for target in targets:
         if not target.applies(event):

@@ -1,8 +1,8 @@
 """One folder as a hook: its subscriptions, its running version, and what a change of the folder does to both.
 
-A change takes effect when the new version is ready; if it does not work, the version before runs on, and the hook's
-status says so. While the hook cannot answer at all, the gateway denies what it guards (`on_error: deny`); all else goes
-on without it.
+A change takes effect when the new version is ready. If the new version does not work, the previous version runs on, and
+the hook's status says so. While the hook cannot answer at all, the gateway denies the events that the hook guards
+(`on_error: deny`); all other events go on without the hook.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from gateway.hooks.wires.worker_handle import WorkerHandle
 
 LookCall = Callable[[str], HookVersion | None]
 
-LOOKS = Backoff(1.0, 30.0)  # seconds between two looks at a folder that cannot be read
+LOOKS = Backoff(1.0, 30.0)  # seconds between two checks of a folder that cannot be read
 
 # States of a new version that leave the running one in place.
 _KEEPS_RUNNING = frozenset({"broken", "missing", "pending", "refused"})
@@ -50,7 +50,7 @@ log = logging.getLogger("gateway.hooks")
 
 
 class FolderSubscription:
-    """The hooks of one folder in the registry, all under its name."""
+    """The registered hooks of one folder, all under the folder's name."""
 
     def __init__(self, registry: HookRegistry, name: str, calls: HookCalls) -> None:
         self._registry = registry
@@ -75,7 +75,7 @@ class FolderSubscription:
                 await hook.mailbox.wait_until_told(session)
 
     def update(self, manifest: Manifest, is_durable: bool, *, is_restricted: bool) -> None:
-        """Follow this manifest from the next event on; events in the mailbox stay there.
+        """Subscribe by this manifest from the next event on; events in the mailbox stay there.
 
         A durable hook gets the events that it observes from the journal.
         """
@@ -110,7 +110,7 @@ class FolderSubscription:
     def guard(
         self, version: HookVersion, guard: Guard, reason: str, doubt: str, match: MatchPattern | None = None
     ) -> None:
-        """Deny what the hook guards, or may guard, while it cannot answer, with the reason and the remedy."""
+        """Deny the events that the hook guards, or may guard, while it cannot answer; name the remedy."""
         manifest = version.manifest
         guards = f"may guard this ({doubt})" if doubt else "guards this"
         text = f"{self._name} {guards} and cannot answer: {reason}\n{describe_help(self._name)}"
@@ -124,7 +124,7 @@ class FolderSubscription:
         self._end_with(denied)
 
     def end(self) -> None:
-        """Send the hook no further event; waiting ones are lost, and counted."""
+        """Send the hook no further event; waiting events are lost, and counted."""
         self._end_with(Subscription())
 
     def _end_with(self, subscription: Subscription) -> None:
@@ -137,7 +137,7 @@ class FolderSubscription:
 
 
 def _describe_meanwhile(version: HookVersion, doubt: str) -> str:
-    """Say what happens to the events that the hook cannot decide, and the setting that changes it."""
+    """Say what happens to events while the hook cannot decide, and which setting changes that behaviour."""
     setting = f"hooks.{version.called}.on_error"
     manifest = version.manifest
     if version.denied:
@@ -151,7 +151,7 @@ def _describe_meanwhile(version: HookVersion, doubt: str) -> str:
 
 
 def _describe_lacking(wire: Wire | None, version: HookVersion | None, services: HookServices) -> str:
-    """Name the set variables that the hook asks for and does not get, with the line that passes them; or return ""."""
+    """Name the set variables that the hook asks for and does not get, with the setting that passes them; "" if none."""
     if not isinstance(wire, WorkerHandle) or version is None:
         return ""
     hidden = services.environment.environ.keys() - wire.spec.env.keys() - OF_A_TERMINAL
@@ -163,7 +163,7 @@ def _describe_lacking(wire: Wire | None, version: HookVersion | None, services: 
 
 
 def _expect(version: HookVersion, kept: KeptHooks) -> HookVersion:
-    """Return the version with all that it may subscribe to, until the hook itself registers."""
+    """Return the version with all events that the hook may subscribe to, until the hook itself subscribes."""
     if version.manifest is None:
         return version
     manifest = version.dialect.widen(version.manifest, kept.find_known(version), kept.find_manifest(version.name))
@@ -174,10 +174,10 @@ def _expect(version: HookVersion, kept: KeptHooks) -> HookVersion:
 
 
 class FolderHook:
-    """One hook in a folder: it subscribes, starts, restarts and ends with its folder.
+    """One hook in a folder: the hook subscribes, starts, restarts and ends as its folder changes.
 
-    `look` inspects the folder again, and returns None if it is gone; `durable` is None without a journal. `kept` stores
-    its manifest, for the time when the folder is missing.
+    `look` inspects the folder again, and returns None if the folder is gone; `durable` is None if the gateway has no
+    journal. `kept` stores the hook's manifest, for the time when the folder is missing.
     """
 
     def __init__(
@@ -193,15 +193,15 @@ class FolderHook:
         self.calls = HookCalls(name, services, self.process, self.rights, wait, undecided)
         self.subscription = FolderSubscription(services.registry, name, self.calls)
         self.queue = DurableQueue(name, durable, self.calls)
-        self.current: HookVersion | None = None  # the subscribed version, which runs when one runs
-        self.latest: HookVersion | None = None  # the last look at the folder
+        self.current: HookVersion | None = None  # the subscribed version, and the running version if the hook runs
+        self.latest: HookVersion | None = None  # the version that the last check of the folder found
         self._look = look
         self._kept = kept
-        self._lock = asyncio.Lock()  # a thousand are made at the start, for a tenth of what anyio's cost
+        self._lock = asyncio.Lock()  # for a thousand hooks at the start: it costs a tenth of anyio's lock
         self._is_over = self._is_looking = self._is_short = False
         self._own_changes = OwnChanges()
-        self._rest: anyio.CancelScope | None = None  # from its own changes
-        self._lacking = ""  # the last warning about variables that it does not get
+        self._rest: anyio.CancelScope | None = None  # the pause after the hook changed its own code
+        self._lacking = ""  # the last warning about variables that the hook does not get
 
     @property
     def is_up(self) -> bool:
@@ -226,17 +226,17 @@ class FolderHook:
 
     @property
     def is_here(self) -> bool:
-        """Tell if the folder is here, rather than at another gateway."""
+        """Tell whether this gateway has the hook's folder, rather than another gateway."""
         return not (self.latest and self.latest.source.is_elsewhere)
 
     @property
     def waits(self) -> bool:
-        """Tell if the hook is known, and was not needed yet."""
+        """Tell whether the hook is registered, but has not started yet."""
         return self.process.state == "registered" and self.current is not None
 
     @property
     def reach_facts(self) -> ReachFacts:
-        """Return what the version that runs, or is to run, may reach."""
+        """Return the files and the network that the current version of the hook may reach."""
         version, services = self.current or self.latest, self._services
         if version is None or version.reach is None:
             return ReachFacts()
@@ -246,7 +246,7 @@ class FolderHook:
 
     @property
     def limits(self) -> HookLimits:
-        """Return the limits of the version that runs, or is to run."""
+        """Return the limits of the current version of the hook."""
         version = self.current or self.latest
         if version is None:
             return NO_LIMITS_KNOWN
@@ -260,9 +260,9 @@ class FolderHook:
 
     @property
     def idle_reason(self) -> str:
-        """Say why the hook does nothing; "" if it acts.
+        """Say why the hook has no effect; "" if it has an effect.
 
-        It does nothing if all that it changes or registers belongs to a program that is not here.
+        A hook has no effect if all that it changes or registers belongs to a program that does not run here.
         """
         version, targets = self.current, self.process.targets
         if version is None or version.manifest is None:
@@ -271,7 +271,7 @@ class FolderHook:
         return version.dialect.why_idle(version.manifest, *seen)
 
     def explain(self, said: str, version: HookVersion) -> str:
-        """Return the hook's own words about a failure, with the remedy."""
+        """Return the text of a failure, with the remedy if the hook's source knows one."""
         helps = version.source.describe_failure(version, said, self._services.environment.places_of(self.name))
         return f"{said}; {helps}" if helps else said
 
@@ -298,12 +298,12 @@ class FolderHook:
         ]
 
     async def take(self, version: HookVersion, eager: bool) -> None:
-        """Take this version of the folder; a start of an earlier version is cancelled.
+        """Use this version of the folder, and cancel the start of an earlier version.
 
-        If the folder has changed its own code, that start goes on, and the folder is looked at again later.
+        If the hook has changed its own code, the start goes on, and the folder is checked again later.
         """
         if self.latest and version.is_same_as(self.latest):
-            async with self._lock:  # its effects may still be under way
+            async with self._lock:  # the effects of this version may still be under way
                 return
         self.latest = version
         self._begin_looking()
@@ -334,7 +334,7 @@ class FolderHook:
         return not self._is_over and (self._is_short or bool(self.latest and self.latest.is_unread))
 
     async def _look_again(self) -> None:
-        """Look again at a folder that cannot be read, or that has no process, after ever longer pauses."""
+        """Check, after ever longer pauses, a folder that cannot be read, or that the system had no process for."""
         attempts = Attempts(LOOKS)
         while self._needs_look:
             await anyio.sleep(attempts.pause())
@@ -357,7 +357,7 @@ class FolderHook:
             await self.restart(afresh=True)
 
     async def restart(self, afresh: bool = False) -> None:
-        """Start a registered or dead hook; `afresh` also replaces a running one."""
+        """Start a registered or dead hook; `afresh` also replaces a running process."""
         async with self._lock:
             if self._is_over or (self.is_up and not afresh):
                 return
@@ -389,7 +389,7 @@ class FolderHook:
 
     @property
     def _can_rest(self) -> bool:
-        """Tell if the hook may end while it is not called: it can come back as it is now."""
+        """Tell whether the hook's process may end while no event comes: it can start again unchanged."""
         version, is_settled = self.current, self.process.state == "loaded" and not self.process.reason
         if version is None or not is_settled or self._is_over or self._lock.locked():
             return False
@@ -403,7 +403,7 @@ class FolderHook:
         was_up, before, self._is_short = self.is_up, self.current, False
         is_back = self.process.is_resting and before is not None and version.is_same_code_as(before)
         if not was_up:
-            if not is_back:  # a hook that comes back is known by all that it registered
+            if not is_back:  # the registrations of a hook that comes back are known
                 self._use(_expect(version, self._kept))
             self.process.enter("starting")
         try:
@@ -438,7 +438,7 @@ class FolderHook:
         self._tell_lacking(wire)
 
     def _tell_lacking(self, wire: Wire) -> None:
-        """Warn, once, of each variable that the hook asks for and does not get: it may depend on it."""
+        """Warn once of the variables that the hook asks for and does not get: the hook may depend on them."""
         if isinstance(wire, WorkerHandle):
             wire.on_asked = partial(self._tell_lacking, wire)
         lacking = _describe_lacking(wire, self.current, self._services)
@@ -464,10 +464,10 @@ class FolderHook:
             self.subscription.guard(version, version.denied, why, doubt, self._services.environment.ports.match)
         else:
             self.subscription.end()
-        if version.is_off or not self.is_here:  # its events stay pending where its folder is
+        if version.is_off or not self.is_here:  # events stay pending at the gateway that has the folder
             self.queue.end()
         else:
-            if version.manifest:  # its events stay pending even if it never ran
+            if version.manifest:  # events stay pending even if the hook never ran
                 self.queue.follow(version.manifest, version.store_name)
             self.queue.rest()
         if state != "disabled":

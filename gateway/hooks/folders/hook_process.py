@@ -1,7 +1,7 @@
-"""The life of a hook's process: how it starts, how a new one takes over, and what happens when it dies.
+"""The life of a hook's process: its start, the handover to the next process, and its death.
 
-The gateway reaches the process over a wire. `state` says what a caller can expect: it waits while a wire is being
-started, and gets the reason if the wire is broken.
+The gateway reaches the process over a wire, the connection to the process. `state` tells a caller what to expect: the
+caller waits while a wire is being opened, and gets the reason if the wire is broken.
 """
 
 import logging
@@ -31,7 +31,7 @@ STOP_TIMEOUT = 2.0  # seconds in which a wire has to end
 RESTARTS = Backoff(0.05, 30.0)  # seconds between a death and the next start
 STABLE_AFTER = 60.0  # seconds after which a death is no failed start
 MOST_KILLED_STARTS = 5
-LOOK_INTERVAL = 600.0  # seconds between two looks at `hooks.idle`, which may be set meanwhile
+LOOK_INTERVAL = 600.0  # seconds between two checks of `hooks.idle`, which may change
 MAX_RESTART_WAIT = 1.0  # seconds: an interceptor does not wait for a restart that is further away
 
 StartWire = Callable[[bool], Coroutine[Any, Any, None]]
@@ -42,9 +42,9 @@ log = logging.getLogger("gateway.hooks")
 class WireHandover:
     """The handover from one wire to the next: which calls run on which wire.
 
-    The new one is ready before the old one is left. The old one finishes its calls, and ends. Observers wait for that,
-    so that nothing of the old one comes behind the new one's first event. Interceptors do not wait: a turn waits for
-    them.
+    The new wire is ready before the old wire gets its last call. The old wire finishes its calls, and ends. Observers
+    wait for this end, so that no effect of the old wire comes after the new wire's first event. Interceptors do not
+    wait for it, because a turn waits for them.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class WireHandover:
 
     @contextmanager
     def using(self, wire: Wire) -> Iterator[None]:
-        """Count a call on this wire while inside.
+        """Count a call on this wire within the context.
 
         A call that the end of the fork server cut off fails as "orphaned".
         """
@@ -73,7 +73,7 @@ class WireHandover:
         self._users[wire] = self._users.get(wire, 0) + 1
 
     def leave(self, wire: Wire) -> None:
-        """Count one user less, which began with `enter`."""
+        """Count one user of this wire less than before."""
         self._users[wire] -= 1
         if not self._users[wire]:
             del self._users[wire]
@@ -83,11 +83,11 @@ class WireHandover:
             self._eased = None
 
     def is_used(self, wire: Wire) -> bool:
-        """Tell if a call runs on this wire."""
+        """Tell whether a call runs on this wire."""
         return wire in self._users
 
     def is_alone(self, wire: Wire) -> bool:
-        """Tell if no call runs on any other wire."""
+        """Tell whether no call runs on any other wire."""
         return all(other is wire for other in self._users)
 
     async def wait_for_change(self) -> None:
@@ -104,7 +104,7 @@ class WireHandover:
 class DecisionWire:
     """The wire to a hook whose decision a turn waits for: a call that the fork server cut off is repeated.
 
-    `used` holds the wires of its calls until the decision is made.
+    `used` keeps the wires in use until the decision is made.
     """
 
     def __init__(self, process: "HookProcess", wire: Wire, used: ExitStack) -> None:
@@ -136,8 +136,8 @@ class DecisionWire:
 class HookProcess:
     """The process of one hook, and the wire to it.
 
-    `revive` makes the next wire: the first one, or (True) the successor of a living one. `may_rest` says if the
-    process may end while it is not called.
+    `revive` opens the next wire; `revive(True)` also replaces a wire that is alive. `may_rest` tells whether the
+    process may end while nothing calls it.
     """
 
     def __init__(self, name: str, services: HookServices, revive: StartWire, may_rest: Callable[[], bool]) -> None:
@@ -145,28 +145,28 @@ class HookProcess:
         self.reason = ""
         self.restarts = 0
         self.loaded_at = 0.0
-        self.wire: Wire | None = None  # the present one
+        self.wire: Wire | None = None  # the current wire
         self.targets: HandlerTargets | None = None
-        self._told: Wire | None = None  # the one that has received an event
+        self._told: Wire | None = None  # the last wire that received an event
         self._handover = WireHandover()
         self.using = self._handover.using
         self._name = name
         self._services = services
         self._revive = revive
         self._may_rest = may_rest
-        self.is_resting = False  # it has ended, since it was not called
+        self.is_resting = False  # the process has ended, since nothing called it
         self._kept: Mapping[str, Any] = {}  # values of the process that rests, for turns that go on
-        self._settled: anyio.Event | None = None  # exists only while it is being started
+        self._settled: anyio.Event | None = None  # exists only while the process is being started
         self._scope: anyio.CancelScope | None = None
         self._falls = 0
-        self._killed_starts = 0  # one after the other
+        self._killed_starts = 0  # in a row
         self._due = 0.0
         self._is_over = False
-        self._is_orphaned = False  # it is missing because the fork server was
+        self._is_orphaned = False  # the process died with the fork server
 
     @property
     def is_silent(self) -> bool:
-        """Tell if the process is not called now, and could come back as it is."""
+        """Tell whether nothing calls the process now, and it could come back unchanged."""
         wire = self.wire
         return wire is not None and not wire.gone and not self._handover.is_used(wire) and self._may_rest()
 
@@ -184,10 +184,10 @@ class HookProcess:
             self._scope.cancel()
 
     async def start(self, version: HookVersion, serve: Capability) -> Wire | None:
-        """Start a new wire, and leave the old one only then; return None if the start was cancelled.
+        """Open a new wire, then let the old wire end; return None if the start was cancelled.
 
         Raises:
-            HookError: the new wire did not start; the old one, if any, goes on.
+            HookError: the new wire could not be opened; the old wire, if any, goes on.
         """
         with anyio.CancelScope() as self._scope:
             try:
@@ -213,9 +213,9 @@ class HookProcess:
         return wire
 
     async def stop(self, *, rests: bool = False) -> None:
-        """End the process and drop its offers; its calls have a moment to end.
+        """End the process and drop its offers; running calls have a moment to end.
 
-        With `rests`, it comes back as it was, and keeps its offers.
+        If `rests` is set, the process will come back unchanged, and keeps its offers.
         """
         wire, self.wire, self.is_resting = self.wire, None, rests
         if not rests:
@@ -232,7 +232,7 @@ class HookProcess:
         await self.stop()
 
     async def get_wire(self, patience: float | None) -> Wire:
-        """Return the wire; start it if necessary. Raises HookFailed if it is not ready within this time.
+        """Return the wire, after opening it if necessary. Raises HookFailed if it is not ready within `patience`.
 
         If the hook died with the fork server, the caller waits at least as long as a decision may take.
         """
@@ -256,9 +256,9 @@ class HookProcess:
         return wire
 
     async def get_wire_alone(self) -> Wire:
-        """Return the wire once the one before it has ended.
+        """Return the wire once the previous wire has ended.
 
-        The first event also waits for the wires of removed hooks: one of them may have been this hook, under another
+        The first event also waits for the wires of removed hooks: a removed hook may have been this hook, under another
         name.
         """
         while True:
@@ -272,14 +272,14 @@ class HookProcess:
                 return wire
 
     def replace_if_worn(self) -> None:
-        """Replace a worker that ran out of memory once by a fresh one."""
+        """Replace a worker that ran out of memory by a new worker."""
         wire = self.wire
         if isinstance(wire, WorkerHandle) and wire.is_worn and not wire.gone:
             wire.is_worn = False  # once
             self._services.tasks.start_soon(self._revive, True)
 
     async def _leave(self, old: Wire, new: Wire) -> None:
-        """Let the old wire finish its calls, hand the values that it keeps for turns to the new one, and end it."""
+        """Let the old wire finish its calls, pass its worker's values for turns to the new worker, and end it."""
         try:
             await self._handover.wait_finished(old)
             kept = await old.ask("$kept") if isinstance(old, WorkerHandle) and not new.gone else None
@@ -290,7 +290,7 @@ class HookProcess:
             self._handover.leave(old)
 
     async def _attend(self, wire: Wire) -> None:
-        """Watch the wire until it is gone; after `hooks.idle` without a call, end its process if that may rest."""
+        """Watch the wire until it is gone; after `hooks.idle` without a call, end a process that may rest."""
         begun, pause = time.monotonic(), self._services.settings.idle
         while not wire.gone:
             with anyio.move_on_after(pause or LOOK_INTERVAL):
@@ -303,7 +303,7 @@ class HookProcess:
         self._lose(wire)
 
     async def _rest(self, wire: Wire, idle: float) -> None:
-        """End the process, unless something would be lost, or it is being called."""
+        """End the process, unless it would lose something, or a call has come."""
         answer = await check_idle(wire)
         if answer.obstacle:
             log.debug("%s stays, though it is not called: %s", self._name, answer.obstacle, extra={"hook": self._name})
@@ -313,7 +313,7 @@ class HookProcess:
             await self.stop(rests=True)
 
     def _lose(self, wire: Wire) -> None:
-        """Note that the process died, and start it again; a death counts once, however often it is noticed."""
+        """Note that the process died, and start it again; a second note of the same death has no effect."""
         if wire is not self.wire or self._is_over:
             return
         self.wire = None
@@ -325,7 +325,7 @@ class HookProcess:
         self.start_again(wire.gone.reason, wire.gone.is_orphaned)
 
     def retry_start(self, error: HookError) -> bool:
-        """Start a process again that failed by no fault of its own; return False otherwise.
+        """Start a process again if its failure was not the hook's fault; return False otherwise.
 
         A process that is killed at each start may be to blame, so its starts are limited.
         """
@@ -339,7 +339,7 @@ class HookProcess:
     def start_again(self, why: str, is_orphaned: bool) -> None:
         """Start the process again after a pause.
 
-        The pause grows each time that the process did not live long, unless the fork server was the cause.
+        The pause grows with each early death in a row, unless the fork server caused the death.
         """
         self._is_orphaned = is_orphaned
         self._falls += not is_orphaned

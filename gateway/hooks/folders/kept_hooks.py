@@ -1,12 +1,12 @@
-"""The memory of hooks: their manifests at the last good load, from one start to the next.
+"""The memory of hooks: the manifests of their last good loads, kept from one start to the next.
 
-A guard that cannot be read, or whose folder is gone, cannot say what it guards. Its kept manifest says it, until a
-person takes the hook away. A folder that changes or goes while a tool that may change files is at work is `held`: it
-waits for a person, whatever changed it.
+If a folder is unreadable or gone, the gateway cannot read which events its hook guards. The kept manifest tells it,
+until a person removes the hook. If a folder changes or disappears while a tool that may change files is at work, its
+hook is `held`: the hook waits for a person, whatever caused the change.
 
-The memory also keeps the registrations of plugins whose source does not show them: until such a hook has run, tools
-wait for it. The registrations count as long as nothing changes on which they may depend: the whole folder, its options,
-the variables that it reads, and its own packages.
+The memory also keeps the registrations of plugins whose source code does not show them: until such a plugin has run,
+tools wait for the plugin. The registrations count as long as nothing changes on which they may depend: the whole
+folder, the plugin's options, the variables that the plugin reads, and its own packages.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from gateway.hooks.stats import MissedDecisions
 from gateway.threads import run_in_thread
 
 REGISTRATIONS_FILE = "registrations.json"
-MAX_BYTES = 2 << 20  # of a folder that is hashed at each look
+MAX_BYTES = 2 << 20  # of a folder that is hashed at each check
 SAVE_PAUSE, RETRY_PAUSE = 0.1, 30.0  # seconds to collect changes, and to wait after a failed write
 CHANGED, GONE, OFF = "its folder was changed", "its folder went", "it was switched off"
 
@@ -41,9 +41,9 @@ log = logging.getLogger("gateway.hooks")
 class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
     """The memory of one hook at its last good load.
 
-    `place` is the folder or file that named it, on this `device`, as this `inode`. `dialect` is the dialect that it was
-    written for. `key` is a hash of the circumstances in which it last ran, then with the manifest `known`. `held` is
-    its change while a tool was at work.
+    `place` is the folder or file that named the hook, with its `device` and `inode`. `dialect` is the dialect in which
+    the hook was written. `key` is a hash of the circumstances of the hook's last run, and `known` the manifest of that
+    run. `held` describes a change of the hook while a tool was at work.
     """
 
     key: str = ""
@@ -63,7 +63,8 @@ class KeptHook(msgspec.Struct, frozen=True, omit_defaults=True):
 class KeptHooks:
     """The kept hooks by name, in memory and in one file of the home.
 
-    `is_new`: the file may be missing. `is_lost`: the file has lost entries, so a hook that is not well guards all.
+    `is_new`: the file may be missing. `is_lost`: the file has lost entries, so a hook that cannot be loaded guards
+    every tool.
     """
 
     def __init__(self, environment: HookEnvironment, *, is_new: bool) -> None:
@@ -79,7 +80,7 @@ class KeptHooks:
         return iter([name for name, kept in self._kept.items() if kept.manifest])
 
     def get(self, name: str) -> KeptHook | None:
-        """Return the kept hook; None if it guards nothing and is not durable."""
+        """Return the kept hook; None if the hook guards nothing and is not durable."""
         kept = self._kept.get(name)
         return kept if kept and kept.manifest else None
 
@@ -89,18 +90,18 @@ class KeptHooks:
         return kept.manifest if kept else None
 
     def assume(self, version: HookVersion) -> Manifest:
-        """Make the hook guard every tool from now on, because the tools that it guarded are not known."""
+        """Make the hook guard every tool, because the gateway does not know which tools it guarded."""
         manifest = Manifest(folder=version.name, name=version.name, intercepts=("tool:before",), on_error="deny")
         self._put(version.name, KeptHook(manifest=manifest, path=str(version.path), place=str(version.source.path)))
         return manifest
 
     def find_known(self, version: HookVersion) -> Manifest | None:
-        """Find the manifest with which the hook last ran, if nothing has changed on which it may depend."""
+        """Find the manifest of the hook's last run, if nothing has changed on which the manifest may depend."""
         kept = self._kept.get(version.name)
         return kept.known if kept and kept.key and kept.key == self._key_of(version) else None
 
     def keep(self, version: HookVersion) -> None:
-        """Keep this version, which is used from now on. A skill's hook counts only while its skill is loaded."""
+        """Keep the facts of this version, which is now in use. The hooks of skills are not kept."""
         manifest, before = version.manifest, self._kept.get(version.name) or KeptHook()
         assert manifest
         if not version.digest or version.source.conversations is not None:
@@ -139,12 +140,12 @@ class KeptHooks:
         self._put(name, msgspec.structs.replace(self._kept.get(name) or KeptHook(), missed=missed))
 
     def hold(self, name: str, what: str) -> KeptHook:
-        """Let the hook wait for a person from now on."""
+        """Let the hook wait for a person, because of this change."""
         self._put(name, msgspec.structs.replace(self._kept[name], held=what))
         return self._kept[name]
 
     def accept(self, name: str, digest: str) -> None:
-        """Use this content from now on, as a person has decided."""
+        """Accept this content of the hook, which then waits for a person no longer."""
         if kept := self._kept.get(name):
             self._put(name, msgspec.structs.replace(kept, held="", digest=digest))
 
@@ -199,14 +200,14 @@ class KeptHooks:
 
 @dataclass(frozen=True)
 class KeptSource(MissingSource):
-    """The place of hooks that no other place has now, and that no person has taken away."""
+    """The source of kept hooks: no other source has them now, and no person has removed them."""
 
     path: Path
     origin: str = "what was here"
 
 
 def describe_missing(kept: KeptHook, sources: Iterable[Source]) -> str:
-    """Say why a hook still counts though no place has it; "" if a person removed it, or its place."""
+    """Say why a hook still counts although no source has it; "" if a person removed the hook or its place."""
     if kept.held:
         return f"{kept.held} while a tool was at work"
     place = Path(kept.place)
@@ -231,7 +232,7 @@ def find_inode(place: Path) -> tuple[int, int]:
 
 
 def _is_empty(place: Path) -> bool:
-    """Tell if the place is an empty folder, like a mount point without its mount."""
+    """Tell whether the place is an empty folder, like a mount point without its mount."""
     try:
         return next(place.iterdir(), None) is None
     except OSError:
@@ -239,7 +240,7 @@ def _is_empty(place: Path) -> bool:
 
 
 def _read_entries(path: Path) -> tuple[dict[str, KeptHook], bool]:
-    """Return the readable entries, and whether they are all; an unreadable one spoils no other."""
+    """Return the readable entries, and whether all entries are readable."""
     entries, found = read_json(path, dict[str, msgspec.Raw], {"": msgspec.Raw()}), dict[str, KeptHook]()
     for name, entry in entries.items():
         with suppress(msgspec.MsgspecError, ValueError):

@@ -1,9 +1,9 @@
-"""Folders that change their own code: loading each such change would bring the next one, without end.
+"""Hooks that change their own code: a load of such a change would bring the next change, without end.
 
-A file does not say who wrote it, so the gateway judges by when and how often it changes. A change is the hook's own if
-load after load something changes during the load, or, more than twenty times in a row, right after it. Then the folder
-rests, each time for longer. A person with an editor that saves by itself may look the same: so the first rest is short,
-and a change at any other moment ends it.
+A file does not say who wrote it, so the gateway judges by the time and the number of changes. A change is the hook's
+own if files change during more than five loads in a row, or right after more than twenty loads in a row. Then the
+gateway leaves the folder alone for a while, each time for longer. An editor that saves automatically may look the same:
+so the first pause is short, and a change at any other moment ends the pauses.
 """
 
 import math
@@ -21,17 +21,17 @@ RESTS = Backoff(1.0, 30.0)
 
 
 class OwnChanges:
-    """The judge of one folder's changes, by the loads before them; loads that failed or were cancelled count too."""
+    """The judge of one folder's changes, by the loads before the changes; failed and cancelled loads count, too."""
 
     def __init__(self) -> None:
         self._version: HookVersion | None = None  # the version that is being loaded, or was loaded last
         self._ended_at = 0.0
-        self._is_counted = False  # something has changed while it was loaded, or soon after
+        self._is_counted = False  # a file has changed while the version was loaded, or soon after
         self._while_loaded = self._soon_after = 0  # loads in a row
 
     @contextmanager
     def loading(self, version: HookVersion) -> Iterator[None]:
-        """Note that this version is being loaded while inside."""
+        """Note, within the context, that this version is being loaded."""
         self._version, self._ended_at, self._is_counted = version, math.inf, False
         try:
             yield
@@ -39,7 +39,7 @@ class OwnChanges:
             self._ended_at = time.time()
 
     def find_rest(self, version: HookVersion) -> float:
-        """Return the seconds to leave the folder alone after this change; 0 if the change is not its own."""
+        """Return the seconds to leave the folder alone after this change; 0 if the hook did not make it."""
         before = self._version
         if before is None or not version.is_ready or version.digest == before.digest:
             return 0.0
@@ -59,7 +59,7 @@ class OwnChanges:
 
 
 def _find_change_time(before: HookVersion, after: HookVersion) -> float:
-    """Return when one version became the other, in seconds; now, if the change left no time of its own."""
+    """Return the time at which one version became the other; the current time if the files do not show it."""
     now = time.time()
     changed = max((file.changed / 1e9 for file in {*after.files} - {*before.files}), default=now)
     return min(now, max(now - LATEST_NOTICE, changed))

@@ -1,4 +1,4 @@
-"""The check if a hook may and can run now, and if not, why: by everything that is known without running it."""
+"""The check whether a hook may and can run now, and the reason if not, without running the hook."""
 
 import re
 import shutil
@@ -36,9 +36,9 @@ Narrowable = TypeVar("Narrowable", Manifest, Guard)
 def check_readiness(
     version: HookVersion, services: HookServices, switches: HookSwitches, kept: Manifest | None = None
 ) -> HookVersion:
-    """Return the version with its settings, and with the verdict: `registered` if it may be started.
+    """Return the version with its settings and its state, which is `registered` if the hook may start.
 
-    `kept` is its manifest from when it could last be used, which counts as long as the present one cannot be read.
+    `kept` is the manifest of the hook's last good load, which counts as long as the current manifest cannot be read.
     """
     if version.state == "disabled":
         return version
@@ -61,7 +61,7 @@ def _read_with_settings(version: HookVersion, services: HookServices, kept: Mani
     if version.manifest or kept is None:
         return read
     known = _apply_settings(replace(version, manifest=kept), services)
-    return replace(known, denied=read.denied or known.denied)  # the part that can still be read counts first
+    return replace(known, denied=read.denied or known.denied)  # a guard that can still be read counts first
 
 
 def _add_findings(version: HookVersion, services: HookServices) -> HookVersion:
@@ -81,7 +81,7 @@ def _judge_trust(
     doubt: str,
     written: Manifest,
 ) -> HookVersion:
-    """Judge if a person allowed the hook as it is, and if it has all that it needs."""
+    """Judge whether a person approved the hook as it is now, and whether it has all that it needs."""
     manifest = version.manifest
     assert manifest
     if doubt:
@@ -111,7 +111,7 @@ def _judge_trust(
 
 
 def _find_installed(version: HookVersion, services: HookServices) -> tuple[InstalledHook | None, str]:
-    """Return the entry of the installed hook, or the reason why it is unknown; neither if it was placed by hand."""
+    """Return the entry of the installed hook, or the reason why it is unknown; neither for a hook placed by hand."""
     try:
         return services.lock.find(version.path, version.bare_name), ""
     except HookError as error:
@@ -119,11 +119,11 @@ def _find_installed(version: HookVersion, services: HookServices) -> tuple[Insta
 
 
 def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion:
-    """Add the hook's options, and limit it to the events that it is meant to get.
+    """Add the hook's options, and limit the hook to the events of its audience.
 
-    The hook of some agents gets only the events of their turns, that of a skill only those of the conversations that
-    have it. With `hooks.env: strict`, variables and rights that only the source of a folder written for Hermes names do
-    not count.
+    If the settings name agents, the hook gets only the events of these agents' turns. The hook of a skill gets only the
+    events of conversations that have loaded the skill. With `hooks.env: strict`, variables and rights do not count if
+    only the source code of a folder for Hermes names them.
     """
     audience: dict[str, Sequence[str]] = {}
     settings = services.settings_of(version.name, version.short)
@@ -164,7 +164,7 @@ def _restrict(kept: Narrowable, audience: Mapping[str, Sequence[str]]) -> Narrow
 def why_not_enabled(version: HookVersion, settings: HooksSettings, switches: HookSwitches) -> str:
     """Say why the hook is switched off; "" if it is on.
 
-    The configuration decides first, then commands, then its source.
+    The configuration decides first, then commands, then the hook's source.
     """
     name = version.called
     configured = settings.find_overrides(version.name, version.short).enabled
@@ -181,7 +181,7 @@ def why_not_enabled(version: HookVersion, settings: HooksSettings, switches: Hoo
 
 
 def is_listed(version: HookVersion, enabled: Sequence[str]) -> bool:
-    """Tell if `hooks.enabled` means this hook; plugins and built-in hooks are meant by their short names, too."""
+    """Tell whether `hooks.enabled` names this hook; for plugins and built-in hooks, the short name counts, too."""
     is_other = version.has_namesake and version.name == version.bare_name and not version.source.is_ours
     return not is_other and (version.name in enabled or version.bare_name in enabled)
 
@@ -197,9 +197,9 @@ def _check_isolation(version: HookVersion, manifest: Manifest, services: HookSer
 
 
 def check_filter(version: HookVersion, known: Mapping[str, Collection[str]]) -> Iterator[Finding]:
-    """Yield values in the hook's `when` that are nearly one of ours.
+    """Yield a warning for each value in the hook's `when` that is similar to a known value.
 
-    Other values may come from a plugin, or mean a person.
+    Other values may come from a plugin, or name a person.
     """
     for field, wanted in version.manifest.when.items() if version.manifest else ():
         values = known.get(field, ())
@@ -227,14 +227,14 @@ def _check_needs(
 
 
 def _find_change(version: HookVersion, installed: InstalledHook) -> str:
-    """Say what has changed in the hook since it was installed; "" if nothing has."""
+    """Say what has changed in the hook since it was installed; "" if nothing has changed."""
     if version.pinned != installed.digest:
         return NOT_AS_INSTALLED
     return "" if has_packages(version.packages, installed.packages_digest) else PACKAGES_CHANGED
 
 
 def find_trust_digest(version: HookVersion, known: str = "") -> str:
-    """Return the hash that a person trusts: that of the whole folder, if it is one; `known` is the earlier hash."""
+    """Return the hash that a person trusts: of the whole folder if the hook has one; `known` is the earlier hash."""
     is_folder = version.files and version.path.is_dir()
     return read_whole_folder(version.path, known=known).digest if is_folder else version.digest
 
@@ -248,8 +248,8 @@ def find_missing_needs(
 ) -> Iterator[str]:
     """Yield each missing need as a sentence with its remedy.
 
-    `called` is the hook's name if it differs from its folder's. `environ` is the environment that the hook would have,
-    `packages` the folders in which its interpreter looks for packages.
+    `called` is the hook's name if it differs from the name of the folder. `environ` is the environment that the hook
+    would have, `packages` the folders in which its interpreter looks for packages.
     """
     for name in manifest.requires.bins:
         if shutil.which(name, path=environ.get("PATH")) is None:

@@ -1,4 +1,4 @@
-"""People's decisions about hooks, for all gateways that share a journal: one record, which each of them follows."""
+"""People's decisions about hooks, for all gateways that share a journal: one record, which each gateway follows."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class SharedSwitches:
-    """The writer of decisions to the journal, which applies those of other gateways here.
+    """The writer of decisions to the journal, which applies the decisions of other gateways here.
 
     Load `last` before `join`.
     """
@@ -26,9 +26,9 @@ class SharedSwitches:
         self._touch: Callable[[Collection[str]], None] = lambda _names: None
 
     async def join(self, switches: HookSwitches, touch: Callable[[Collection[str]], None]) -> None:
-        """Apply the decisions to these switches from now on; `touch` gets the names of changed hooks.
+        """Apply the shared decisions to these switches; `touch` gets the names of changed hooks.
 
-        Decisions of this home from before the journal had them are added.
+        Decisions of this home that the journal lacks are added to the journal.
         """
         self._switches, self._touch = switches, touch
         own, kept = switches.decisions, self.last.value

@@ -1,4 +1,4 @@
-"""Trials of a hook with one event: in a process of its own (`hooks test`), or as it runs (`hooks fire`).
+"""Trials of a hook with one event: in a separate process (`hooks test`), or in its usual process (`hooks fire`).
 
 The trial judges an answer as the running gateway does; parts that would have no effect are among the remarks.
 """
@@ -40,7 +40,7 @@ READ_ONLY_VERBS = frozenset({"facts", "store.get", "store.keys"})  # a trial car
 class HookTrial(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one event.
 
-    `asked`: the requests of the hook, none of which was carried out.
+    `asked`: the requests of the hook; only requests that read were carried out.
     """
 
     event: str
@@ -51,19 +51,19 @@ class HookTrial(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     traceback: str = ""
     output: str = ""
-    remarks: tuple[str, ...] = ()  # about parts of its answer without effect, and events that it would not get
+    remarks: tuple[str, ...] = ()  # about parts of the answer without effect, and events that the hook would not get
     asked: tuple[dict[str, Any], ...] = ()
 
 
 def make_event(name: str, fields: Mapping[str, Any] | None, answers: Mapping[str, Any] | None = None) -> Event:
-    """Make a sample of this event, with these fields over it; questions without an answer here stay open."""
+    """Make a sample of this event, with `fields` in place of its values; questions without an answer stay open."""
     known = get_event_spec(name)
     given = {**make_sample(name), "id": "sample", "time": time.time(), "cause": None, **(fields or {})}
     return Event(name, given, known.writable if known else None, Bags(answers=dict(answers or {})))
 
 
 def make_answer(verb: str, params: Mapping[str, Any]) -> Any:
-    """Make the answer to a request as if it had been carried out; the agent's reply to a task is empty."""
+    """Make the answer to a request as if the gateway had fulfilled it; the agent's reply to a task is empty."""
     match verb:
         case "submit" if params.get("wait"):
             return {"reply": "", "status": "ok", "turn_id": "", "error": "", "session_key": ""}
@@ -79,7 +79,7 @@ def verb_of(manifest: Manifest, name: str) -> str:
 async def run_trials(
     version: HookVersion, services: HookServices, name: str = "", fields: Mapping[str, Any] | None = None
 ) -> Sequence[HookTrial]:
-    """Run one trial for each subscribed event, or for this one. Raises HookError if the hook does not start."""
+    """Run one trial for each subscribed event, or for the event `name`. Raises HookError if the hook does not start."""
     manifest = version.manifest
     assert manifest
     asked: list[dict[str, Any]] = []

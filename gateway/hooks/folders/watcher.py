@@ -1,9 +1,8 @@
-"""The watch on hook folders: it reports touched ones a moment later, when a burst of writes is over.
+"""The watch on hook folders: the watcher reports touched folders a moment later, when a burst of writes is over.
 
-It reports too much rather than too little: its caller looks at the contents, and finds them changed or not. It looks
-several times a second for a source that does not exist yet, or was removed: a watch on the folder around it would
-report each write into a home. If the system has no more watches, it looks at the files as often instead, and `trouble`
-says so.
+The watcher reports too much rather than too little: its caller checks whether the contents have changed. It polls for a
+source that does not exist yet, or was removed: a watch on the folder around the source would report each write into a
+home. If the system has no more watches, the watcher polls the files instead, and `trouble` says so.
 """
 
 import logging
@@ -24,11 +23,11 @@ from gateway.hooks.places.hook_files import is_ignored_file
 from gateway.hooks.places.sources import HookVersion, Source
 from gateway.threads import is_thread_error, run_in_thread, wait_for_threads
 
-STEP = 100  # ms between two looks at the system's reports; a step without a write ends a burst
+STEP = 100  # ms between two checks of the system's reports; a step without a write ends a burst
 BURST_LIMIT = 200  # ms that a burst may last
-POLL_INTERVAL = 0.4  # seconds between two looks at the files, where the system notices nothing
-MISSING_INTERVAL = 1.0  # seconds between two looks for missing sources
-MOUNT_INTERVAL = 10.0  # seconds between two looks if a place is another folder: no system tells of mounts and links
+POLL_INTERVAL = 0.4  # seconds between two checks of the files, if the system has no watches
+MISSING_INTERVAL = 1.0  # seconds between two checks for missing sources
+MOUNT_INTERVAL = 10.0  # seconds between two checks for mounts and links, which no system reports
 
 is_folder = os.path.isdir  # false, and no error, for an unreadable path
 
@@ -40,7 +39,7 @@ TouchedFolders = frozenset[Path]
 class FolderWatcher:
     """The watcher of the sources' folders; `run` works until its `scope` is cancelled.
 
-    `notify` gets the folders that were touched, have come or gone, and the missing sources. Once `is_watching` is set,
+    `notify` gets the folders that were touched, added or removed, and the missing sources. Once `is_watching` is set,
     no change in the sources goes unnoticed.
     """
 
@@ -65,12 +64,12 @@ class FolderWatcher:
             await self._poll()
 
     async def _watch(self) -> None:
-        """Watch the present sources until one comes or goes: then there are other places to watch."""
+        """Watch the existing sources until a source is added or removed: then other folders are to be watched."""
         before = self._find_inodes()
         present = [path for path in self._paths if is_folder(path)]
         missing = [path for path in self._paths if path not in present]
         stop = anyio.Event()
-        await wait_for_threads()  # without one the library ends the process
+        await wait_for_threads()  # without a thread, the library ends the process
         try:
             async with anyio.create_task_group() as tasks:
                 if present:
@@ -84,9 +83,9 @@ class FolderWatcher:
                         with anyio.move_on_after(find_pause(MISSING_INTERVAL if missing else MOUNT_INTERVAL)):
                             await stop.wait()
                 finally:
-                    stop.set()  # the thread of the watch is not to be cancelled: it looks for this at each step
+                    stop.set()  # the thread of the watch is not to be cancelled: it checks `stop` at each step
         except* FileNotFoundError:
-            pass  # a source went between two looks: the next set of places is another one
+            pass  # a source was removed between two checks: the next round has other places
         except* (OSError, WatchfilesRustInternalError) as failed:
             self.polls = True
             self.trouble = (
@@ -119,7 +118,7 @@ class FolderWatcher:
             self._tell(self._find_touched(path for _, path in burst))
             is_deleted = any(change == Change.deleted and Path(path) in sources for change, path in burst)
             if is_deleted or not all(map(is_folder, sources)):
-                stop.set()  # it may exist again, and that one is not watched
+                stop.set()  # the source may exist again, and the new folder is not watched
 
     def _find_touched(self, burst: Iterable[str]) -> set[Path]:
         paths = {Path(path) for path in burst}
@@ -146,7 +145,7 @@ class FolderWatcher:
 
 
 def _snapshot_of(sources: Iterable[Source]) -> dict[Path, object]:
-    """Return the folders, each with values that change when it does."""
+    """Return the folders, each with values that change when the folder changes."""
     found: dict[Path, object] = {}
     for version in (version for source in sources for version in _list_versions(source)):
         try:
