@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0, one message a line: the one place where messages of hooks become bytes, and bytes messages.
+"""JSON-RPC 2.0, one message a line: this module encodes and decodes the messages between gateway and hooks.
 
 Incoming lines were written by foreign code, so reading is bounded in three ways: the length of a line, the number of
 its parts (decoding a million small objects takes far longer than one long text of that size), and the number of lines
@@ -26,11 +26,11 @@ JsonId = int | str | float | None
 
 
 class BadMessage(HookError):
-    """The error of bytes from a wire that are no message."""
+    """The error for bytes from a wire that are no message."""
 
 
 class RpcErrorObject(msgspec.Struct, omit_defaults=True):
-    """The `error` of a response; `data` is ours: a traceback, and if the process is still sound."""
+    """The `error` of a response; `data` is from our workers: a traceback, and whether the process is worn."""
 
     message: str = ""
     data: Any = None
@@ -39,7 +39,8 @@ class RpcErrorObject(msgspec.Struct, omit_defaults=True):
 class RpcMessage(msgspec.Struct, omit_defaults=True):
     """One line: a request (method and id), a notice (method alone), or a response (id alone).
 
-    `during` belongs to requests of a hook; the fields after `error` are answers that say more than a result can.
+    `during` names the event that the hook handles while it sends a request; the fields after `error` complete the
+    result of an answer.
     """
 
     id: JsonId = None
@@ -114,7 +115,7 @@ def answer_from(message: RpcMessage, meta: CallMeta) -> HookAnswer:
 
 
 class LineDecoder:
-    """The decoder of a wire's bytes into messages, with a limit of work until `renew`."""
+    """The decoder of a wire's bytes into messages, which limits the work between two calls of `renew`."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -130,7 +131,7 @@ class LineDecoder:
         """Return the next message; None if no whole line is here, or the limit is reached.
 
         Raises:
-            BadMessage: the wire is unusable from now on.
+            BadMessage: a line is no message; the wire is unusable then.
         """
         while self._taken < LINES_PER_TICK and self._bytes < BYTES_PER_TICK:
             line = self._line()

@@ -1,4 +1,4 @@
-"""The process of one command, from outside: it has no wire, and its output is read until all of it has ended."""
+"""The process of one command, seen from the gateway: the process has no wire, and its output is read to the end."""
 
 import asyncio
 import os
@@ -12,11 +12,11 @@ from gateway.worker.command import GRACE
 
 CHUNK = 1 << 16
 LAST_READS = 64  # of the pipe's remaining output when the writers are gone
-KILL_AFTER = GRACE + 1.0  # seconds for its keeper to end it, until the keeper itself is killed
+KILL_AFTER = GRACE + 1.0  # seconds for the keeper to end the command, until the keeper itself is killed
 
 
 class CommandProcess:
-    """A command's process. `output` gets its output, in pieces; `wait` returns how it ended."""
+    """A command's process. `output` gets the command's output, in pieces; `wait` returns how the command ended."""
 
     def __init__(self, control: ProcessControl, output: Callable[[bytes], None], pipe: int) -> None:
         self._control = control

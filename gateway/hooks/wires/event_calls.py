@@ -1,4 +1,4 @@
-"""The calls of an event over a wire: to a hook that decides, and whose answer counts, or to one that only observes."""
+"""The calls of a hook for an event, over its wire: the answer of an interceptor counts, an observer's does not."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,11 +33,11 @@ class CallTerms(msgspec.Struct, frozen=True):
 
 
 async def intercept(wire: Wire, event: Event, terms: CallTerms) -> Any:
-    """Call a hook and return its answer as plain data; its changes are applied to the event.
+    """Call a hook and return its answer as plain data; apply the hook's changes to the event.
 
     Raises:
         HookFailed: the hook could not answer.
-        Pause: it asks the person a question first.
+        Pause: the hook asks the person a question first.
     """
     fields, fixed = encode_event(event.name, event, terms.left_out)
     known = event.bags.answers
@@ -70,7 +70,7 @@ async def intercept(wire: Wire, event: Event, terms: CallTerms) -> Any:
 
 
 def _changes_of(result: Any) -> Mapping[str, Any]:
-    """Return the fields that a result changes. A decision (ours or Hermes's) changes none."""
+    """Return the fields that a result changes. A decision (ours or Hermes's) changes no field."""
     is_change = isinstance(result, Mapping) and not {"decision", "action"} & result.keys()
     return result if is_change else {}
 
@@ -78,7 +78,7 @@ def _changes_of(result: Any) -> Mapping[str, Any]:
 async def observe(wire: Wire, event: Event, terms: CallTerms) -> None:
     """Notify a hook; decisions and changes in its answer have no effect.
 
-    Raises HookFailed if it could not be reached, or failed.
+    Raises HookFailed if the hook could not be reached, or failed.
     """
     fields, _ = encode_event(event.name, event, terms.left_out)
     answer = await wire.call(event.name, fields, _build_meta(event, terms.target), terms.timeout)
@@ -122,7 +122,7 @@ def _build_meta(event: Event, target: str, **more: Any) -> CallMeta:
 
 
 def _json_part_of(bag: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a bag that another process can read; in-process hooks may keep live objects in it."""
+    """Return the part of a bag that another process can read; in-process hooks may keep live objects in a bag."""
     if not bag:
         return {}
     sent, odd = to_plain(bag)
@@ -134,6 +134,6 @@ def _apply_bags(event: Event, answer: HookAnswer) -> None:
         answer.turn_bag.apply_to(event.turn)
     if answer.session_bag:
         changes = answer.session_bag
-        if isinstance(changes.put.get(SUMMARY_KEY), dict):  # the gateway writes this one: a model obeys its words
+        if isinstance(changes.put.get(SUMMARY_KEY), dict):  # only the gateway writes a summary: a model obeys its words
             changes = BagDelta({name: one for name, one in changes.put.items() if name != SUMMARY_KEY}, changes.gone)
         changes.apply_to(event.session)

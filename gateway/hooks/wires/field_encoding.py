@@ -1,7 +1,7 @@
-"""The encoding of an event's fields as JSON for another process; it never fails for a field that is no plain data.
+"""The encoding of an event's fields as JSON for another process; a field that is no plain data never makes it fail.
 
-Live objects of our own process are left out. Other data that is not plain becomes text to read; a change to it does not
-count.
+Live objects of our own process are left out. Other data that is not plain becomes text to read; a change to such text
+does not count.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ def _is_of_type(value: Any, kind: str) -> bool:
 def encode_event(
     name: str, fields: Mapping[str, Any], left_out: frozenset[str] = frozenset()
 ) -> tuple[bytes, frozenset[str]]:
-    """Return the fields as one JSON object, without large ones `left_out`, and the names of read-only ones."""
+    """Return the fields as one JSON object, without large fields in `left_out`, and the names of read-only fields."""
     live = _LIVE_FIELDS.get(name, frozenset())
     without = live | (left_out & LARGE_FIELDS.get(name, frozenset()))
     is_whole = without.isdisjoint(fields)
@@ -71,7 +71,7 @@ def encode_event(
 
 
 def to_plain(fields: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the fields as the other side will read them, and the names of those that became text."""
+    """Return the fields as the other side will read them, and the names of the fields that became text."""
     sent, odd = {}, set()
     for name, value in fields.items():
         try:

@@ -1,24 +1,26 @@
-"""The gateway's handle on the fork server, the process that makes the workers; it is replaced if it ends.
+"""The gateway's handle on the fork server, the process that makes the workers; a fork server that ends is replaced.
 
 Theory of operation
 
-The fork server is a program of its own. It starts with the first request for a process, or earlier if `begin` says that
-one comes soon: a gateway without hooks has none. It has an empty environment (but for a mark), and gets everything over
-one socket: lines of JSON, and beside a request for a worker the worker's three descriptors. When the gateway ends, in
-any way, that socket closes, and the fork server kills all workers; `worker/fork_server.py` is the other side.
+The fork server is a program of its own. The fork server starts with the first request for a process, or earlier if
+`begin` announces a request: a gateway without hooks has no fork server. Its environment holds only a mark, which
+identifies its processes. The fork server gets everything over one socket: lines of JSON, and with a request for a
+worker the worker's descriptors. When the gateway ends, in any way, the socket closes, and the fork server kills all
+workers; `worker/fork_server.py` is the other side.
 
-A worker starts in three steps. `start` makes both ends of its wire, its output and its stack file, and sends the other
-ends to the fork server, which forks. The worker reads its `WorkerSpec` from its own wire, where it has been waiting
-since before the worker existed. The worker imports the hook and says `$ready`, or `$broken` with the reason.
+A worker starts in three steps. `start` makes both ends of the worker's wire (the connection to the gateway), its output
+and its stack file, and sends the worker's ends to the fork server, which forks. The worker reads its `WorkerSpec` from
+the wire, into which `start` wrote the spec before the fork. The worker imports the hook and says `$ready`, or `$broken`
+with the reason.
 
-At most `MOST_STARTS` workers start at a time, since all of them share the processors, and would be late; one that takes
-long makes room after a moment, so that it blocks no other.
+At most `MOST_STARTS` workers start at a time, since more workers would share the processors, and all be late. A slow
+start makes room for the next start after a moment (`SLOW_START`).
 
-A worker counts as gone when the fork server has reaped it (`ended`), not when its wire closes: by then everything that
-it left behind has been killed too. If the fork server itself ends or hangs, all its workers are lost at once. Their
-calls fail as "orphaned", which is not the hook's fault, and their next start waits for the new fork server. Each start
-and kill is followed by a question if it is done: a fork server that does not answer counts as hanging only after it had
-the processor time to answer (`ProcessHealth`), which a busy host may not give it.
+A worker counts as gone when the fork server has reaped it (`ended`), not when its wire closes: by then, the processes
+that the worker left behind have been killed too. If the fork server itself ends or hangs, all its workers are lost at
+once. Their calls fail as "orphaned", which is not the hook's fault, and their next start waits for the new fork server.
+After each start and kill, the gateway sends a ping: a fork server that does not answer counts as hanging only after it
+had the processor time to answer (`ProcessHealth`), which a busy host may not give to the fork server.
 """
 
 import asyncio
@@ -62,7 +64,7 @@ MOST_STARTS = 16  # workers that start at a time
 SLOW_START = 0.5  # seconds after which a slow start makes room for the next
 END_TIMEOUT = 5.0  # seconds for a fork server to end all its workers and itself
 STEADY_AFTER = 1.0  # seconds after which a fork server counts as started
-POLL_PAUSE = 0.05  # seconds between two checks if it has ended
+POLL_PAUSE = 0.05  # seconds between two checks whether the process has ended
 RESTARTS = Backoff(0.05, 5.0)  # seconds before another try after a failed start
 
 
@@ -89,8 +91,8 @@ class ForkServerProcess:
         self._loop = asyncio.get_running_loop()
         self._workers: dict[int, ServedProcess] = {}
         self.numbers = itertools.count(1)
-        self._asked = 0  # the number of the last question if all is done
-        self._looking: asyncio.TimerHandle | None = None  # while that question is open
+        self._asked = 0  # the number of the last ping
+        self._looking: asyncio.TimerHandle | None = None  # while the last ping has no answer
         self._text = b""
         self._unsent: deque[tuple[bytes, list[int]]] = deque()  # with our own copies of the descriptors
         self.begun = self._loop.time()
@@ -106,8 +108,8 @@ class ForkServerProcess:
         return self._process.pid
 
     def add(self, verb: str, number: int, process: ServedProcess, descriptors: Sequence[int]) -> None:
-        """Request a process: `start` makes a worker, `run` the keeper of a command."""
-        if not self.is_open:  # it ended while the worker's wire was made
+        """Request a process: `start` makes a worker, `run` the keeper of a command, `program` a program."""
+        if not self.is_open:  # the fork server ended while the worker's wire was made
             process.lose(ENDED)
             return
         self._workers[number] = process
@@ -122,7 +124,7 @@ class ForkServerProcess:
                 self._expect_answer()
 
     def _expect_answer(self) -> None:
-        """Ask if all is done, so that no start or kill waits for a fork server that hangs."""
+        """Send a ping, so that no start or kill waits for a fork server that hangs."""
         self._asked += 1
         self._send({"verb": "ping", "worker": self._asked})
         if self._looking is None and self.is_open:
@@ -139,7 +141,7 @@ class ForkServerProcess:
             self._looking = self._loop.call_later(LOOK_PAUSE, self._look, health)
 
     def _receive_pong(self, asked: int) -> None:
-        """Handle an answer: it has done everything before that question. While it makes progress, it does not hang."""
+        """Handle the answer to a ping: the fork server has done all earlier requests, so it does not hang."""
         if asked == self._asked:
             self._stop_looking()
         else:
@@ -164,7 +166,7 @@ class ForkServerProcess:
         await self.wait_gone()
 
     async def wait_gone(self) -> None:
-        """Wait until nothing is left of the process after its end."""
+        """Kill the process, and wait until nothing of it is left."""
         self._process.kill()
         with anyio.CancelScope(shield=True):
             await _wait_ended(self._process)
@@ -178,7 +180,7 @@ class ForkServerProcess:
             self._loop.add_writer(self._socket, self._send_rest)
 
     def _write(self, data: bytes, descriptors: Sequence[int]) -> bool:
-        """Send; return False if its socket is full."""
+        """Send the data; return False if the socket is full."""
         try:
             if socket.send_fds(self._socket, [data], descriptors) < len(data):
                 self._lose("the fork server reads no requests")
@@ -190,7 +192,7 @@ class ForkServerProcess:
 
     def _send_rest(self) -> None:
         while self._unsent and self._write(*self._unsent[0]):
-            if self._unsent:  # otherwise it was lost
+            if self._unsent:  # otherwise the fork server was lost
                 close_all(self._unsent.popleft()[1])
         if self.is_open and not self._unsent:
             self._loop.remove_writer(self._socket)
@@ -245,14 +247,14 @@ def close_all(descriptors: Sequence[int]) -> None:
 
 
 class LastingForkServer:
-    """The fork server from its first request on; one that ended is replaced."""
+    """A fork server that starts with the first request, and is replaced when it ends."""
 
     def __init__(self, settings: ForkServerSettings, tasks: TaskGroup) -> None:
         self._settings = settings
         self._tasks = tasks
-        self._server: ForkServerProcess | None = None  # the last one that was started
+        self._server: ForkServerProcess | None = None  # the last process that was started
         self._up = anyio.Event()
-        self._trouble = ""  # why none could be started
+        self._trouble = ""  # why no fork server could be started
         self._attempts = Attempts(RESTARTS, STEADY_AFTER)
         self._has_begun = False
         self._is_closing = False
@@ -269,7 +271,7 @@ class LastingForkServer:
                 self._tasks.start_soon(self._replace)
 
     async def find(self, timeout: float) -> ForkServerProcess | None:
-        """Return the running fork server; None if none runs within that time."""
+        """Return the running fork server; None if it does not run within `timeout` seconds."""
         self.begin()
         with anyio.move_on_after(timeout):
             await self._up.wait()
@@ -316,7 +318,7 @@ class LastingForkServer:
 class ForkServerClient:
     """The client: `async with ForkServerClient() as server: await server.start(...)`.
 
-    At its end no hook process is left.
+    When the context ends, no hook process is left.
     """
 
     def __init__(self, settings: ForkServerSettings, redact: Callable[[str], str] = str) -> None:
@@ -364,19 +366,19 @@ class ForkServerClient:
     ) -> WorkerHandle:
         """Start a worker and wait until its hook is imported.
 
-        `stdin` is a file for its standard input, else it is empty.
+        `stdin` is a file for the worker's standard input; if `stdin` is None, the input is empty.
 
-        `timeout` counts from its own start: a thousand that start together would all be late.
+        `timeout` counts from the start of this worker, not from the call: a thousand calls at once would all be late.
 
         Raises:
-            HookFailed: with the reason; nothing of the worker is left then.
+            HookFailed: the worker did not start; nothing of it is left.
         """
         async with self._begin():
             return await self._start(spec, serve, log, timeout, stdin)
 
     @asynccontextmanager
     async def _begin(self) -> AsyncIterator[None]:
-        """Limit the starts at a time; a slow one lets the next start beside it."""
+        """Limit the starts at a time; a slow start makes room for the next start."""
         await self._starts.acquire()
         is_left = False
 
@@ -427,10 +429,10 @@ class ForkServerClient:
     async def run(self, command: CommandSpec, output: Callable[[bytes], None]) -> int:
         """Run a command and pass on its output. Return its exit code, or minus the signal that ended it.
 
-        At the end nothing is left of the processes it started, even if the caller is cancelled.
+        At the end, nothing is left of the processes that the command started, even if the caller is cancelled.
 
         Raises:
-            AgentError: it could not be run, or was killed.
+            AgentError: the command could not run, or was killed.
         """
         if (server := await self._server.find(READY_TIMEOUT)) is None:
             raise AgentError(self._server.describe_trouble())
@@ -457,7 +459,7 @@ class ForkServerClient:
         """Start a program in a process of the fork server, like `subprocess_exec`; `stderr` receives its errors.
 
         Raises:
-            OSError: it could not be started.
+            OSError: the program could not be started.
         """
         if (server := await self._server.find(READY_TIMEOUT)) is None:
             raise OSError(self._server.describe_trouble())
@@ -496,6 +498,6 @@ def _start_process(settings: ForkServerSettings, mark: str) -> tuple[socket.sock
 
 
 async def _wait_ended(process: "subprocess.Popen[bytes]") -> None:
-    """Wait for the end of the process, without a thread, since none may be left."""
+    """Wait for the end of the process, without a thread, since the gateway may leave no thread behind."""
     while process.poll() is None:  # noqa: ASYNC110 - no event signals its end
         await anyio.sleep(POLL_PAUSE)

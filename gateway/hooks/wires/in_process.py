@@ -1,7 +1,7 @@
 """A handler that runs in the gateway's own process and loop, as the configuration says (`isolation: none`).
 
-It saves the way to another process, and can disturb everything: if it blocks, the gateway blocks, and a time limit only
-ends code that awaits. All else is as in a separate process.
+The handler saves the way to another process, and can disturb everything: if the handler blocks, the gateway blocks,
+and a time limit only ends code that awaits. All else is as in a separate process.
 """
 
 from collections.abc import Callable, Mapping
@@ -61,7 +61,7 @@ class InProcessWire:
     ) -> "InProcessWire":
         """Load the handler. Raises HookError if the import fails.
 
-        `show` translates the fields of an event into another shape for it.
+        `show` translates the fields of an event into another shape for the handler.
         """
         try:
             return cls(name, load_handler(name, handler), options, serve, data, show)

@@ -65,7 +65,7 @@ class ProgramFormat(Protocol):
     async def build_input(
         self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]
     ) -> bytes | None:
-        """Return the program's stdin; None: it is not run this time."""
+        """Return the program's stdin; None if the program does not run for this event."""
 
     def read_answer(
         self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]
@@ -73,14 +73,14 @@ class ProgramFormat(Protocol):
         """Interpret a program's end: its exit code, its stdout and its stderr.
 
         Raises:
-            HookFailed: it failed, or its output has no meaning.
+            HookFailed: the program failed, or its output has no meaning.
         """
 
 
 class OwnFormat(ProgramFormat):
-    """Our own events, with additional names for scripts written for Claude Code.
+    """The gateway's own format, with additional names for scripts written for Claude Code.
 
-    `is_guard`: output without a meaning is a failure; for other hooks it is ignored.
+    `is_guard`: output without a meaning is a failure of a guard; for other hooks, such output is ignored.
     """
 
     def __init__(self, is_guard: bool) -> None:

@@ -16,7 +16,7 @@ BURST = 1 << 20
 CHUNK = 1 << 16
 READ_PAUSE = 0.005  # seconds between two reads from a program over the rate
 LAST_READS = 16  # of the pipe's remaining output when its writer is gone
-MAX_FILE_BYTES = 4 << 20  # bytes in a file; then it becomes the older one of the two
+MAX_FILE_BYTES = 4 << 20  # bytes in a file; then the file becomes the older of the two
 
 
 class HookOutput:
@@ -34,7 +34,7 @@ class HookOutput:
         self._dropped = 0
 
     def attach(self, pipe: int) -> None:
-        """Own this pipe, and read it from now on."""
+        """Own this pipe, and read the hook's output from it."""
         os.set_blocking(pipe, False)
         self._pipe = pipe
         self._loop.add_reader(pipe, self._read)
@@ -125,7 +125,7 @@ class HookOutput:
         return self._open()
 
     def _turn_over(self, file: int) -> None:
-        """Rotate the file. In a reload two workers write one log: the second finds it rotated already."""
+        """Rotate the file. In a reload, two workers write one log: the second worker finds it rotated already."""
         with suppress(FileNotFoundError):
             if self._path.stat().st_ino == os.fstat(file).st_ino:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))

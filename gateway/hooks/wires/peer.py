@@ -1,7 +1,7 @@
-"""The gateway's end of a wire of lines: it sends calls, and receives answers and requests.
+"""The gateway's end of a wire: a peer sends calls, and receives answers and requests.
 
-Its memory is bounded for any input: it serves only so many requests at once, and reads nothing while the other end does
-not read our answers. Then the other end's writes block, and the cost is its own.
+The memory of a peer is bounded for any input: the peer serves only so many requests at once, and reads nothing while
+the other end does not read our answers. Then the writes of the other end block, at its own cost.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class MessageReader:
                 self._work()
 
     def schedule(self, delay: float = 0) -> None:
-        """Look at the received bytes soon."""
+        """Decode the received bytes soon."""
         if not self._is_scheduled and not self.is_closed:
             self._is_scheduled = True
             self._loop.call_later(delay, self._work)
@@ -82,9 +82,9 @@ CONTROL_PREFIX = "$"  # starts the methods of the wire itself, which are no even
 
 
 class Peer:
-    """One end of a wire. `noticed` gets the messages about the wire itself; `lost` gets the reason if it breaks.
+    """One end of a wire. `noticed` gets the messages about the wire itself; `lost` gets the reason if the wire breaks.
 
-    A call's `over` is called once, even if no caller waits for the answer any more.
+    The peer calls the `over` of a call once, even if no caller waits for the answer any more.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Peer:
             self._write(line)
 
     async def _start_requests(self) -> None:
-        """Start tasks for requests: these arrive in a transport's callback, which must not start tasks itself."""
+        """Start tasks for requests: requests arrive in a transport's callback, which must not start tasks itself."""
         while not self._reader.is_closed:
             await self._wakeup.wait()
             self._wakeup.clear()

@@ -1,4 +1,4 @@
-"""A worker's process, from outside: how to control it, how and why it ended, and if it hangs."""
+"""A worker's process, seen from the gateway: its control, its end, and the check whether the process hangs."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ MAX_DUMP_BYTES = 64 << 10
 MAX_FILE_BYTES = 1 << 20
 CLOSED = "it closed the wire to the gateway"
 LOOK_PAUSE = 0.25  # seconds between two checks
-HANGING_AFTER = 6.0  # seconds of its own time in which it could have answered
+HANGING_AFTER = 6.0  # seconds of its own time in which a process could have answered
 STOPPED_AFTER = 1.0  # seconds for which a signal may stop a process
 STOPPED, IS_WAITING_ITS_TURN = "Tt", "RD"
 
@@ -54,7 +54,7 @@ class StackDumpFile:
 
 
 def _without_our_frames(lines: Iterable[str]) -> Iterator[str]:
-    """Drop the frames below the hook's own."""
+    """Drop our own frames below the frames of the hook."""
     was_foreign = is_below = False
     for line in lines:
         is_ours = is_program_file(line.partition('"')[2])
@@ -80,13 +80,13 @@ def write_memory_file(purpose: str, content: bytes = b"") -> int:
 
 
 class ProcessControl(Protocol):
-    """The fork server's control of this one process; no effect after its end."""
+    """The fork server's control of this one process; it has no effect after the end of the process."""
 
     def __call__(self, verb: str, since: float = 0) -> None: ...
 
 
 class ProcessHandle:
-    """A process. After the end of the process and its children, `drain` is called once, and then `ended`."""
+    """The handle on a process. When the process and its children have ended, the handle calls `drain`, then `ended`."""
 
     def __init__(
         self, control: ProcessControl, output: HookOutput, drain: Callable[[], None], ended: Callable[[], None]
@@ -119,7 +119,7 @@ class ProcessHandle:
             self._control("kill")
 
     def prune(self, age: float) -> None:
-        """Kill the processes that the worker has started in the last so many seconds."""
+        """Kill the processes that the worker has started in the last `age` seconds."""
         if hasattr(time, "CLOCK_BOOTTIME"):
             self._control("prune", time.clock_gettime(time.CLOCK_BOOTTIME) - age)
 
@@ -134,7 +134,7 @@ class ProcessHandle:
         self.output.note(f"{text}\n{traceback}" if traceback else text)
 
     def failure(self) -> HookFailed:
-        """Return the error of every call after the end."""
+        """Return the error for calls after the end of the process."""
         return HookFailed(self.gone.reason, kind="killed" if self._is_killed else "died", traceback=self._traceback)
 
     def lose(self, why: str) -> None:
@@ -145,7 +145,7 @@ class ProcessHandle:
         self.end(why)
 
     def end(self, how: int | str) -> None:
-        """Handle the end; `how` is the exit code, minus the signal that ended it, or a text."""
+        """Handle the end; `how` is the exit code, minus the signal that ended the process, or a text."""
         if self.gone:
             return
         self._drain()
@@ -162,7 +162,8 @@ class ProcessHandle:
     def _reason(self, how: int | str) -> str:
         """Return the reason of the end.
 
-        The gateway's reason for a kill counts only if the kill ended the process, which may exit just before.
+        The gateway's reason for a kill counts only if the kill ended the process, since the process may exit just
+        before.
         """
         if isinstance(how, str):
             return how
@@ -185,10 +186,10 @@ def describe_exit(status: int) -> str:
 
 
 class ProcessHealth:
-    """A check if a process hangs that has not answered since this was created; call it every `LOOK_PAUSE` seconds.
+    """The check whether a process that has not answered hangs; call `is_hanging` every `LOOK_PAUSE` seconds.
 
-    On a busy host a process may only be late: so only its own time counts, and not its waiting for a processor or a
-    disk. If the system does not tell, all time counts.
+    On a busy host, a process may only be late: so the time counts in which the process could run, not its waiting for a
+    processor or a disk. If the system does not report this time, all time counts.
     """
 
     def __init__(self, pid: int) -> None:
@@ -205,5 +206,5 @@ class ProcessHealth:
 
 
 def _count_time_had(last: ProcessInfo, now: ProcessInfo) -> float:
-    """Return the seconds since the last check in which it could run."""
+    """Return the seconds since the last check in which the process could run."""
     return now.ran - last.ran if now.state in IS_WAITING_ITS_TURN else LOOK_PAUSE

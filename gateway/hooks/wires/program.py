@@ -1,6 +1,7 @@
-"""A program as a hook: its environment, its restrictions, and its end.
+"""A hook that is a program: its environment, its restrictions, and its end.
 
-It leads a process group of its own, which ends with it, and sees the environment that its manifest declares.
+The program leads its own process group, which ends with the program. It sees the environment that the manifest
+declares.
 """
 
 import asyncio
@@ -67,11 +68,11 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
     redact: Callable[[str], str] = str  # removes secrets from its output
     env: Mapping[str, str] = {}  # its whole environment
     options: Mapping[str, Any] = {}
-    mark: str = ""  # finds the processes that it leaves behind
+    mark: str = ""  # identifies the processes that the program leaves behind
     is_guard: bool = False  # `on_error: deny`: output without a meaning is a failure
     memory: int | None
     sandbox: Sandbox | None = None  # its restrictions
-    fork: ForkProgram | None = None  # makes its process; None: we do, without restrictions
+    fork: ForkProgram | None = None  # starts the program; if None, asyncio starts it without restrictions
 
     def environ(self) -> dict[str, str]:
         """Return the environment; HOOK_OPTIONS passes the options to a program in any language."""
@@ -86,14 +87,14 @@ def describe_start_failure(spec: ProgramSpec, error: Exception) -> str:
 
 
 def is_limit_error(error: Exception) -> bool:
-    """Return True if the system has no process, or no descriptor for its pipes, at the moment."""
+    """Return True if the system has no free process or descriptor at the moment."""
     return isinstance(error, OSError) and error.errno in SHORT_ERRORS
 
 
 async def open_process(
     spec: ProgramSpec, protocol: asyncio.SubprocessProtocol, stderr: int | None = None
 ) -> asyncio.SubprocessTransport:
-    """Start the program, the leader of a group. Raises OSError, ValueError or HookFailed if that fails."""
+    """Start the program as the leader of a process group. Raises OSError, ValueError or HookFailed."""
     if spec.fork is not None:
         program = ProgramRequest(
             command=spec.command, folder=str(spec.folder), env=spec.environ(), sandbox=spec.sandbox
@@ -111,7 +112,7 @@ async def open_process(
 
 
 def limit_program(pid: int, spec: ProgramSpec) -> None:
-    """Let the system end the program before the gateway when memory is short, if the system can."""
+    """Set limits, so that the system ends the program before the gateway when memory is short."""
     kernel.restore_descriptor_limit(pid)
     if spec.memory is not None:
         kernel.limit_data(pid, spec.memory + RUNTIME_RESERVE)
@@ -121,14 +122,14 @@ def limit_program(pid: int, spec: ProgramSpec) -> None:
 
 
 def kill_program(transport: asyncio.SubprocessTransport) -> None:
-    """Kill the program and its group, which a program does not lead yet in its first moment."""
+    """Kill the program and its process group, which does not exist yet just after the start."""
     kill_group(transport.get_pid())
     with suppress(ProcessLookupError):
         transport.kill()
 
 
 def close_pipes(transport: asyncio.SubprocessTransport) -> None:
-    """Close the pipes of a program that has ended: an escaped child may hold them open, and never read."""
+    """Close the pipes of a program that has ended: a detached child may hold the pipes open, and never read."""
     writer = transport.get_pipe_transport(0)
     assert isinstance(writer, asyncio.WriteTransport)
     if writer.get_write_buffer_size():
@@ -200,7 +201,7 @@ class LastingProgramPipes(asyncio.SubprocessProtocol):
 
 
 class LastingProgram:
-    """The wire to a lasting program; it is gone when the program has ended."""
+    """The wire to a lasting program; the wire is gone when the program has ended."""
 
     def __init__(self, spec: ProgramSpec, serve: Capability, tasks: TaskGroup) -> None:
         self._spec = spec
@@ -215,7 +216,7 @@ class LastingProgram:
 
     @classmethod
     async def start(cls, spec: ProgramSpec, serve: Capability, tasks: TaskGroup) -> "LastingProgram":
-        """Start the program. Raises HookError if this fails; nothing of it is left then."""
+        """Start the program. Raises HookError if the start fails; no process is left then."""
         program = cls(spec, serve, tasks)
         try:
             await program._begin()
@@ -294,7 +295,7 @@ class LastingProgram:
         return HookFailed(f"{self._spec.name} {why}{helps}", kind="timeout")
 
     def _noticed(self, message: RpcMessage) -> None:
-        """Ignore a message about the wire itself; a foreign program has none."""
+        """Ignore a message about the process itself; only workers send such messages."""
 
     def _ended(self, status: int) -> None:
         self._end(self._why or describe_exit(status))
@@ -312,7 +313,7 @@ MAX_STDERR_BYTES = 64 << 10  # bytes of its stderr
 
 
 class ProgramRun(asyncio.SubprocessProtocol):
-    """One process of the program, and its output; `over` is set when it has ended and all output is here."""
+    """One process of the program, and its output; `over` is set when the process and its output have ended."""
 
     def __init__(self) -> None:
         self.stdout, self.stderr = bytearray(), bytearray()

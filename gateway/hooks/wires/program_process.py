@@ -1,7 +1,7 @@
 """A program in a process of the fork server, with the interface of a local subprocess.
 
-Restrictions must be set inside the process, before the program starts and without other threads: so in a child of the
-fork server, and not of the daemon, which has threads.
+Restrictions must be set inside the process, before the program starts and without other threads: so the process is a
+child of the fork server, and not of the daemon, which has threads.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class ProgramProcess:
         self._control("kill")
 
     def end(self, how: int | str) -> None:
-        """Handle the end; a text means that it never started."""
+        """Handle the end; a text means that the process never started."""
         if isinstance(how, str) and not self.started.done():
             self.started.set_exception(OSError(how))
             return
@@ -77,7 +77,7 @@ class ProgramProcess:
 
 
 class ProgramTransport(BaseSubprocessTransport):
-    """The pipes of such a process, and its end."""
+    """The pipes of a `ProgramProcess`, and its end."""
 
     def _start(self, args: Any, *_: Any, **__: Any) -> None:
         self._proc = args

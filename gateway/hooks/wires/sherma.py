@@ -1,8 +1,8 @@
-"""Our events in sherma's terms, and back: the one table of its methods and fields.
+"""The table of sherma's methods and fields, which translates our events into sherma's format, and back.
 
 sherma names the moments around a call differently, sends a context of its own shape, and accepts fewer changes than we
-do. A row maps the fields of one method to ours. Its `messages`, `response`, `tools`, `tool_calls` and `error` are
-read-only; the creation of a model is never sent to a remote hook. sherma has no decisions.
+do. A row maps the fields of one method to the fields of our event. sherma's `messages`, `response`, `tools`,
+`tool_calls` and `error` are read-only; the creation of a model is never sent to a remote hook. sherma has no decisions.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ NEVER_SENT = frozenset({"on_chat_model_create"})
 
 
 class ShermaMethod(msgspec.Struct, frozen=True):
-    """One of sherma's methods. A field that maps to several of ours is an object of these."""
+    """One of sherma's methods. A field that maps to several of our fields is an object of these fields."""
 
     name: str
     point: str
@@ -181,7 +181,7 @@ METHOD_NAMES: frozenset[str] = frozenset(method.name for method in METHODS) | NE
 
 
 def find_method(point: str, fields: Fields) -> ShermaMethod | None:
-    """Return sherma's method for one of our events; None if it has none."""
+    """Return sherma's method for one of our events; None if sherma has no such method."""
     return next((method for method in METHODS if method.point == point and method.fits(fields)), None)
 
 

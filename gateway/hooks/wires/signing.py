@@ -1,4 +1,4 @@
-"""Signed requests by Standard Webhooks: an owner of the secret wrote this body, a moment ago, once.
+"""Signed requests by Standard Webhooks: a signature proves that an owner of the secret has just sent this body, once.
 
 The signature covers `id.timestamp.body`, byte for byte, so that nothing is parsed before it is verified.
 """

@@ -1,7 +1,7 @@
-"""The steps after a call's time limit, each harder than the one before.
+"""The steps after a call's time limit, each harder than the step before.
 
-First, the task is cancelled. Then a hook that blocks the loop writes where it hangs, and is interrupted. At last, a
-hook that resists is killed. A hook that handles cancellation well never sees the second step.
+First, the task of the call is cancelled. Then a hook that blocks the loop writes its stacks, and is interrupted. At
+last, a hook that resists is killed. A hook that handles cancellation well never sees the second step.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class CallTimeout:
         self.limit = limit
         self.why = ""
         self.is_abandoned = False
-        self.is_alone = True  # no other call ran beside it: processes started since then are this call's
+        self.is_alone = True  # no other call ran at the same time: processes started since are this call's
 
     @property
     def is_late(self) -> bool:
@@ -85,7 +85,7 @@ class CallTimeout:
         self._next(DUMP_TIME, self._free)
 
     def _free(self) -> None:
-        """Interrupt repeatedly: the first try may have met the middle of a message, which must stay whole."""
+        """Interrupt the hook repeatedly: the first try may have met the writing of a message, which must stay whole."""
         if self._loop.time() < self._end:
             self._holder.free()
             self._next(HELD_AFTER, self._free)
@@ -109,7 +109,7 @@ class ActiveCalls:
         self._running: dict[int, CallTimeout] = {}
 
     async def make(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> RpcMessage:
-        """Make a call. Raises HookFailed without an answer, or if it came too late."""
+        """Make a call. Raises HookFailed if no answer comes, or comes too late."""
         call, answered = self._begin(name, encode_fields(fields), _encode(meta), timeout)
         try:
             message = await answered
@@ -126,9 +126,11 @@ class ActiveCalls:
     async def make_batch(
         self, batch: bytes, terms: BatchTerms, limit: float, note: Callable[[RpcMessage, CallTimeout], None]
     ) -> None:
-        """Make one call with many events, each with this limit. `note` gets the answer, even after a cancellation.
+        """Make one call with many events. `note` gets the answer, even after a cancellation.
 
-        Raises HookFailed without an answer.
+        `limit` is the time for each event.
+
+        Raises HookFailed if no answer comes.
         """
         call, answered = self._begin("$events", batch, _encode(terms), limit, terms.seconds)
         try:

@@ -29,7 +29,7 @@ FailureKind = Literal["raised", "timeout", "died", "killed", "garbled", "refused
 
 
 class BagDelta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The changes that a call made to a bag; a delta, so that two concurrent hooks do not undo each other's."""
+    """The changes that a call made to a bag; a delta, so that concurrent hooks do not undo each other's changes."""
 
     put: dict[str, Any] = {}
     gone: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class HookFailed(HookError):
 
 
 def answer_of(result: Any, who: str = "") -> HookAnswer:
-    """Return the answer in a plain result. Raises HookFailed if it has no meaning; `who` starts the text."""
+    """Return the answer in a plain result. Raises HookFailed if the result has no meaning; `who` starts the text."""
     try:
         outcome = outcome_from(result)
     except (TypeError, ValueError) as error:
@@ -86,13 +86,13 @@ class Disconnection:
     def __init__(self) -> None:
         self._event = anyio.Event()
         self.reason = ""
-        self.is_orphaned = False  # it ended together with the fork server
+        self.is_orphaned = False  # the wire ended together with the fork server
 
     def __bool__(self) -> bool:
         return self._event.is_set()
 
     def tell(self, reason: str, is_orphaned: bool = False) -> None:
-        """Set the reason; the first one is kept."""
+        """Set the reason of the end; the first reason is kept."""
         if not self._event.is_set():
             self.reason, self.is_orphaned = reason, is_orphaned
             self._event.set()
@@ -112,8 +112,8 @@ class Wire(Protocol):
         """Call the hook for one event; `fields` as bytes are JSON, encoded once for all hooks.
 
         Raises:
-            HookFailed: it raised, was over its time, died, or gave no valid answer.
+            HookFailed: the hook raised an error, exceeded its time, died, or gave no valid answer.
         """
 
     async def stop(self, grace: float) -> None:
-        """Let the hook finish its work for at most `grace` seconds; afterwards no process of it is left."""
+        """Let the hook finish its work for at most `grace` seconds; afterwards no process of the hook is left."""

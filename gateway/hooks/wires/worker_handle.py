@@ -1,24 +1,24 @@
 """The gateway's handle on one worker: a process that runs one folder hook.
 
-The fork server makes a worker; it is ready when its hook has been imported, and gone when its process and all its
-children have ended. Its owner then makes the next one.
+The fork server makes a worker. The worker is ready when its hook has been imported, and gone when its process and all
+child processes have ended. The owner of this handle then starts the next worker.
 
 Theory of operation: a call that takes too long
 
-Each call has a `CallTimeout`, whose timer starts with it. When the time is over (or the caller is gone) these steps
-follow, each harder than the one before, until the worker has answered the call:
+Each call has a `CallTimeout`, whose timer starts with the call. When the time is over (or the caller is gone), these
+steps follow, each harder than the step before, until the worker has answered the call:
 
 1. At once: `$cancel` over the wire. The worker notes where the coroutine waits and cancels its task. A hook that awaits
   ends here and never sees the next step.
 2. After 0.1 s the worker's loop counts as blocked, by a plain function that sleeps or computes. The fork server sends a
   signal on which the interpreter writes the stack of each thread into the worker's stack file ("dump").
-3. After another 0.03 s a second signal ("free"), whose handler raises `CallTimedOut` in the code that blocks the loop.
-  It is repeated every 0.1 s, since the first may have met the middle of a message, which must stay whole.
-4. One second after the cancellation the process is killed ("kill"), and the fork server kills its children.
+3. After another 0.03 s, the fork server sends a second signal ("free"), whose handler raises `CallTimedOut` in the code
+  that blocks the loop. The signal is repeated every 0.1 s, since the first may be ignored.
+4. One second after the cancellation, the fork server kills the process ("kill") and its children.
 
-In steps 1 to 3 the worker survives, and with it the data that its hook keeps in memory; the processes that a call
-started are killed ("prune") if no other call ran beside it. The caller gets its error once the worker has answered or
-is gone, with the stacks of step 2 as the traceback: only then it is certain that the hook has stopped.
+In steps 1 to 3 the worker survives, and with it the data that the hook keeps in memory; the processes that the call
+started are killed ("prune") if no other call ran at the same time. The caller gets its error once the worker has
+answered or is gone, with the stacks of step 2 as the traceback: only then it is certain that the hook has stopped.
 """
 
 import asyncio
@@ -51,14 +51,14 @@ from gateway.worker.tool_names import TOOL_SERVERS
 BUFFER_BYTES = 1 << 14  # of each worker; most answers are short
 LAST_READS = 32  # of the socket's remaining data when its writer is gone
 EXIT_DELAY = 0.05  # seconds for a process to exit after it closed its wire
-ANSWER_TIMEOUT = 1.0  # seconds for an idle worker to say what it keeps, and if it may end
+ANSWER_TIMEOUT = 1.0  # seconds for an idle worker to report the values it keeps, and whether it may end
 MAX_ASKED = 1_000
-MAX_REMARKS, MAX_REMARK = 20, 300  # of its remarks while it runs, and of the characters of each
+MAX_REMARKS, MAX_REMARK = 20, 300  # the most remarks of a running worker, and the most characters of each
 KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest host
 
 
 class BatchOutcome(NamedTuple):
-    """The time of each event that a worker began; the errors of some; the answers of others, which have no effect."""
+    """The seconds of each event that a worker began; by position, the errors, and the answers, which have no effect."""
 
     seconds: Sequence[float]
     failed: Mapping[int, HookFailed]
@@ -103,10 +103,10 @@ class WorkerHandle:
         self._calls = ActiveCalls(self._peer, self.process, self._late, self._over)
         self._transport: asyncio.Transport | None = None
         self._loaded: asyncio.Future[LoadedHandlers] = asyncio.get_running_loop().create_future()
-        self.remarks: dict[str, None] = {}  # its remarks at run time about code without an effect, each once
+        self.remarks: dict[str, None] = {}  # the worker's remarks at run time about code without an effect, each once
         self.asked: dict[str, None] = {}  # the environment variables that the hook looked up in vain
         self.on_asked: Callable[[], object] = bool
-        self.is_worn = False  # it ran out of memory once: a new worker should replace it
+        self.is_worn = False  # the worker ran out of memory: a new worker should replace it
 
     @property
     def is_asking(self) -> bool:
@@ -118,7 +118,7 @@ class WorkerHandle:
         return self._loaded.result()
 
     async def connect(self, sock: socket.socket) -> None:
-        """Take this end of the wire, and send the specification of the hook to the other."""
+        """Take this end of the wire, and send the specification of the hook to the worker."""
         loop = asyncio.get_running_loop()
         self._socket = sock
         pipe = WorkerPipe(self._peer, lambda: loop.call_later(EXIT_DELAY, self.process.kill, CLOSED))
@@ -155,7 +155,7 @@ class WorkerHandle:
     async def tell_batch(
         self, batch: bytes, terms: BatchTerms, limit: float, note: Callable[[BatchOutcome], None]
     ) -> None:
-        """Notify the hook of several events in one message; `limit` applies to each.
+        """Notify the hook of several events in one message; `limit` applies to each event.
 
         `note` gets the outcomes, even after a cancellation. Raises HookFailed if the outcomes are unknown.
         """
@@ -166,7 +166,7 @@ class WorkerHandle:
         await self._calls.make_batch(batch, terms, limit, lambda message, call: note(self._read_told(message, call)))
 
     def _read_told(self, message: RpcMessage, call: CallTimeout) -> BatchOutcome:
-        """Read the outcomes; an event that was cut off is late, or returns to the journal."""
+        """Read the outcomes of a batch; an event that was cut off is late, or stays pending if the caller is gone."""
         if message.error is not None:
             raise self._failed(message.error)
         told = msgspec.convert(message.result, BatchAnswer, str_keys=True)
@@ -190,11 +190,11 @@ class WorkerHandle:
             await self._end("it did not stop within its time")
 
     def adopt(self, kept: Mapping[str, Any]) -> None:
-        """Pass on the state that its predecessor kept for running turns."""
+        """Pass on the values that the previous worker kept for running turns."""
         self._peer.tell("$adopt", kept)
 
     async def ask(self, what: str) -> Any:
-        """Ask a question of the wire itself; return None without an answer in time."""
+        """Ask the worker a question about itself; return None if no answer comes in time."""
         if not self.gone:
             _, answered = self._peer.call(what, b"{}", b"{}", lambda _: None)
             with anyio.move_on_after(ANSWER_TIMEOUT), suppress(HookFailed):
@@ -259,7 +259,7 @@ class WorkerHandle:
 
 
 def _resolve(future: "asyncio.Future[LoadedHandlers]", what: LoadedHandlers | HookFailed) -> None:
-    """Set the result, unless one is set."""
+    """Set the result of the future, unless it is done."""
     if future.done():
         return
     if isinstance(what, LoadedHandlers):
