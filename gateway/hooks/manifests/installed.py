@@ -1,7 +1,7 @@
 """The installed hooks and skills, and the rights that their owner agreed to: `hooks.lock`, written by the installer.
 
-This module only reads it. A hook counts as installed if its folder is one that the file names, or is among the
-installed folders; all others were placed by hand. An installed hook has no right that the file does not list.
+This module only reads the file. A hook counts as installed if the file names its folder, or if its folder is among the
+installed folders; all other hooks were placed by hand. An installed hook has no right that the file does not list.
 """
 
 import errno
@@ -54,18 +54,18 @@ class InstalledHook(msgspec.Struct, frozen=True, kw_only=True):
     """One installed hook: its source, its contents, and its folder."""
 
     source: str = ""
-    index: str = ""  # the index that it was found in, and that is searched for a newer one
+    index: str = ""  # the index that had the hook, and that is searched for a newer version
     commit: str | None = None
     digest: str = ""
     path: str
-    packages: tuple[str, ...] = ()  # installed with it: each with its version and the hashes of its files
-    packages_digest: str = ""  # of the installed packages; an earlier version did not write it
-    stored_as: str = ""  # the name of its store; an earlier version used the hook's own
+    packages: tuple[str, ...] = ()  # installed with the hook: each with its version and file hashes
+    packages_digest: str = ""  # of the installed packages; earlier versions did not write it
+    stored_as: str = ""  # the name of the hook's store; earlier versions used the hook's name
     grants: HookGrants
 
 
 class InstalledSkill(msgspec.Struct, frozen=True, kw_only=True):
-    """One installed skill; `hooks` are its own hooks, which the owner agreed to together with it."""
+    """One installed skill; `hooks` are its own hooks, which the owner agreed to together with the skill."""
 
     source: str = ""
     index: str = ""
@@ -83,10 +83,10 @@ class UnusedStore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LockFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The contents of `hooks.lock`; each entry is decoded separately, so that a bad one spoils no other.
+    """The contents of `hooks.lock`; each entry is decoded separately, so that a bad entry spoils no other entry.
 
-    `stores` names the stores of hooks that are or were installed, if they differ from the name made of the hook's
-    source. `unused_stores` has, by name, the store that the last such hook left.
+    `stores` names the stores of hooks that are or were installed, if the store's name is not the name made of the
+    hook's source. `unused_stores` has, by hook name, the store that the last uninstalled hook of this name left.
     """
 
     version: int
@@ -97,7 +97,7 @@ class LockFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnreadableEntry(msgspec.Struct, frozen=True):
-    """An entry as the file has it, and why it cannot be read."""
+    """An entry as the file has it, and the reason why it cannot be read."""
 
     raw: msgspec.Raw
     reason: str
@@ -107,7 +107,7 @@ Entry = TypeVar("Entry", InstalledHook, InstalledSkill)
 
 
 class HooksLock:
-    """The reader of the file; it reads again when the file has changed."""
+    """The reader of `hooks.lock`, which reads the file again after a change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -142,7 +142,7 @@ class HooksLock:
 
     @property
     def trouble(self) -> str:
-        """Say why the file cannot be read; "" if it can."""
+        """Say why the file cannot be read; "" if it can be read."""
         self._follow()
         return self._wrong
 
@@ -191,7 +191,7 @@ class HooksLock:
     def find(self, folder: Path, name: str) -> InstalledHook | None:
         """Return the entry of the hook in this folder; None if it was placed by hand.
 
-        Raises HookError if the file does not say which.
+        Raises HookError if the file does not show whether the hook was installed.
         """
         self._follow()
         lies_there = f"{folder}/".startswith(self._installed)
@@ -210,7 +210,7 @@ class HooksLock:
         return None
 
     def _follow(self) -> None:
-        """Read the file if it has changed, or came, or went."""
+        """Read the file again if it was changed, created or removed."""
         seen: tuple[int, ...]
         try:
             found = self._path.stat()
@@ -246,18 +246,18 @@ def _read_entry(raw: msgspec.Raw, kind: type[Entry]) -> Entry | UnreadableEntry:
         entry = msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError) as error:
         return UnreadableEntry(raw, to_one_line(str(error)))
-    # Earlier versions kept the login in them.
+    # Earlier versions kept the login in these addresses.
     bare = {"source": remove_login(entry.source), "index": remove_login(entry.index)}
     return msgspec.structs.replace(entry, **bare)
 
 
 def remove_login(address: str) -> str:
-    """Remove the name, the password and the token from an address: it is kept, printed and passed on."""
+    """Remove the name, the password and the token from an address, since addresses are kept, printed and passed on."""
     return _SSH_PASSWORD.sub(r"\1@", _QUERY.sub(_remove_secrets, _WEB_CREDENTIALS.sub(r"\1", address)))
 
 
 def _remove_secrets(found: re.Match[str]) -> str:
-    """Return the address without the parts of its query whose names are those of passwords, tokens or signatures."""
+    """Return the address without query parameters that are named like passwords, tokens or signatures."""
     said = re.split("[&;]", found[2])
     kept = "&".join(one for one in said if not SECRET_NAME.search(unquote(one.partition("=")[0])))
     return found[0] if len(kept) == len(found[2]) else f"{found[1]}?{kept}" if kept else found[1]
@@ -293,7 +293,7 @@ def list_missing_grants(manifest: Manifest, grants: HookGrants) -> Iterator[str]
 
 
 def _is_within(path: str, agreed: tuple[str, ...]) -> bool:
-    """Tell if the path is inside a granted one; links are followed, since they may be newer than the grant."""
+    """Tell whether the path, with all links followed, is inside a granted path: a link may be newer than the grant."""
     real = Path(os.path.realpath(expand_path(path)))
     return any(real.is_relative_to(os.path.realpath(expand_path(one))) for one in agreed)
 

@@ -1,9 +1,9 @@
-"""A hook's manifest, `HOOK.yaml`, as a value: its subscriptions, how it is called, and what it needs.
+"""A hook's manifest, `HOOK.yaml`, as a value: the hook's events, its handler, command or URL, and its needs.
 
-Binding checks the types of its values, the `_check` functions check the rest: each gets the tree, so that its finding
-names the line and column of the very word that is wrong. Reading imports nothing and runs nothing, and finds all errors
-at once; oddities are warnings. A folder that was written for Hermes, with no key of ours in it, is read as Hermes reads
-it, except that mistakes which Hermes ignores are shown here.
+Binding checks the types of the values, and the `_check` functions check the rest. Each function gets the tree, so that
+its findings name the line and column of the wrong word. Reading a manifest runs no code, and finds all errors at once;
+oddities are warnings. A manifest for Hermes, without any key of this gateway, is read as Hermes reads it, except that
+mistakes which Hermes ignores are shown here.
 """
 
 import os
@@ -75,9 +75,9 @@ _WHOLE_PATH = re.compile(WHOLE_PATH_PATTERN)
 
 
 class Manifest(ManifestKeys, frozen=True, kw_only=True):
-    """The manifest of a folder, made whole: `command` is split into words, and each name occurs once.
+    """The complete manifest of a folder: `command` is split into words, and each name occurs once.
 
-    It may come from other files than `HOOK.yaml`; then its texts may have any length.
+    A manifest may come from other files than `HOOK.yaml`; its texts may then have any length.
     """
 
     folder: str
@@ -85,20 +85,20 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     description: str = ""
     version: str = ""
     max: int = 1
-    uses: tuple[PluginRight, ...] = ()  # type: ignore[assignment]  # a plugin has more
+    uses: tuple[PluginRight, ...] = ()  # type: ignore[assignment]  # a plugin has further rights
     found: tuple[str, ...] = ()  # entries of `env` and `uses` from a Hermes folder's source, not declared
-    says_reach: bool = False  # it has `reads`, `writes` or `net`
-    says_on_error: bool = False  # `on_error` is in it, or in the settings for it
-    own_key: str = ""  # the plainest key of its HOOK.yaml that only we have; without one its source shows its needs
-    entry: str = HANDLER_FILE  # the file that its worker runs
-    decide_limit: float = DECIDE_TIMEOUT  # seconds to decide if it has no `timeout`
-    starts_programs: bool = False  # it was placed by hand, and its source starts other programs
-    noted: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # notes of its dialect for itself
-    files: tuple[str, ...] = ()  # named in its source, and kept up to date for it if a writer knows them
-    guards: tuple[str, ...] = ()  # of `intercepts`: denied when it fails, whatever `on_error` says
-    shut: tuple[str, ...] = ()  # of `intercepts`: denied while it may not run, though its failures deny nothing
-    rewords: bool = True  # as an interceptor, it may change text for people
-    left_out: frozenset[str] = frozenset()  # fields that its source does not read
+    says_reach: bool = False  # the manifest has `reads`, `writes` or `net`
+    says_on_error: bool = False  # `on_error` is in the manifest, or in the settings of the hook
+    own_key: str = ""  # a key in HOOK.yaml that only this gateway has; if "", the source shows the hook's needs
+    entry: str = HANDLER_FILE  # the file that the hook's worker runs
+    decide_limit: float = DECIDE_TIMEOUT  # seconds to decide if the manifest has no `timeout`
+    starts_programs: bool = False  # the hook was placed by hand, and its source starts programs
+    noted: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # notes that the dialect keeps
+    files: tuple[str, ...] = ()  # names in the source of files that writers keep up to date for the hook
+    guards: tuple[str, ...] = ()  # events of `intercepts` to deny when the hook fails, whatever `on_error` says
+    shut: tuple[str, ...] = ()  # events of `intercepts` to deny only while the hook may not run
+    rewords: bool = True  # as an interceptor, the hook may change text for people
+    left_out: frozenset[str] = frozenset()  # fields of events that the hook's source does not read
     former: tuple[str, ...] = ()  # the packages of `FORMER_PACKAGES` that its source imports
 
     @property
@@ -109,11 +109,11 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
 
     @property
     def is_guard(self) -> bool:
-        """Tell if an unclear end of the hook's program counts as a failure."""
+        """Tell whether an unclear end of the hook's program counts as a failure."""
         return self.on_error == "deny" or bool(self.guards)
 
     def denies(self, event: str) -> bool:
-        """Tell if this event is denied when the hook fails at it."""
+        """Tell whether the gateway denies this event if the hook fails at it."""
         return self.on_error == "deny" or event in EventSelector(self.guards)
 
     @property
@@ -142,7 +142,7 @@ class Guard(msgspec.Struct, frozen=True):
 
 
 class ParsedManifest(msgspec.Struct, frozen=True):
-    """A manifest and its findings; with an error among them, only the `guard`, as far as it can be read."""
+    """A manifest and its findings. If a finding is an error, `manifest` is None, and `guard` is the readable part."""
 
     manifest: Manifest | None
     findings: tuple[Finding, ...] = ()
@@ -214,7 +214,7 @@ def _report_missing_manifest(folder: Path) -> ParsedManifest:
 
 
 def _bind_valid_keys(root: YamlMapping) -> ManifestKeys:
-    """Bind the valid keys if others are not, so that one reading checks all of them."""
+    """Bind only the valid keys, so that the checks run even if other keys are invalid."""
     pairs = (pair for pair in root.pairs if bind(YamlMapping(root.place, (pair,)), ManifestKeys, unknown="warning")[0])
     return bind(YamlMapping(root.place, tuple(pairs)), ManifestKeys, unknown="warning")[0] or ManifestKeys()
 
@@ -245,7 +245,7 @@ def _delivery_of(root: YamlMapping, keys: ManifestKeys) -> DeliveryMode:
 
 
 def _names_said(keys: ManifestKeys, names: Sequence[str]) -> Sequence[str]:
-    """Return the hook's subscriptions; in another dialect, a glob means the events for which it has words."""
+    """Return the hook's subscriptions; in another dialect, a glob means the events that this dialect has words for."""
     if keys.dialect == "gateway":
         return names
     return [point for name in names for point in sherma.POINTS if point in EventSelector([name])]
@@ -257,9 +257,9 @@ def _command_of(root: YamlMapping, keys: ManifestKeys) -> tuple[str, ...]:
 
 
 def _read_guard(root: YamlMapping) -> Guard | None:
-    """Read the guard from the tree itself, so that it denies even if its manifest is broken elsewhere."""
+    """Read the guard from the tree itself, so that the guard denies even if the manifest has errors elsewhere."""
     names = tuple(item.text for item in _scalars_at(root, "intercepts") if _NAME.fullmatch(item.text))
-    if root.key("on_error") is None:  # the events that it would guard by default
+    if root.key("on_error") is None:  # the events that the hook would guard by default
         names = tuple(name for name in BEFORE_TOOLS if name in EventSelector(names))
     elif "deny" not in [item.text for item in _scalars_at(root, "on_error")]:
         return None
@@ -273,7 +273,7 @@ def _items_of(node: YamlNode | None) -> tuple[YamlNode, ...]:
 
 
 def _check_foreign_keys(root: YamlMapping, is_foreign: bool) -> Iterator[Finding]:
-    """Yield the keys of other systems that mean something else there, or nothing here."""
+    """Yield a finding for each key of other systems that means something else there, or nothing here."""
     if key := root.key("priority"):
         what = "`priority` means low first in some systems and high first in others"
         remedy = "write `order: <number>`; low goes first, the default is 0"
@@ -305,7 +305,7 @@ def _place_of(root: YamlMapping, *path: str) -> SourceLocation:
 
 
 def _scalars_at(root: YamlMapping, *path: str) -> Iterator[YamlScalar]:
-    """Return the words under these keys, either one or a list."""
+    """Return the words under these keys, whether the value is one word or a list."""
     node: YamlNode | None = root
     for key in path:
         node = node.get(key) if isinstance(node, YamlMapping) else None
@@ -412,7 +412,7 @@ def _check_wire(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
 
 
 def _check_dialect(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
-    """Yield the events that the hook subscribes to, and for which its dialect has no word."""
+    """Yield a warning about events that the hook subscribes to, but that its dialect has no word for."""
     if keys.dialect == "gateway":
         return
     for item in (*_scalars_at(root, "events"), *_scalars_at(root, "intercepts")):
@@ -481,7 +481,7 @@ def _check_environment(root: YamlMapping, _keys: ManifestKeys) -> Iterator[Findi
 
 
 def check_reach(root: YamlMapping) -> Iterator[Finding]:
-    """Yield paths that depend on where the gateway was started, and keys that mean nothing beside `url`."""
+    """Yield findings about paths that are not absolute, and keys that mean nothing beside `url`."""
     for key in ("reads", "writes"):
         for item in _scalars_at(root, key):
             if not is_whole_path(item.text):

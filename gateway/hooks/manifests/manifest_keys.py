@@ -116,6 +116,6 @@ class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
 
 
 OWN_KEYS = frozenset(ManifestKeys.__struct_fields__) - HERMES_KEYS - FOREIGN_KEYS - {"written_for"}
-# The keys of ours for its decisions and its lifetime; people write
+# Our keys for a hook's decisions and lifetime; people write
 # them into folders for Hermes too, which passes over them.
 SHARED_KEYS = frozenset({"timeout", "order", "on_error", "keep"})

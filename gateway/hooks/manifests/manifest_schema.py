@@ -20,9 +20,9 @@ ALONE = ("command", *REACH_KEYS)  # keys that exclude `url`
 
 
 def build_manifest_schema() -> dict[str, Any]:
-    """Build the schema; a manifest's errors are errors here too, as far as a schema can say it.
+    """Build the schema; a manifest's errors are errors here too, as far as a schema can express them.
 
-    So is a key that nothing reads.
+    A key that nothing reads is an error, too.
     """
     schema = build_json_schema(ManifestKeys, "hermes-gateway: HOOK.yaml")
     keys = schema["properties"]

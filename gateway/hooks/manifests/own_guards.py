@@ -1,8 +1,8 @@
-"""The guards of a hook in our own shape whose manifest does not say `on_error`.
+"""The guards of a hook in our own dialect, if its manifest does not say `on_error`.
 
-A hook before a tool guards it, so its failure denies the call. A hook before a message or a turn is a guard only if it
-can deny: one of its files has the word, or it runs elsewhere and says it there. Hooks of Hermes and of sherma fail as
-their documents promise.
+A hook before a tool guards the tool, so a failure of the hook denies the call. A hook before a message or a turn is a
+guard only if the hook can deny: one of its files has the word "deny", or the hook is a program or a URL. Hooks of
+Hermes and of sherma fail as their documents promise.
 """
 
 import re
@@ -21,7 +21,7 @@ DENIES = re.compile(rb"deny", re.IGNORECASE)
 
 
 def check_guard(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
-    """Warn of a guard of tools whose code has none of the words that decide."""
+    """Warn of a guard of tools whose code has no word that decides."""
     code = _select_code(files)
     if manifest.wire == "url" or not code or any(map(DECIDES.search, code.values())):
         return
@@ -33,7 +33,7 @@ def check_guard(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Find
 
 
 def describe_new_guards(hooks: Mapping[str, Manifest]) -> str:
-    """Name the hooks of ours that deny now, and did not in an earlier version; "" if none do."""
+    """Name the hooks of ours that deny now, and did not in an earlier version; "" if no hook does."""
     names = ", ".join(
         name for name, one in hooks.items() if one.guards and one.on_error == "skip" and not one.says_on_error
     )
@@ -42,7 +42,7 @@ def describe_new_guards(hooks: Mapping[str, Manifest]) -> str:
 
 
 def add_own_guards(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
-    """Add the events that are denied when the hook fails; `files` is its code, as far as it was read."""
+    """Add the events to deny when the hook fails; `files` is the code of the hook, as far as it was read."""
     if manifest.says_on_error or manifest.dialect != "gateway":
         return manifest
     can_deny = manifest.wire != "worker" or any(map(DENIES.search, _select_code(files).values()))

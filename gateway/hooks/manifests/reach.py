@@ -1,4 +1,4 @@
-"""The reach of a restricted hook: the paths and ports that all programs need, its own folders, and its manifest's.
+"""The reach of a restricted hook: what all programs need, its own folders, and the paths and ports in its manifest.
 
 A hook that was placed by hand and has no `reads`, `writes` and `net` is not restricted.
 """
@@ -32,7 +32,7 @@ MAX_FIRST_LINE = 256  # bytes of a script's first line, which names its interpre
 class HookReach(msgspec.Struct, frozen=True):
     """The additional paths and ports that a restricted hook may reach, and why it is restricted.
 
-    `owns_folder`: it may write to its own folder.
+    `owns_folder`: the hook may write to its own folder.
     """
 
     reason: str
@@ -43,7 +43,7 @@ class HookReach(msgspec.Struct, frozen=True):
 
 
 class ReachFacts(NamedTuple):
-    """The reach of a hook, for people: why it is restricted ("": it is not), and what this kernel cannot enforce."""
+    """The reach of a hook, for people: why it is restricted ("" if it is not), and what this kernel cannot enforce."""
 
     restricted: str = ""
     reads: tuple[str, ...] = ()
@@ -53,9 +53,9 @@ class ReachFacts(NamedTuple):
 
 
 class HookLimits(NamedTuple):
-    """The limits of work that others do for a hook: its `uses`, its `own` folders, and `reads` if it is restricted.
+    """The limits of work that the gateway does for a hook: its `uses`, its `own` folders, and `reads` if restricted.
 
-    A hook whose folder is gone may nothing (`NO_LIMITS_KNOWN`).
+    For a hook whose folder is gone, the gateway does no work (`NO_LIMITS_KNOWN`).
     """
 
     uses: Collection[str] = ()
@@ -92,7 +92,7 @@ def find_missing_paths(manifest: Manifest) -> Iterator[str]:
 def describe_network(net: Net | None, url: str = "") -> str:
     """Describe the hook's network for people.
 
-    `url` is that of a server instead of code: nothing of it runs here, and the gateway posts its events.
+    `url` is the address of the hook's server: no code of the hook runs here, and the gateway posts its events.
     """
     if is_nats_url(url):
         address = parse_nats_url(url)
@@ -105,7 +105,7 @@ def describe_network(net: Net | None, url: str = "") -> str:
 
 
 def find_reach(manifest: Manifest, is_installed: bool, is_placed: bool) -> HookReach | None:
-    """Return the reach of a hook; None if nothing restricts it. An installed one's declared reach was agreed to."""
+    """Return the reach of a hook; None if nothing restricts it. The owner agreed to the reach of an installed hook."""
     if not manifest.says_reach and not is_installed:
         return None
     return HookReach(
@@ -120,7 +120,7 @@ def find_reach(manifest: Manifest, is_installed: bool, is_placed: bool) -> HookR
 def build_sandbox(reach: HookReach, folder: Path, data: Path, around: tuple[str, ...]) -> Sandbox:
     """Build the sandbox for the hook in this folder, with its own folder for data.
 
-    `around` are further paths that it may read.
+    `around` are further paths that the hook may read.
     """
     own = (str(data), *((str(folder),) if reach.owns_folder else ()))
     net = reach.net if isinstance(reach.net, bool) or not reach.net else (*reach.net, NAMES_PORT)
@@ -132,7 +132,7 @@ def build_sandbox(reach: HookReach, folder: Path, data: Path, around: tuple[str,
 
 
 def restrict_environment(environ: Mapping[str, str], reach: HookReach, data: Path) -> dict[str, str]:
-    """Return the environment of a restricted hook: its only temporary folder is its own."""
+    """Return the environment of a restricted hook: its only temporary folder is its data folder."""
     kept = {name: value for name, value in environ.items() if name not in DESKTOP_VARIABLES | AGENT_VARIABLES}
     return {**kept, "TMPDIR": str(data), **(OVER_TCP if isinstance(reach.net, tuple) else {})}
 

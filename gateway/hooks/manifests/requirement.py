@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-# Imported when the first hook needs a Python package: it costs as much of the start as a hundred hooks.
+# Imported when the first hook needs a Python package: the import costs as much of the start as a hundred hooks.
 REQUIREMENT_LIBRARY = "packaging.requirements"
 
 
 def read_requirement(text: str) -> "Requirement":
-    """Read a package, its versions, and perhaps a condition or an address. Raises ValueError if it is none."""
+    """Read a package, its versions, and perhaps a condition or an address. Raises ValueError if `text` is none."""
     try:
         requirement: Requirement = importlib.import_module(REQUIREMENT_LIBRARY).Requirement(text)
     except ValueError as error:
@@ -22,7 +22,7 @@ def read_requirement(text: str) -> "Requirement":
 def parse_requirement(text: str) -> "Requirement":
     """Read a package and its versions, as PEP 440 writes them.
 
-    Raises ValueError with the reason, also for a condition and for an address: those are refused, never guessed.
+    Raises ValueError with the reason, also for a condition or an address: both are refused, never guessed.
     """
     requirement = read_requirement(text)
     if requirement.marker or requirement.url:

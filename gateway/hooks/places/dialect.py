@@ -1,7 +1,7 @@
 """Dialects: how the folder of a hook is read, how the hook is called, and what its answers mean.
 
-`Dialect` has the rules of most programs; the dialect of a program is a subclass with the differences.
-`OURS` is this gateway's own. `gateway/daemon/dialects.py` is the table: it says which dialects each place of hooks has.
+`Dialect` has the rules of most programs; the dialect of a program is a subclass with the differences. `OURS` is this
+gateway's own dialect. `gateway/daemon/dialects.py` is the table: it says which dialects each place of hooks has.
 """
 
 import math
@@ -25,16 +25,16 @@ ASKED_FOR = "`written_for` says so"
 
 
 class FolderClaim(NamedTuple):
-    """A dialect's answer to the question if a folder belongs to it, with the reason; "" if it does not know."""
+    """A dialect's answer whether a folder is in its format, with the reason; the reason may be ""."""
 
     is_owner: bool
     reason: str = ""
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """How the hooks of a dialect decide about these events: all at once, within so many seconds.
+    """The rules by which the hooks of a dialect decide together about these events, within so many seconds.
 
-    `can_change`: they may change the event, so the gateway asks the hooks behind such a one again.
+    `can_change`: the hooks may change the event. After a change, the gateway asks the later hooks again.
     """
 
     events: tuple[str, ...] = ()
@@ -43,30 +43,30 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class FolderReader:
-    """How the folders of a program are found and read: the first half of its dialect."""
+    """The first half of a dialect: how to find and read the hook folders of a program."""
 
     markers: Collection[str] = frozenset({MANIFEST_FILE, HANDLER_FILE})  # a folder with one of these is meant as a hook
     loads_any_name = False  # the program loads even folders whose names are ignored here
-    mentions: re.Pattern[bytes] | None = None  # the words at which it looks at a folder of ours, too
+    mentions: re.Pattern[bytes] | None = None  # words in a folder of ours on which this dialect comments
 
     def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for subclasses
-        """Tell if a folder is no hook, but a further place of hooks."""
+        """Tell whether a folder is no hook, but a further place of hooks."""
         return False
 
     def is_hook(self, folder: Path, names: Collection[str]) -> bool:  # noqa: ARG002 - for subclasses
-        """Tell if a folder with these marked files is a hook."""
+        """Tell whether a folder with these marker files is a hook."""
         return True
 
     def read_manifest(self, folder: Path, name: str) -> ParsedManifest:
-        """Read what the folder says about itself; `name` is the hook's name."""
+        """Read the manifest of the folder; `name` is the hook's name."""
         return read_manifest(folder, name)
 
     def claim(self, manifest: Manifest, files: Mapping[str, bytes]) -> FolderClaim:  # noqa: ARG002 - its files say it
-        """Decide if this dialect owns a folder whose marked files other dialects have, too."""
+        """Decide whether this dialect owns a folder with marker files that other dialects have, too."""
         return FolderClaim(is_owner=True)
 
     def find(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - for subclasses
-        """Add to the manifest what the hook's files show."""
+        """Add to the manifest the facts that the hook's files show."""
         return manifest
 
     def find_guard(self, name: str, files: Mapping[str, bytes]) -> Guard | None:  # noqa: ARG002 - for subclasses
@@ -78,11 +78,11 @@ class FolderReader:
         return ()
 
     def speaks_of(self, manifest: Manifest, files: Mapping[str, bytes]) -> bool:
-        """Tell if the dialect comments on a folder of ours: one without a key of ours, or with one of its own words."""
+        """Tell whether the dialect comments on a folder of ours: one without our keys, or with this dialect's words."""
         return not manifest.own_key or bool(self.mentions and any(map(self.mentions.search, files.values())))
 
     def find_beside(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - for subclasses
-        """Add to the manifest what this dialect sees in a folder of another one."""
+        """Add to the manifest the facts that this dialect finds in a folder of another dialect."""
         return manifest
 
     def check_beside(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
@@ -90,7 +90,7 @@ class FolderReader:
         return ()
 
     def review(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
-        """Yield the findings for a person who asks for all; they take longer than a look at every folder may."""
+        """Yield the findings for a person who asks for all; these take too long for the usual check of a folder."""
         return ()
 
 
@@ -103,18 +103,18 @@ class Dialect(FolderReader):
     name = "gateway"
     label = "this gateway"  # for people
     starts_early = False  # only a running hook knows its subscriptions
-    needs_trust = False  # a person has to agree to each content
+    needs_trust = False  # a person has to approve each change of the contents
     off_at_first = ""  # begins `why_disabled` until a person has switched the hook on
-    is_told_first = False  # a hook that waits for this decides after its hooks have got earlier events
+    is_told_first = False  # its hooks get earlier events before a hook with `waits_for_told` decides
     waits_for_told = False
-    refuses: tuple[str, ...] = ()  # how the events begin that its hooks may refuse, though their failure does not
+    refuses: tuple[str, ...] = ()  # prefixes of events that its hooks may refuse, but do not refuse by failing
     turn = Turn()
     environ: Mapping[str, str] = {}  # the variables of every hook
-    shapes = ""  # the module of the worker that loads a hook and shows it events
+    shapes = ""  # the worker's module that loads a hook, and converts its events
 
     @property
     def is_own(self) -> bool:
-        """Tell if hooks of this dialect get events in our own words."""
+        """Tell whether hooks of this dialect get events in this gateway's own format."""
         return self.name == Dialect.name
 
     @property
@@ -138,31 +138,32 @@ class Dialect(FolderReader):
     def facts_of(self, folder: Path, manifest: Manifest, place: Path) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
         """Return the facts that the worker's module needs to load the hook.
 
-        `place` holds the folder, or the folder of which it is a copy.
+        `place` holds `folder`, or the original if `folder` is a copy.
         """
         return {}
 
     def widen(self, manifest: Manifest, known: Manifest | None = None, last: Manifest | None = None) -> Manifest:  # noqa: ARG002 - for subclasses
-        """Add to the manifest all that the hook may subscribe to, until it runs and says it itself.
+        """Add to the manifest all events that the hook may subscribe to, until the running hook names its events.
 
-        `known`: what it subscribed to when it last ran, if nothing has changed since; `last`: at its last good load.
+        `known` is the manifest of the hook's last run, if the hook has not changed since; `last` is that of its last
+        good load.
         """
         return manifest
 
     def describe_doubt(self, manifest: Manifest) -> str:  # noqa: ARG002 - for subclasses
-        """Say why only a running hook knows what it guards; "" if its files show it."""
+        """Say why only a running hook knows which events it guards; "" if its files show the events."""
         return ""
 
     def complete(self, manifest: Manifest, loaded: LoadedHandlers) -> Manifest:  # noqa: ARG002 - for subclasses
-        """Replace what the files show by what only a running hook can say."""
+        """Replace the facts from the files by facts that only the running hook knows."""
         return manifest
 
     def why_idle(self, manifest: Manifest, patches: Sequence[str] = (), remarks: Iterable[str] = ()) -> str:  # noqa: ARG002 - for subclasses
-        """Say why the hook has no effect here; "" if it acts. `patches` and `remarks` are those of the running hook."""
+        """Say why the hook has no effect here, or return "". `patches` and `remarks` come from the running hook."""
         return ""
 
     def explain_failure(self, said: str, called: str, folder: Path, packages: Sequence[str]) -> str:  # noqa: ARG002 - for subclasses
-        """Return the remedy for a failure, often ""; `packages` is where the hook's interpreter looks."""
+        """Return the remedy for a failure, or ""; `packages` are the folders of the hook's interpreter."""
         return ""
 
     def check_contents(self, contents: PluginContents) -> Iterator[str]:  # noqa: ARG002 - for subclasses
@@ -170,11 +171,11 @@ class Dialect(FolderReader):
         return iter(())
 
     async def guards(self, manifest: Manifest, event: Event, match: MatchPattern | None) -> bool:  # noqa: ARG002 - for subclasses
-        """Tell if the hook may guard this event, while it cannot answer."""
+        """Tell whether a hook that cannot answer may guard this event."""
         return True
 
     def wants(self, manifest: Manifest, event: Event) -> bool:
-        """Tell if the hook gets this event, to which it subscribes. A URL gets only events that can be sent."""
+        """Tell whether the hook gets this event, to which it subscribes. A URL gets only events that can be sent."""
         return not manifest.url or can_send(manifest.dialect, event.name, event)
 
     def read_answer(self, answer: Any) -> Any:
@@ -182,7 +183,7 @@ class Dialect(FolderReader):
         return answer
 
     def make_format(self, manifest: Manifest) -> ProgramFormat | None:  # noqa: ARG002 - for subclasses
-        """Return the format of a program that runs for one event; None: our own."""
+        """Return the format of a program that runs for one event; None for the gateway's own format."""
         return None
 
     def show_fields(self, event: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:  # noqa: ARG002 - for subclasses
@@ -194,7 +195,7 @@ class OwnDialect(Dialect):
     """The dialect of this gateway's own hooks."""
 
     def claim(self, manifest: Manifest, files: Mapping[str, bytes]) -> FolderClaim:  # noqa: ARG002 - its keys say it
-        """Own a folder that says so, or that has one of our keys; a folder that answers commands may be another's."""
+        """Claim a folder that says so, or has a key of ours; a folder that only observes commands may be another's."""
         if manifest.written_for is not None:
             return FolderClaim(manifest.written_for == self.name, ASKED_FOR)
         hears_commands = any(name.startswith("command:") for name in manifest.events)

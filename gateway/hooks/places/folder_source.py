@@ -1,7 +1,7 @@
-"""Hook folders: found by name and by `stat` alone, read without running anything, called over a wire.
+"""Hook folders: found by `stat` alone, read without running code, called over a wire, the link to the hook's process.
 
 The gateway uses a folder only if no other user can have written it. The folder and its code belong to the user of this
-process, or to root. Other users may only read it, and no file of its code is a link that leads out of it.
+process, or to root. Other users may only read the folder, and no code file is a link that leads out of the folder.
 """
 
 import errno
@@ -73,9 +73,10 @@ _PACKAGE_FOLDERS = frozenset({NODE_PACKAGES, "site-packages"})  # not the hook's
 
 @dataclass(frozen=True)
 class FolderSource(Source):
-    """A folder with a folder for each hook. `is_ours`: they come with the gateway.
+    """A folder with a subfolder for each hook. `is_ours`: these hooks come with the gateway.
 
-    The first of its `dialects` speaks for the place, and has the folders that no other one claims.
+    The first of the source's `dialects` decides about the whole source, and owns the subfolders that no other dialect
+    claims.
     """
 
     path: Path
@@ -140,7 +141,7 @@ class FolderSource(Source):
         return replace(version, manifest=add_own_guards(version.manifest, {}))
 
     def _read_manifest(self, version: HookVersion) -> HookVersion:
-        """Read the manifest; what its hook guards depends on its code, too."""
+        """Read the manifest alone; the events that the hook guards may also depend on its code."""
         if not version.is_ready:
             return version
         known = self._list_dialects(version)
@@ -170,7 +171,7 @@ class FolderSource(Source):
         if self.is_placed and (manifest.command or any(map(_PROGRAM_STARTS.search, code.files.values()))):
             manifest = msgspec.structs.replace(manifest, starts_programs=True)
         version = replace(version, manifest=manifest, digest=code.digest, dialect=dialect, owner_reason=reason)
-        if self.is_ours:  # it was checked before the release
+        if self.is_ours:  # the gateway's own hooks were checked before the release
             return version
         findings = (*version.findings, *check_code(version, manifest, code))
         for other in others:
@@ -190,7 +191,7 @@ class FolderSource(Source):
         return {name: tuple(one for one in self.dialects if name in one.markers) for name in names}
 
     def _list_dialects(self, version: HookVersion) -> tuple[Dialect, ...]:
-        """List the dialects that have the first marked file; the first dialect speaks for a folder without one."""
+        """List the dialects of the folder's first marker file; without one, only the source's first dialect."""
         found = (self.markers[file.name] for file in version.files if file.name in self.markers)
         return next(found, self.dialects[:1])
 
@@ -245,11 +246,11 @@ class FolderSource(Source):
         return await services.fork_server.start(worker, serve, log, START_TIMEOUT)
 
     def _own_findings(self) -> tuple[Finding, ...]:
-        """Check the source's own folder; its findings apply to each hook in it."""
+        """Check the source's own folder; the findings apply to each hook in the folder."""
         return tuple(_check_permissions(str(self.path), self.path, self.path.stat()))
 
     def _read_folder(self, name: str, is_link: bool, own: tuple[Finding, ...]) -> HookVersion | None:
-        """Read one folder with as few system calls as possible: there may be a thousand.
+        """Read one folder with as few system calls as possible: a source may have a thousand folders.
 
         `own` are the findings about the source.
         """
@@ -337,7 +338,7 @@ def _list_code_files(path: Path, label: str, findings: list[Finding], markers: C
 
 
 def find_code_files(folder: Path) -> list[str]:
-    """List every *.py file below a folder that belongs to no hook."""
+    """List every *.py file below this folder, which belongs to no hook."""
     return [file.name for file in _list_code_files(folder, label_of(folder.name), [], ())]
 
 
@@ -384,7 +385,7 @@ def _check_owner(label: str, path: Path | str, found: os.stat_result) -> Iterato
 
 
 def _merge_shared_findings(label: str, path: Path, findings: list[Finding]) -> Iterator[Finding]:
-    """Merge the warnings about files that a group may write: with umask 002 each file has one."""
+    """Merge the warnings about files that a group may write: with umask 002, each file has such a warning."""
     yield from (finding for finding in findings if finding.what != GROUP_WRITABLE)
     if any(finding.what == GROUP_WRITABLE for finding in findings):
         yield Finding(SourceLocation(label), GROUP_WRITABLE, f"run: chmod -R g-w {quote_path(path)}", "warning")
@@ -447,7 +448,7 @@ def worker_spec_of(
 ) -> WorkerSpec:
     """Describe the worker that runs the hook's code.
 
-    `facts` is what the worker needs to load it; `places` are further folders of packages.
+    `facts` are what the worker needs to load the hook; `places` are further folders of packages.
     """
     packages = services.environment.packages_of(version.name)
     return WorkerSpec(
@@ -476,7 +477,7 @@ def environment_of(version: HookVersion, manifest: Manifest, services: HookServi
 
 
 def sandbox_of(version: HookVersion, services: HookServices, around: tuple[str, ...]) -> Sandbox | None:
-    """Build the sandbox of a restricted hook; `around`: further paths that it may read."""
+    """Build the sandbox of a restricted hook; `around` are further paths that the hook may read."""
     if version.reach is None:
         return None
     environment, data = services.environment, prepare_data_folder(version, services)
@@ -485,7 +486,7 @@ def sandbox_of(version: HookVersion, services: HookServices, around: tuple[str, 
 
 
 def _describe_data(version: HookVersion, services: HookServices) -> dict[str, str]:
-    """Return the variable that names the program's data folder; programs written for others do not use it."""
+    """Return the variable that names the program's data folder; hooks of other dialects do not use the variable."""
     return {} if not version.dialect.is_own else {"HOOK_DATA": str(prepare_data_folder(version, services))}
 
 

@@ -1,7 +1,7 @@
-"""Checks of a handler's source: what it does without effect, in the words that the gateway logs when it runs.
+"""Checks of a handler's source for code without effect, in the words that the gateway logs when such code runs.
 
-It reports only what is plain in the source. A decision that goes through a variable, or a field whose name is put
-together, is left to `hooks test` and to the log.
+The checks report only faults that are plain in the source. A decision that goes through a variable, or a field whose
+name is put together, is left to `hooks test` and to the log.
 """
 
 import ast
@@ -18,7 +18,7 @@ from gateway.hooks.patterns import EventSelector
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 _OUTCOMES = {outcome.__name__ for outcome in OUTCOMES}
-_HOME = "gateway.hooks"  # the module that handlers import them from
+_HOME = "gateway.hooks"  # the module that handlers import outcomes from
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -40,7 +40,7 @@ _Told = tuple[ast.expr | ast.stmt, str, str]
 
 
 def _check_marks(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_Told]:
-    """Yield the names in `@on(...)` that the manifest does not have."""
+    """Yield the event names in `@on(...)` that the manifest does not have."""
     marks = [one for node in nodes if isinstance(node, _Function) for one in node.decorator_list]
     named = EventSelector(manifest.subscriptions if marks else ())
     for call in marks:
@@ -123,7 +123,7 @@ def _texts_of(nodes: Sequence[ast.expr | None]) -> Iterator[str]:
 
 
 def _check_requests(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_Told]:
-    """Yield the uses of `context.gateway.send(...)` and its like without the right to it."""
+    """Yield the requests, such as `context.gateway.send(...)`, for which the hook has no right."""
     rights = get_args(HookRight)
     for node in nodes:
         if not isinstance(node, ast.Attribute) or node.attr not in rights:

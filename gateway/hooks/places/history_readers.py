@@ -1,7 +1,7 @@
-"""The hooks that read the history or the tools on offer: all others get `agent:start` and `llm:before` without them.
+"""The hooks that read the history or the tools on offer: other hooks get `agent:start` and `llm:before` without both.
 
-These fields are nearly all of such an event. A hook gets such a field if its source has the word, if it passes an event
-on as a whole, or if its source does not show it.
+These fields are nearly all of such an event. A hook gets such a field if its source has the field's name, if the hook
+passes an event on as a whole, or if the source does not show which fields the hook reads.
 """
 
 import ast
@@ -19,7 +19,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def find_unused_fields(manifest: Manifest, files: Mapping[str, bytes], *, is_own: bool) -> frozenset[str]:
-    """Return the fields that a hook with these files does not read; `is_own`: it was written for this gateway."""
+    """Return the fields that a hook with these files does not read; `is_own`: the hook was written for this gateway."""
     selector = EventSelector(manifest.subscriptions)
     large = frozenset[str]().union(*(fields for name, fields in LARGE_FIELDS.items() if name in selector))
     if not large or _reads_all(manifest, files, is_own=is_own):
@@ -37,7 +37,7 @@ def _reads_all(manifest: Manifest, files: Mapping[str, bytes], *, is_own: bool) 
 
 
 def _passes_event_on(name: str, source: bytes) -> bool:
-    """Tell if a handler in this file uses an event other than by the names of its fields."""
+    """Tell whether a handler in this file uses an event other than by the names of its fields."""
     if len(source) > MAX_CHECKED_BYTES:
         return True
     try:
@@ -56,7 +56,7 @@ def _passes_event_on(name: str, source: bytes) -> bool:
 def _uses_as_whole(handler: _Function, around: Mapping[ast.AST, ast.AST]) -> bool:
     given = handler.args
     names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-    events = {*names[handler.name == "handle" :]} - {"self"}  # before it comes the event's name
+    events = {*names[handler.name == "handle" :]} - {"self"}  # the first argument of `handle` is the event's name
     uses = [one for one in ast.walk(handler) if isinstance(one, ast.Name) and one.id in events]
     return bool(given.vararg or given.kwarg) or not all(_is_of_one_field(one, around) for one in uses)
 

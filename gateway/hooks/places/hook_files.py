@@ -1,6 +1,6 @@
-"""The list of files in a hook's folder that do not belong to the hook: those of editors, tests and version control.
+"""The files in a hook's folder that do not belong to the hook: files of editors, tests and version control.
 
-They are not hashed, copied, installed, published or shown as a difference, and the hook does not change with them. So
+The gateway does not hash, copy, install, publish or compare these files, and the hook does not change with them. So
 tests, an editor and git may leave their files beside the code.
 """
 
@@ -27,30 +27,30 @@ MAX_PACKAGE_FILE = 1 << 20  # bytes of a package.json
 
 
 def find_kept_files(source: bytes) -> tuple[str, ...]:
-    """Return the names from `KEPT_FILES` that this source has."""
+    """Return the names from `KEPT_FILES` that this source contains."""
     return tuple(name for name in KEPT_FILES if re.search(rb"\b" + re.escape(name.encode()) + rb"\b", source))
 
 
 def is_ignored_file(name: str) -> bool:
-    """Tell if a file or folder of this name does not belong to the hook, at any depth of its folder."""
+    """Tell whether a file or folder of this name does not belong to the hook, at any depth of its folder."""
     return name in IGNORED or name.startswith(IGNORED_BEGINNINGS) or name.endswith(IGNORED_ENDINGS)
 
 
 def is_ignored_entry(folder: Path, name: str) -> bool:
-    """Tell if this entry of the folder does not belong to the hook.
+    """Tell whether this entry of the folder does not belong to the hook.
 
-    Packages of Node belong to it if it needs them to run.
+    Packages of Node belong to the hook if the hook needs them to run.
     """
     return is_ignored_file(name) or (name == NODE_PACKAGES and not _needs_packages(folder))
 
 
 def list_ignored(folder: str, names: Iterable[str]) -> list[str]:
-    """List the ignored ones of these names, as `shutil.copytree` calls it."""
+    """List the ignored names among these, for `shutil.copytree`."""
     return [name for name in names if is_ignored_entry(Path(folder), name)]
 
 
 def is_ignored_before(_folder: Path, name: str) -> bool:
-    """Tell if a name was ignored while this list was shorter."""
+    """Tell whether earlier versions, whose list was shorter, ignored this name."""
     return name in ("__pycache__", ".git")
 
 
@@ -72,7 +72,7 @@ def list_hook_files(
 
 
 def _needs_packages(folder: Path) -> bool:
-    """Tell if its package.json needs packages to run, not only to build and test."""
+    """Tell whether the folder's package.json names packages for running the hook, not only for building and testing."""
     try:
         said = json.loads(read_plain_file(folder / "package.json", MAX_PACKAGE_FILE))
     except (OSError, ValueError, RecursionError):

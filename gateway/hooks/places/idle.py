@@ -1,4 +1,4 @@
-"""The hooks that may lose their process while they are not called: it starts again at their next event."""
+"""The hooks that may lose their process while nothing calls them: the process starts again at the next event."""
 
 from typing import Any, Literal
 
@@ -11,10 +11,10 @@ from gateway.hooks.wires.program import LastingProgram
 from gateway.hooks.wires.wire import Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 
-# `kept`: never; `compared`: if its modules hold the same as after their import; `free`: whatever they hold.
+# The process ends: never (`kept`); if its modules hold the same as after their import (`compared`); always (`free`).
 IdleRule = Literal["kept", "compared", "free"]
 
-STARTUP = "gateway:startup"  # a hook of this event may have prepared something at it
+STARTUP = "gateway:startup"  # a hook of this event may have prepared something then
 
 
 class IdleAnswer(msgspec.Struct):
@@ -25,9 +25,9 @@ class IdleAnswer(msgspec.Struct):
 
 
 def find_idle_rule(version: HookVersion, services: HookServices) -> IdleRule:
-    """Find the rule by which this hook may end; our configuration takes precedence over the manifest.
+    """Find the rule by which the hook's process may end; the configuration takes precedence over the manifest.
 
-    The manifest counts only in our own dialect: only such hooks know the rule.
+    The manifest counts only in our own dialect: other hooks do not know the rule.
     """
     keep, manifest = services.settings_of(version.name, version.short).keep, version.manifest
     if manifest is None:
@@ -40,7 +40,7 @@ def find_idle_rule(version: HookVersion, services: HookServices) -> IdleRule:
 
 
 async def check_idle(wire: Wire) -> IdleAnswer:
-    """Ask the process at the other end if it may end; the gateway inspects a foreign program from outside."""
+    """Ask a worker whether it may end; the gateway inspects a foreign program from outside."""
     if isinstance(wire, LastingProgram):
         return IdleAnswer(wire.find_obstacle())
     if not isinstance(wire, WorkerHandle):

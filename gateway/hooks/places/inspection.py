@@ -1,11 +1,11 @@
-"""The contents of a hook: the hash of its code, the faults in it, and the index that keeps both.
+"""The contents of a hook: the hash of its code, the faults in the code, and the index that keeps both.
 
-The hash is over contents, never over times: two edits within one second are two versions. Compiling here only checks;
-the code runs nowhere but in the hook's own process, which reads the file itself.
+The hash is over contents, never over times: two edits within one second are two versions. The gateway compiles code
+only to check the code, which runs nowhere but in the hook's own process.
 
-The findings depend on the files alone. So the index keeps them, and the next start uses them again while `stat` returns
-the same for every file: with a thousand hooks, reading them would take most of the start. A file that was changed
-within two seconds of its reading is read again, since its time could not tell two edits apart.
+The findings depend on the files alone. So the index keeps the findings, and the next start uses them again if `stat`
+returns the same for every file: reading a thousand hooks would take most of the start. A file that changed within two
+seconds before its reading is read again, since its time cannot tell two edits apart.
 """
 
 import ast
@@ -65,7 +65,7 @@ class InspectionIndex(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InspectionCache:
-    """The contents of hooks that were read in this run and in earlier ones."""
+    """The contents of hooks that were read in this run and in earlier runs."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / INDEX_FILE
@@ -77,7 +77,7 @@ class InspectionCache:
         self._is_changed = False
 
     def get(self, version: HookVersion) -> HookVersion | None:
-        """Return the version with its contents from the index, or None if they were not kept or have changed."""
+        """Return the version with its contents from the index; None if the index has none, or old ones."""
         entry = self._known.get(_key_of(version))
         if entry is None or not version.files or entry.files != version.files or not _is_settled(entry):
             return None
@@ -106,7 +106,7 @@ class InspectionCache:
             return found
         at = time.time_ns()
         made = version.source.inspect(version)
-        if version.files:  # else it is no folder, and a change of it would go unnoticed
+        if version.files:  # otherwise the hook is no folder, and a change would go unnoticed
             words = find_program_files(version.path, made.manifest.command) if made.manifest else []
             self._known[_key_of(version)] = self._used[_key_of(version)] = IndexEntry(
                 files=version.files,
@@ -132,7 +132,7 @@ class InspectionCache:
 
 
 def _key_of(version: HookVersion) -> str:
-    """Return the entry's key; it has the name, since a package may hold several plugins."""
+    """Return the entry's key, which has the hook's name because a package may hold several plugins."""
     return f"{version.path}:{version.name}"
 
 
@@ -160,7 +160,7 @@ class HookCode(msgspec.Struct, frozen=True):
 
 
 def read_code(version: HookVersion, command: Iterable[str] = ()) -> HookCode:
-    """Read every file that counts as this hook's code. Raises OSError if one is removed meanwhile."""
+    """Read every file that counts as this hook's code. Raises OSError if a file is removed meanwhile."""
     names = dict.fromkeys(file.name for file in version.files)
     names.update(dict.fromkeys(find_program_files(version.path, command)))
     total = hashlib.sha256()
@@ -234,7 +234,7 @@ def _check_syntax(folder: str, name: str, source: bytes) -> Finding | None:
 
 
 def is_inside_folder(folder: Path, name: str) -> bool:
-    """Tell if this path, with all links followed, ends inside the folder."""
+    """Tell whether this path, with all links followed, ends inside the folder."""
     try:
         return (folder / name).resolve(strict=True).is_relative_to(folder.resolve(strict=True))
     except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links; ValueError: a NUL in the name
@@ -247,12 +247,12 @@ def quote_path(path: Path | str) -> str:
 
 
 def check_handler(place: str, source: bytes, manifest: Manifest | None = None) -> Iterator[Finding]:
-    """Check the `handle` of a source that compiles; with a manifest, also what the handler does without effect."""
+    """Check the `handle` of a source that compiles; with a manifest, find its actions without effect, too."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
-    except RecursionError:  # it is nested too deep to be checked
+    except RecursionError:  # the source is nested too deep to be checked
         return
     handles = [node for node in tree.body if isinstance(node, _Function) and node.name == "handle"]
     if handles and (wrong := _check_arguments(handles[-1])):

@@ -1,8 +1,8 @@
-"""Installed hooks: each in a folder `NAME@DIGEST` that `hooks.lock` names, and called NAME.
+"""Installed hooks: the hook NAME is in a folder `NAME@DIGEST` that `hooks.lock` names.
 
-A folder that a person placed under that name replaces the installed hook, and so does a hook that comes with the
-gateway: otherwise a stranger's hook would get its options, and decide in its place. The installed one is then listed as
-`NAME@DIGEST`, with the reason.
+A folder that a person placed under the name NAME replaces the installed hook, and so does a hook that comes with the
+gateway: otherwise a stranger's hook would get the options of that hook, and decide in its place. The replaced hook is
+listed as `NAME@DIGEST`, with the reason.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ from gateway.hooks.services import LOCK_FILE
 from gateway.yaml_source.tree import Finding, SourceLocation
 
 PACKAGES_FOLDER = ".packages"  # beside the hooks: the packages that came with each
-SHORT_DIGEST = 12  # characters of it in the name of a folder
+SHORT_DIGEST = 12  # characters of the digest in the name of a folder
 BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent
 GONE = "it was installed, and its folder is gone"
 
@@ -31,7 +31,7 @@ GONE = "it was installed, and its folder is gone"
 class InstalledSource(FolderSource):
     """The place of installed hooks.
 
-    `placed` are the folders in which a hook of the same name replaces an installed one.
+    `placed` are the folders in which a hook of the same name replaces an installed hook.
     """
 
     lock: HooksLock = field(kw_only=True, compare=False)
@@ -57,7 +57,7 @@ class InstalledSource(FolderSource):
         return version if version and version.name == name else None
 
     def list_touched(self, folders: Iterable[Path]) -> Iterable[str]:
-        """List the touched hooks, also one that a placed folder replaces, or no longer replaces."""
+        """List the touched hooks, also a hook that a placed folder replaces, or no longer replaces."""
         known = self._find_folders()
         for folder in folders:
             if folder.parent == self.path:
@@ -68,7 +68,7 @@ class InstalledSource(FolderSource):
     def _find_folders(self) -> Mapping[str, Path]:
         """Find the folders that the lock names.
 
-        If the lock or an entry of it cannot be read, the folders that it may mean count too.
+        If the lock or one of its entries cannot be read, the folders that may be meant count too.
         """
         unreadable = dict(self.lock.list_unreadable())
         lying = sorted(self.path.glob("*@*")) if self.lock.trouble or unreadable else []
@@ -77,7 +77,7 @@ class InstalledSource(FolderSource):
         return {**unclear, **{name: folder for name, folder in found if folder.parent == self.path}}
 
     def _read_installed(self, name: str, folder: Path) -> HookVersion:
-        """Read an installed hook under its name, or under its folder's if a placed folder replaces it."""
+        """Read an installed hook under its name, or under its folder's name if a placed folder replaces the hook."""
         own = self._own_findings() if self.path.is_dir() else ()
         found = self._read_folder(folder.name, folder.is_symlink(), own) or self._report_missing(folder)
         entry = self.lock.get(name)
@@ -96,8 +96,8 @@ class InstalledSource(FolderSource):
 def find_packages(installed: Path, entry: InstalledHook) -> Path | None:
     """Find the folder of the packages that came with a hook.
 
-    The folder's name contains the hash of its contents, so that other packages count together with the lock, in one
-    step. An earlier version called it as it called the folder of the hook.
+    The folder's name contains the hash of its contents, so that a new lock also switches to the new packages, in one
+    step. In earlier versions, the packages' folder had the name of the hook's folder.
     """
     own = Path(entry.path).name
     names = (packages_folder_of(own, entry.packages_digest), own) if entry.packages else ()

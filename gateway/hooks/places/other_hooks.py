@@ -1,4 +1,4 @@
-"""The hooks of other gateways on the journal, as far as the hooks here depend on them."""
+"""The hooks of other gateways on the journal, as far as the hooks of this gateway depend on them."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ class OwedFilter:
         self._wanted: dict[str, bool] = {}  # earlier results by name, of one look-up for each event
 
     def takes(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """Return True if the hook wants the event; not one about itself, or one that it intercepts."""
+        """Return True if the hook wants the event; not an event about itself, or an event that it intercepts."""
         if (is_wanted := self._wanted.get(name)) is None:
             if len(self._wanted) >= MOST_KNOWN:
                 self._wanted.clear()
@@ -38,7 +38,7 @@ class OwedFilter:
 
 
 class OtherHooks:
-    """The hooks of other gateways; here there are none, and `SharedHooks` has those of a shared journal.
+    """The hooks of other gateways: this class has no such hooks, `SharedHooks` has the hooks of a shared journal.
 
     `on_change` is called when the filters change, and `on_guards` gets the hooks whose guards change.
     """
@@ -51,16 +51,16 @@ class OtherHooks:
         self.telling = anyio.CancelScope()
 
     def find(self, node: str) -> NodeHooks | None:  # noqa: ARG002 - there is no other one
-        """Return a gateway's hooks, if it has written them."""
+        """Return the hooks of the gateway `node`, if the gateway has written them."""
         return None
 
     def list_filters(self, here: Collection[str]) -> Iterable[OwedFilter]:  # noqa: ARG002 - as above
-        """List the filters of others' durable hooks, without those that are `here`, by their consumers."""
+        """List the filters of other gateways' durable hooks, except hooks whose consumers are `here`."""
         return ()
 
     def list_sources(self, path: Path) -> tuple[Source, ...]:  # noqa: ARG002 - as above
-        """List the sources of others' hooks; `path` is where they would be here."""
+        """List the sources of other gateways' hooks; `path` is the folder that the hooks would have here."""
         return ()
 
     async def tell(self, settled: Callable[[], Awaitable[None]], list_here: ListHooks) -> None:
-        """Write the hooks here for other gateways, from when they are `settled`, until `telling` is cancelled."""
+        """Write the hooks of this gateway for other gateways, once `settled` returns, until `telling` is cancelled."""

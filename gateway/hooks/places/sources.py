@@ -1,7 +1,8 @@
-"""The looks at hooks, from their folders to their processes, and the methods of every place of hooks.
+"""The versions of hooks, and the sources: a source finds hooks, reads them, and opens the wires to their processes.
 
-A `HookVersion` is one look at one hook. Its source finds it, reads it and opens the wire to it; in between
-`check_readiness` decides if it may run. Each step adds to the value and returns it.
+A `HookVersion` is one hook as one check has found it. The source finds the hook, reads it and opens the wire to its
+process; in between, `check_readiness` decides whether the hook may run. Each step returns the version with further
+facts.
 """
 
 import os
@@ -27,7 +28,7 @@ UNREAD_STATES = frozenset({"refused", "broken", "missing"})
 
 
 class CodeFile(msgspec.Struct, frozen=True):
-    """One file of a hook's code: its path inside the folder, and what `stat` says of it."""
+    """One file of a hook's code: its path inside the folder, and the facts that `stat` reports."""
 
     name: str
     size: int
@@ -36,19 +37,20 @@ class CodeFile(msgspec.Struct, frozen=True):
 
 
 class HookVersion(msgspec.Struct, frozen=True):
-    """One look at one hook.
+    """One hook, as one check has found it.
 
-    A look by `stat` alone fills only the first fields; if one of its findings is an error, the hook is `refused`, and
-    the gateway uses nothing of it. Its `name` is that of its folder; a plugin's is `plugin:` and that, and if no hook
-    has this name (`has_namesake`), the `short` one without the prefix means it too. Reading it adds the manifest and
-    the `digest`, the hash of all that decides what runs, which is empty while only the manifest was read. `state` is
-    `registered` if it may start; otherwise `reason` says why not. `denied` has the events to deny while the hook cannot
-    answer. `reach`: it is restricted, and may reach this. `pinned`: it runs only as it was trusted, and this is the
-    hash of its present contents. `packages`: the folder of those that were installed with it, wherever a copy of it
-    runs. `stored_as`: the name of its store, if that differs. `is_guarded_elsewhere`: `denied` comes from other
-    gateways. `is_approved`: its owner agreed to it, as it is, before it came here. `is_unknown`: no person has ever let
-    it run. `dialect`: the one that it was written for; `owner_reason` says why. If it cannot be read, the manifest is
-    that of its last good load.
+    A check by `stat` alone fills only the first fields. If a finding is an error, the hook is `refused`, and the
+    gateway uses nothing of it. `name` is the name of the folder, for a plugin with the prefix `plugin:`. Unless a hook
+    has the same name (`has_namesake`), a plugin also has the name `short`, without the prefix. Reading the hook adds
+    the manifest and the `digest`, the hash of everything that decides which code runs; the digest is empty while only
+    the manifest was read. `state` is `registered` if the hook may start; otherwise `reason` says why not. `denied` has
+    the events to deny while the hook cannot answer. `reach`: the hook is restricted, and may reach only this. `pinned`:
+    the hook runs only as it was trusted, and this is the hash of its current contents. `packages`: the folder of the
+    packages that were installed with the hook. `stored_as`: the name of the hook's store, if it differs from `name`.
+    `is_guarded_elsewhere`: `denied` comes from other gateways. `is_approved`: the owner has approved exactly this
+    version in the program that the hook was written for. `is_unknown`: no person has ever approved the hook. `dialect`:
+    the dialect in which the hook was written; `owner_reason` says why. If the hook cannot be read, `manifest` comes
+    from its last good load.
     """
 
     name: str
@@ -106,20 +108,20 @@ class HookVersion(msgspec.Struct, frozen=True):
 
     @property
     def is_off(self) -> bool:
-        """Tell if no events are kept for the hook."""
+        """Tell whether the journal keeps no events for the hook."""
         return self.state == "disabled" or self.is_unknown
 
     @property
     def is_unread(self) -> bool:
-        """Tell if the hook could not be read completely, which a second look may do."""
+        """Tell whether the hook could not be read completely, so that a second check may help."""
         return self.state in UNREAD_STATES and not self.digest and not self.source.is_elsewhere
 
     def is_same_as(self, other: "HookVersion") -> bool:
-        """Tell if contents, settings and this machine are the same."""
+        """Tell whether all is equal but the source and the facts from `stat`."""
         return replace(self, source=other.source, files=other.files) == other
 
     def is_same_code_as(self, other: "HookVersion") -> bool:
-        """Tell if only the events of the two versions differ: a running process can go on with others."""
+        """Tell whether a running process can go on: of the manifest, at most the filter `when` differs."""
         if not self.is_ready or self.manifest is None or other.manifest is None:
             return False
         as_other = replace(self, manifest=other.manifest, denied=other.denied, has_namesake=other.has_namesake)
@@ -128,12 +130,12 @@ class HookVersion(msgspec.Struct, frozen=True):
 
 
 def find_dialect(version: HookVersion, name: str) -> Dialect:
-    """Return the dialect of this name in the hook's place; the hook's own if the place has none."""
+    """Return the dialect of this name in the hook's source, or else the hook's own dialect."""
     return next((one for one in version.source.dialects if one.name == name), version.dialect)
 
 
 class HookPlace(Protocol):
-    """A place of hooks. `origin` is its name for people, `path` the folder that holds them, or their file."""
+    """A place of hooks. `origin` is the place's name for people, `path` the folder or file that holds the hooks."""
 
     origin: str
     path: Path
@@ -141,14 +143,14 @@ class HookPlace(Protocol):
     is_watched: bool = True  # changes in `path` show that its hooks have changed
 
     def list(self) -> Iterator[HookVersion]:
-        """List the hooks here, by `stat` alone; none if the place is missing. Raises OSError if it is unreadable."""
+        """List the hooks here, by `stat` alone; nothing if the place is missing. Raises OSError if it is unreadable."""
 
     def find(self, name: str) -> HookVersion | None:
         """Find the hook of this name, by `stat` alone, or return None. Raises OSError if the place is unreadable."""
 
     @property
     def switch_file(self) -> Path | None:
-        """Return another program's file that switches its hooks on and off."""
+        """Return another program's file that switches the hooks of this place on and off."""
         return None
 
     @property
@@ -161,11 +163,11 @@ class HookPlace(Protocol):
             return f"{self.path} cannot be read: {error.strerror}"
 
     def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for subclasses
-        """Tell if a folder in this place is no hook, but a further place of hooks."""
+        """Tell whether a folder in this place is no hook, but a further place of hooks."""
         return False
 
     def list_touched(self, folders: Iterable[Path]) -> Iterable[str]:
-        """List the hooks to look at again after these folders were touched."""
+        """List the hooks to check again after these folders were touched."""
         return [self.prefix + folder.name for folder in folders if folder.parent == self.path]
 
 
@@ -175,23 +177,23 @@ class Source(HookPlace, Protocol):
     conversations: frozenset[str] | None = None  # its hooks get the events of these sessions alone
     is_ours: bool = False  # its hooks come with the gateway: they are off at first, and their `isolation` counts
     is_named: bool = False  # the owner's own configuration names each of its hooks
-    dialects: tuple[Dialect, ...] = ()  # the first of these speaks for a hook that cannot be read
-    is_forked: bool = False  # its hooks run in processes of the fork server, most of them
-    is_elsewhere: bool = False  # its hooks are those that other gateways have, and that are missing here
+    dialects: tuple[Dialect, ...] = ()  # the first applies to a hook that cannot be read
+    is_forked: bool = False  # most of its hooks run in processes of the fork server
+    is_elsewhere: bool = False  # its hooks belong to other gateways, and are missing here
 
     @property
     def is_placed(self) -> bool:
-        """Tell if the owner put its hooks there by hand: they do not come with the gateway, a skill or a package."""
+        """Tell whether the owner put the hooks there by hand, so that no gateway, skill or package brought them."""
         return False
 
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
         """Read the manifest, and add it to the version."""
 
     def inspect(self, version: HookVersion) -> HookVersion:
-        """Read all contents of the hook, and add them. Raises OSError if a part of it is removed meanwhile."""
+        """Read the whole hook, and add the contents to the version. Raises OSError if a file is removed meanwhile."""
 
     def review(self, version: HookVersion) -> Iterator[Finding]:  # noqa: ARG002 - for subclasses
-        """Yield the findings that only a person who asks for all gets."""
+        """Yield the further findings for a person who asks for all findings."""
         return iter(())
 
     def why_disabled(self, version: HookVersion) -> str:
@@ -202,15 +204,15 @@ class Source(HookPlace, Protocol):
         return (str(version.packages),) if version.packages else ()
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
-        """Open the wire to the hook. Raises HookError with the reason, and leaves nothing behind then."""
+        """Open the wire to the hook. Raises HookError with the reason; no process is left then."""
 
     def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:  # noqa: ARG002 - for subclasses
-        """Return the remedy for a failure, often ""; `packages` is where the hook's interpreter looks."""
+        """Return the remedy for a failure, or ""; `packages` are the folders of the hook's interpreter."""
         return ""
 
 
 class MissingSource(Source):
-    """A source of hooks that are missing here: it lists them as broken."""
+    """A source of hooks that are missing here: it opens no wire, and by default finds no hook."""
 
     is_watched = False
 

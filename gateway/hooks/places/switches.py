@@ -1,7 +1,8 @@
-"""The decisions of people about hooks, by command: switched on or off, and trusted as they are; in one small file.
+"""The decisions of people about hooks, by command: which hooks are on or off, and which are trusted; in one small file.
 
-The journal holds the same, for all gateways that share it (`shared_switches.py`), and takes precedence. The file is for
-commands that run without a gateway. The gateway never writes into a hook's folder, which belongs to the user.
+The journal holds the same decisions for all gateways that share it (`shared_switches.py`), and takes precedence. The
+file is for commands that run without a gateway. The gateway never writes into a hook's folder, which belongs to the
+user.
 """
 
 import logging
@@ -25,7 +26,8 @@ log = logging.getLogger(__name__)
 class HookDecisions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The decisions as the file has them.
 
-    `enabled` is by the name of the hook's store, which for a placed hook is its own; `trusted` is by folder name.
+    The keys of `enabled` are the names of hooks' stores; a placed hook's store has the name of the hook. The keys of
+    `trusted` are folder names.
     """
 
     v: int = 1
@@ -48,7 +50,7 @@ class HookSwitches:
         return self.find_trusted(name) == digest
 
     def find_trusted(self, name: str) -> str:
-        """Return the hash of the trusted version; "" if none was ever trusted."""
+        """Return the hash of the trusted version; "" if no version was ever trusted."""
         return self._decisions.trusted.get(name, "")
 
     def enable(self, name: str, enabled: bool) -> None:
@@ -72,7 +74,7 @@ class HookSwitches:
             )
             try:
                 self._write()
-            except OSError as error:  # it counts even so: the journal repeats it at the next start
+            except OSError as error:  # the decision counts even so: the journal repeats it at the next start
                 log.warning("%s cannot be written: %s", self._path, error)
         return changed
 
@@ -88,7 +90,7 @@ def _read_decisions(path: Path) -> HookDecisions:
     except FileNotFoundError:
         return HookDecisions()
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as error:
-        # The file is not lost: it stays beside the one that the next decision writes.
+        # The file is not lost: it stays beside the file that the next decision writes.
         kept = path.with_suffix(".unreadable.json")
         log.error("%s cannot be read (%s): no hook counts as switched or trusted; it is kept as %s", path, error, kept)
         if path.exists():
@@ -111,7 +113,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write the file so that either the old one or the new one exists, whole and on the disk, for its owner alone."""
+    """Write the file so that either the old or the new file exists, whole and on the disk, for its owner alone."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -1,9 +1,9 @@
-"""The copy of a hook that runs only as it was trusted: the hashed bytes of its whole folder are those that run.
+"""The trusted copy of a hook: the gateway runs exactly the bytes of the folder whose hash was trusted.
 
-Between the hash of a folder and the moment at which an interpreter or a shell opens a file of it, the file may change.
-So the gateway reads the folder once, hashes the bytes that it read, and runs the hook in a copy made of them, in a
-place of its own that no tool and no restricted hook can write to. The hook's data belong in its store or its own data
-folder: files that it writes beside its code stay in the copy.
+A file may change between the hash of its folder and the moment at which an interpreter or a shell opens the file. So
+the gateway reads the folder once, hashes the bytes, and runs the hook in a copy made of the same bytes, in a place that
+no tool and no restricted hook can write to. The hook's data belong in its store or its own data folder: files that the
+hook writes beside its code stay in the copy.
 """
 
 import hashlib
@@ -28,11 +28,11 @@ MAX_BYTES = 64 << 20  # of a folder that can be trusted as a whole
 MAX_FILES = 5_000
 MAX_LINKS = 40  # in a row, as many as the system follows
 PREFIX = "folder:"  # before the hash of a whole folder; a hash without it is of a single file
-KEPT_COPIES = 2  # of one hook: a process that is being replaced may still import from the one before
+KEPT_COPIES = 2  # of one hook: a process that is being replaced may still import from the previous copy
 
 
 class TrustedFolder(msgspec.Struct, frozen=True):
-    """A folder as it was read at one moment: files with their modes, and links that stay inside it."""
+    """A folder as it was read at one moment: files with their modes, and links that stay inside the folder."""
 
     digest: str
     files: Mapping[str, tuple[int, bytes]]
@@ -51,13 +51,14 @@ class TrustedFolder(msgspec.Struct, frozen=True):
 
 
 def read_whole_folder(folder: Path, limit: int = MAX_BYTES, known: str = "") -> TrustedFolder:
-    """Read every file that belongs to the hook, and hash them.
+    """Read and hash every file that belongs to the hook.
 
-    known: the hash that the folder should have; a hash from before the list of ignored files grew is found again.
+    `known` is the hash that the folder should have; a hash also fits if an earlier version made it, which ignored other
+    files.
 
     Raises:
-        HookError: it is too large to be trusted as a whole, cannot be read, or contains an entry that is neither file
-        nor folder.
+        HookError: the folder is too large to be trusted as a whole, cannot be read, or contains an entry that is
+        neither file nor folder.
     """
     found = _read(folder, limit, is_ignored_entry)
     if known not in ("", found.digest):
@@ -68,7 +69,7 @@ def read_whole_folder(folder: Path, limit: int = MAX_BYTES, known: str = "") -> 
 
 
 def has_digest(folder: Path, digest: str) -> bool:
-    """Tell if the whole folder has this hash."""
+    """Tell whether the whole folder has this hash."""
     try:
         return read_whole_folder(folder, known=digest).digest == digest
     except HookError:
@@ -76,7 +77,7 @@ def has_digest(folder: Path, digest: str) -> bool:
 
 
 def has_packages(folder: Path | None, digest: str) -> bool:
-    """Tell if the packages that came with a hook have this hash; an earlier version did not hash them, so "" fits."""
+    """Tell whether the packages that came with a hook have this hash; "", from earlier versions, always fits."""
     try:
         return not digest or (folder is not None and make_digest(folder) == digest)
     except OSError:
@@ -87,7 +88,7 @@ def make_digest(folder: Path) -> str:
     """Hash all files in a folder, however many, and ignore none: Python also runs the bytecode caches of packages.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the folder cannot be read.
     """
     total = hashlib.sha256()
     for name, entry in list_hook_files(folder, lambda *_: False):
@@ -160,7 +161,7 @@ def _read_link(folder: Path, name: str) -> str:
 
 
 def _stays_inside(folder: Path, name: str) -> bool:
-    """Follow a link step by step; tell if each step stays inside: one that leaves and returns breaks in a copy."""
+    """Tell whether each step of a link stays inside the folder: a link that leaves and returns breaks in a copy."""
     reached, ahead, links = PurePosixPath(), [*reversed(PurePosixPath(name).parts)], 0
     while ahead:
         part = ahead.pop()
