@@ -40,7 +40,7 @@ def _trial_to_json(trial: Any) -> dict[str, Any]:
 
 
 async def hooks_logs(home: Home, folder_hooks: FolderHooks, params: HookLogParams) -> Any:
-    """Read the log of a hook that exists; the file name of a plugin's log begins with its kind."""
+    """Read the log of a hook that exists; the file name of a plugin's log begins with `plugin:`."""
     name = (await folder_hooks.info(params.name)).name
     files = [home.hook_logs / f"{prefix}{name}.log" for prefix in ("", PLUGIN_PREFIX)]
     lines = await run_in_thread(read_end, files, LONGEST_LOG)
@@ -48,7 +48,7 @@ async def hooks_logs(home: Home, folder_hooks: FolderHooks, params: HookLogParam
 
 
 def read_end(files: Sequence[Path], most: int) -> list[str]:
-    """Read the last whole lines of the first of these files that exists, from at most this many bytes at its end."""
+    """Read the last whole lines of the first file that exists, from at most `most` bytes at its end."""
     for path in files:
         with suppress(FileNotFoundError), path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - most))

@@ -15,9 +15,9 @@ from gateway.hooks.withheld_codes import WithheldFields
 class CallWatcher:
     """A comparison of the tool calls of an event between its interceptors.
 
-    `plan` is the event's plan with this check built in. An interceptor's answer is applied to the event after it
-    returns; so a change belongs to the hook that was called last. `changed_by` maps call ids to the names of hooks, and
-    grows with each find. An approval applies to calls including the codes that hooks cannot read.
+    `plan` is the event's plan with this check built in. The answer of an interceptor is applied to the event after the
+    interceptor returns; so a change belongs to the hook that was called last. `changed_by` maps call ids to the names
+    of hooks, and grows with each find. An approval applies to calls including the codes that hooks cannot read.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class CallWatcher:
         self._seen = {call.call_id: call.digest for call in self._find_calls()}
 
     def look(self) -> tuple[AskedCall, ...]:
-        """Return the present calls, each with the hooks that changed it; a new change belongs to the last hook."""
+        """Return the current calls, each with the hooks that changed it; a new change belongs to the last hook."""
         calls = self._find_calls()
         for call in calls:
             known = self._changed_by.get(call.call_id, ())
@@ -46,7 +46,7 @@ class CallWatcher:
         return find_asked_calls(self._name, self._held.look_behind(self._event))
 
     def bind(self, pause: Pause) -> Pause:
-        """Return the questions as approvals of the present calls."""
+        """Return the questions as approvals of the current calls."""
         calls = self.look()
         return Pause(tuple(replace(question, calls=calls) for question in pause.questions))
 

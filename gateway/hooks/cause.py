@@ -1,10 +1,10 @@
-"""The cause of an event: its id, and the event during whose handling it was fired.
+"""The cause of an event: the event that a hook was handling when the hook fired the new event.
 
-A hook may cause further events, also by giving the agent a task: its message and the replies to it carry the cause on.
-The chain ends at a depth of eight.
+A hook may cause further events, also by giving the agent a task: the message with the task, and the replies, carry the
+cause on. The chain ends at a depth of eight.
 
-A hook acts with the rights of the person that its event is about, along the whole chain: each event has them in its
-field `role`, and a hook's own event in `rights`, which the gateway writes.
+A hook acts with the rights of the person whom its event is about, along the whole chain: an event has these rights in
+its field `role`, and an event that a hook fires in `rights`, which the gateway writes.
 """
 
 import os
@@ -28,7 +28,7 @@ _IDS: list[Iterator[str]] = [map(hex, count(time_ns()))]
 
 
 def _restart_ids() -> None:
-    """Start a new series after a fork: parent and child would use the same ids."""
+    """Start a new series of ids after a fork; otherwise parent and child would use the same ids."""
     _IDS[0] = map(hex, count(time_ns()))
 
 
@@ -36,7 +36,7 @@ os.register_at_fork(after_in_child=_restart_ids)
 
 CAUSE: ContextVar[Cause | None] = ContextVar("gateway_cause", default=None)
 
-# The rights of the hook that asks the gateway for something now; those of a guest if unknown.
+# The rights of the hook that asks the gateway for something now; the rights of a guest if unknown.
 RIGHTS: ContextVar[Role] = ContextVar("gateway_rights", default="guest")
 
 # The agent, the chat and the person for whom a hook acts now; empty if unknown.
@@ -49,7 +49,7 @@ OWNERS_EVENTS = ("gateway:", "schedule:")  # a start and a timetable are acts of
 
 @contextmanager
 def use_cause(cause: Cause | None) -> Iterator[None]:
-    """Set the cause of everything in this block, on behalf of a hook that runs elsewhere."""
+    """Set the cause of all events within the context, on behalf of a hook in another process."""
     token = CAUSE.set(cause)
     try:
         yield
@@ -59,7 +59,7 @@ def use_cause(cause: Cause | None) -> Iterator[None]:
 
 @contextmanager
 def use_rights(role: Role, place: Mapping[str, str]) -> Iterator[None]:
-    """Set the rights and the place of all requests in this block."""
+    """Set the rights and the place of all requests within the context."""
     rights, before = RIGHTS.set(role), PLACE.set(place)
     try:
         yield
@@ -73,7 +73,7 @@ def place_of_event(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def find_person(hook: str) -> str:
-    """Return who pays for a hook's act, as `platform:id`: the person of its event, else the hook itself.
+    """Return the person who pays for a hook's act, as `platform:id`; without a person, return the hook itself.
 
     A start and a timetable belong to the owner.
     """

@@ -1,19 +1,19 @@
 """The dispatch of one event: to its interceptors one after the other, then to its observers.
 
-A plan (`EventPlan`) lists the hooks of an event; it is built once for each name, so that an event costs a dictionary
-look-up and the calls themselves. `dispatch` walks through the calls of a plan and holds four things:
+A plan (`EventPlan`) lists the hooks of an event. The plan is built once for each name, so that an event costs a
+dictionary look-up and the calls themselves. `dispatch` walks through the calls of a plan and holds four things:
 
 - the event: one dict with the caller's fields, which all interceptors change in place. Its `hook` is set before each
   call, and selects the bag that `event.own` returns.
-- the chain: the event and the chain around it, while its interceptors run. `Deadlines` keeps it by task: so an event
-  that an interceptor fires knows its cause, and a timer can find a chain that takes too long. The timer cancels the
-  task; `OutcomeCollector.raised` tells such a cancellation from a real one.
-- the collector: created when the first hook answers or fails, since nearly all answer None. It combines the answers,
+- the chain: the event and the chain around it, while its interceptors run. `Deadlines` keeps each chain by its task: so
+  an event that an interceptor fires knows its cause, and a timer finds a chain that takes too long. The timer cancels
+  the task; `OutcomeCollector.raised` tells such a cancellation from a cancellation by others.
+- the collector: created when the first hook answers or fails, since most hooks answer None. It combines the answers,
   and returns True if the chain ends.
 - the cause: the event that caused this one, and the number of events before it. At a depth of eight no hook is called.
 
 In every case, including an error or a cancellation, the chain is removed and the observers see the final event. No
-other state exists: two events at once, or one within the other, share nothing but the plan.
+other state exists: two events at the same time, or an event within another, share nothing but the plan.
 """
 
 from asyncio import current_task
@@ -31,9 +31,9 @@ from gateway.hooks.subscriptions import EventPlan
 
 
 class InterceptedEvent(Event):
-    """An event during its interceptors.
+    """An event while its interceptors run.
 
-    `dispatch` fills it, because a constructor in Python would cost more than a hook's call.
+    `dispatch` fills the event, because a constructor in Python would cost more than a hook's call.
 
     If a hook changes a text, for example to redact it, the text's short form changes too, for all later hooks.
     """
@@ -89,7 +89,7 @@ async def dispatch(  # noqa: C901 - the hot path: one more function would cost a
     owed: OwedEvents | None = None,
 ) -> Event:
     """Call the interceptors, which see, change and decide the event; then notify the observers, even after an error."""
-    # An event that an interceptor fires runs in that interceptor's task: the present chain is around this one. A task
+    # An event that an interceptor fires runs in that interceptor's task: the chain of that task is around it. A task
     # that a hook started has no chain, and has its cause in a context variable.
     task = current_task(deadlines.loop)
     outer = deadlines.chains.get(task)

@@ -1,9 +1,10 @@
-"""The events in progress: the one that is handled in each task, and the time limit of its interceptors.
+"""The events in progress: the event that each task handles, and the time limit of its interceptors.
 
-Starting a chain must cost next to nothing, since nearly every chain ends before the loop turns once. So it is only
-noted, by its task. A timer runs while any chain is noted: a chain that it sees for the first time has its limit from
-then on (at most a quarter of a second late), and a chain over its limit is cancelled, again every second until it
-yields. `asyncio.timeout` around each hook would cost forty times the call itself.
+The start of a chain, the interceptors of an event, must cost next to nothing, since nearly every chain ends before the
+loop turns once. So the start only notes the chain, by its task. A timer runs while any chain is noted: the limit of a
+chain begins when the timer first sees the chain (at most a quarter of a second late), and the timer cancels a chain
+over its limit, again every second until the chain yields. `asyncio.timeout` around each hook would cost forty times the
+call itself.
 """
 
 from asyncio import AbstractEventLoop, Task, TimerHandle, current_task, get_running_loop
@@ -57,7 +58,7 @@ class Deadline:
 
 
 class Deadlines:
-    """The chains in progress, the innermost of each task; `dispatch` adds and removes them."""
+    """The chains in progress, the innermost chain of each task; `dispatch` adds and removes them."""
 
     __slots__ = ("_deadlines", "_timer", "_watched", "chains", "is_watched", "loop")
 
@@ -72,18 +73,18 @@ class Deadlines:
 
     @classmethod
     def without_loop(cls) -> "Deadlines":
-        """Create one for a thread without a loop: without tasks, chains are nested, and no timer runs."""
+        """Create the deadlines for a thread without a loop: all its chains are nested, and no timer runs."""
         deadlines = cls()
         deadlines.loop = object()  # type: ignore[assignment]  # a loop without a current task
         deadlines.is_watched = True
         return deadlines
 
     def find_innermost(self) -> Event:
-        """Return the event that the present task handles."""
+        """Return the event that the current task handles."""
         return self.chains[current_task(self.loop)][1]
 
     def cause(self) -> Cause | None:
-        """Return the id and depth of the event that the present task handles."""
+        """Return the id and depth of the event that the current task handles."""
         if self.chains and (chain := self.chains.get(current_task(self.loop))):
             return chain[1]["id"], chain[3]
         return CAUSE.get()
@@ -97,7 +98,7 @@ class Deadlines:
             self.is_watched = loop is self.loop
 
     def deadline(self, event: Event) -> Deadline:
-        """Return the deadline of a chain of the present task."""
+        """Return the deadline of a chain of the current task."""
         return self._deadlines.get(id(event)) or Deadline(current_task(self.loop), 0, 0)
 
     def leave(self, chain: ActiveChain, task: Task[Any] | None) -> None:

@@ -1,9 +1,10 @@
-"""Hooks that decide about one event together: they are called side by side, and their answers count in order.
+"""Hooks that decide about one event together: the gateway asks them side by side, and their answers count in order.
 
-A slow hook takes no time from the others, and all of them together last no longer than one may. Each lives in a process
-of its own. If hooks cannot change the event, none sees the work of another. If they can, the outcome is the same as one
-after the other: after a hook that has changed the event, the gateway asks the hooks behind it again, about the event as
-it is now. From then on they wait for such a hook, so that the gateway asks each of them once.
+A slow hook takes no time from the other hooks, and all hooks together may take as long as a single hook. Each hook has
+its own process. If hooks cannot change the event, no hook sees the work of another. If hooks can change the event, the
+outcome is the same as if the gateway asked one hook after the other: after a hook has changed the event, the gateway
+asks the later hooks again, about the changed event. At the next event of this name, the later hooks wait for that hook,
+so that the gateway asks each hook once.
 """
 
 from collections import OrderedDict
@@ -24,12 +25,12 @@ from gateway.hooks.wires.wire import HookFailed
 # Returns the answer of one hook. Raises HookFailed or Pause.
 AskHook: TypeAlias = Callable[[Event], Awaitable[Any]]
 
-MAX_EVENTS = 256  # whose answers are remembered at once
-GRACE = 0.5  # seconds in which a late hook can still report that itself
+MAX_EVENTS = 256  # whose answers are kept at a time
+GRACE = 0.5  # seconds in which a late hook can still report that it is late
 
 
 class SharedAnswer(msgspec.Struct):
-    """One hook's answer about `fields`, which may come before the hook's turn; `event` is as the hook left it."""
+    """One hook's answer about `fields`, which may come before the hook's turn; `event` has the hook's changes."""
 
     fields: bytes
     given: Event
@@ -39,7 +40,7 @@ class SharedAnswer(msgspec.Struct):
     is_there: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     async def get(self) -> Any:
-        if not self.is_there.is_set():  # waiting for it would take a round of the loop all the same
+        if not self.is_there.is_set():  # even if it is set, a wait takes a round of the loop
             await self.is_there.wait()
         if self.error is not None:
             raise self.error
@@ -47,11 +48,11 @@ class SharedAnswer(msgspec.Struct):
 
 
 class SharedEvent(msgspec.Struct):
-    """One event that several hooks decide about: their answers so far, the time limit, and if one has decided."""
+    """One event that several hooks decide about: their answers, the time limit, and whether a hook has decided."""
 
     until: float
     answers: dict[str, SharedAnswer] = msgspec.field(default_factory=dict)
-    heard: set[str] = msgspec.field(default_factory=set)  # whose answers have been taken
+    heard: set[str] = msgspec.field(default_factory=set)  # the hooks whose answers have been taken
     is_decided: bool = False
 
 
@@ -73,7 +74,7 @@ class Decisions:
         self._deciders.pop(name, None)
 
     def has(self, name: str, event: str) -> bool:
-        """Tell if this hook decides about this event together with others."""
+        """Tell whether this hook decides about this event together with others."""
         return name in self._deciders and event in self._deciders[name][1]
 
     async def ask(self, name: str, event: Event, seconds: float, *, can_change: bool = False) -> Any:
@@ -103,7 +104,7 @@ class Decisions:
         return shared
 
     def _ask_from(self, name: str, shared: SharedEvent, event: Event, fields: bytes) -> SharedAnswer:
-        """Ask this hook, and those behind it up to the first that is known to change such an event."""
+        """Ask this hook, and the later hooks up to the first hook that is known to change such an event."""
         answer = self._ask(shared, name, event, fields)
         for other in self._deciders_at(event):
             if (name, event.name) in self._changers:

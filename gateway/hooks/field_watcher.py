@@ -1,7 +1,7 @@
-"""The search for the hook that changed a field of an event: from then on its words, command or file are that hook's.
+"""The search for the hook that changed a field of an event: the new words, command or file belong to that hook.
 
-An interceptor's answer is applied after it returns, so a change belongs to the hook that was called last, as in
-`CallWatcher`.
+The answer of an interceptor is applied after the interceptor returns, so a change belongs to the hook that was called
+last, as in `CallWatcher`.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping

@@ -20,7 +20,7 @@ _ABSENT = object()
 
 
 def compile_filter(when: Mapping[str, Any] | None) -> Filter | None:
-    """Compile `when` into a test for events; None if it is empty."""
+    """Compile `when` into a test for events; None if `when` is empty."""
     if when is not None and not isinstance(when, Mapping):
         raise TypeError(f"when= is a mapping of fields to values, not {type(when).__name__}")
     if not when:

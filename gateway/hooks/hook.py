@@ -22,7 +22,7 @@ _ON_ERRORS = get_args(OnError)
 
 
 class RepeatFilter:
-    """A filter that reports a failure once a minute while it stays the same."""
+    """A filter that reports a failure once a minute while the failure stays the same."""
 
     __slots__ = ("_at", "_text")
 
@@ -41,9 +41,9 @@ class RepeatFilter:
 class HookTraits(NamedTuple):
     """The traits of a hook beside its registration.
 
-    `guards`: events that its failure denies, whatever `on_error` says. `rewords`: it may change text for people.
-    `left_out`: fields that it does not read. `remedy`: the advice when its failure denies something. `note` gets
-    remarks about its answers; without it they go to the log.
+    `guards`: events that a failure of the hook denies, whatever `on_error` says. `rewords`: the hook may change text
+    for people. `left_out`: fields that the hook does not read. `remedy`: the advice when a failure denies something.
+    `note` gets remarks about the hook's answers; without `note`, the remarks go to the log.
     """
 
     guards: Container[str] = ()
@@ -60,13 +60,13 @@ PLAIN = HookTraits()
 class Hook:
     """A function that events call. `fn` is the registered function; `call` adds the hook's own time limit.
 
-    `key` is its name: the given one, or that of its function. `owner` selects the bag of `event.own`: hooks with the
-    same given key (those of a folder) share one, any other hook has its own. `number` is the order of registration in a
-    scope. `traits` are what its folder knows of it. `failures` counts failed calls, `dropped` the events that an
-    observer missed because it was too slow.
+    `key` is the name of the hook: the given key, or the name of its function. `owner` selects the bag of `event.own`:
+    hooks with the same given key (the hooks of one folder) share a bag, any other hook has its own bag. `number` is the
+    order of registration in a scope. `traits` are the further facts from the hook's folder. `failures` counts failed
+    calls, `dropped` the events that an observer missed because it was too slow.
     """
 
-    # the event waits for it, and it may change and stop things; else it only observes
+    # the event waits for the hook, which may change and stop things; otherwise the hook only observes
     intercepts: ClassVar[bool] = True
     fn: Handler
     names: tuple[str, ...]
@@ -105,7 +105,7 @@ class Hook:
         return 0
 
     def applies(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """Return True if this event calls the hook. An event about itself (`hook:failed`) never does."""
+        """Return True if this event calls the hook. An event about the hook itself (`hook:failed`) never does."""
         if name.startswith("hook:") and fields.get("hook") == self.key:
             return False
         return self.matches is None or self.matches(fields)
@@ -118,7 +118,7 @@ class Hook:
             self.traits.note(text)
 
     def failed(self, name: str, error: BaseException) -> None:
-        """Count a failed call, and log it unless the same was just logged."""
+        """Count a failed call, and log it unless the same failure was just logged."""
         self.failures += 1
         if self._repeats.is_news(repr(error), monotonic()):
             # an error of the hook's own process brings its traceback

@@ -1,8 +1,8 @@
 """The fields by which a hook instructs the agent: the person's words, and tool calls.
 
-If a restricted hook adds something to them, the turn continues with the tools and files of a user (`Bags.authors`).
-Removing something adds nothing, and neither does changing a result or an answer: the agent reads those as it reads
-every page and file.
+If a restricted hook adds something to these fields, the turn continues with the tools and files of a user
+(`Bags.authors`). A removal adds nothing, and neither does a change of a result or an answer: the agent reads results
+and answers as it reads every page and file.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 def watch_words(decide: Handler, hook: str) -> Handler:
-    """Wrap a restricted hook, and note if it instructed the agent, in the event or by its answer."""
+    """Wrap a restricted hook, and note whether the hook instructed the agent, in the event or by its answer."""
 
     async def watched(event: Event) -> Any:
         before, said = {field: event.get(field) for field in _FIELDS.get(event.name, ())}, None

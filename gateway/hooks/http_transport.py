@@ -1,7 +1,7 @@
 """The HTTP connection to a remote hook: one POST a call, over kept connections.
 
-A URL in a manifest of this host, by the operator, may lead anywhere. Any other is followed to public addresses only:
-its name is resolved once, and the connection goes to that very address. Redirects are never followed.
+A URL in a manifest of this host, by the operator, may lead anywhere. Any other URL may lead to public addresses only:
+its host name is resolved once, and the connection goes to that very address. Redirects are never followed.
 """
 
 import functools
@@ -18,7 +18,7 @@ from gateway.threads import run_in_thread
 from gateway.yaml_source.addresses import is_public
 from gateway.yaml_source.tree import to_printable
 
-# Imported at the first use: it costs about 100 ms and 12 MB, which most homes never need.
+# Imported at the first use: the import costs about 100 ms and 12 MB, which most homes never need.
 HTTP_LIBRARY = "aiohttp"
 MAX_CONNECTIONS = 32
 
@@ -31,7 +31,7 @@ def _load_aiohttp() -> ModuleType:
 class PublicResolver:
     """A resolver that returns public addresses only.
 
-    The connection goes to these, so no second look-up can change them.
+    The connection goes to these addresses, so no second look-up can change them.
     """
 
     def __init__(self, resolve: Callable[..., Any]) -> None:

@@ -1,6 +1,6 @@
-"""The search for the hooks that put file lines into an answer: each must be allowed to send its file.
+"""The search for the hooks that put file lines into an answer: each hook must be allowed to send its file.
 
-A line counts if no field of the event named this file before the hook was called.
+A line counts if no field of the event named the line's file before the hook was called.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -13,14 +13,14 @@ from gateway.hooks.hook import Hook
 from gateway.hooks.subscriptions import EventPlan
 
 PIECE = "llm:chunk"
-ANY_FILE = ""  # attributed to each hook that changed a piece: a line may span several
+ANY_FILE = ""  # attributed to each hook that changed a piece: a line may span several pieces
 PROMPT = frozenset({"messages", "message_full", "system", "tools", "context"})  # fields for the model
 
 
 class LineWatcher:
     """A comparison of the file lines of an event between its interceptors.
 
-    `brought` maps each file to its hooks; `plan` is the event's plan.
+    `brought` maps each file to the hooks that brought it; `plan` is the event's plan.
     """
 
     def __init__(self, plan: EventPlan, name: str, fields: Mapping[str, Any], brought: dict[str, set[str]]) -> None:

@@ -1,7 +1,7 @@
-"""Mailboxes: each observer has one, so that firing an event waits for no observer.
+"""Mailboxes: each observer has a mailbox, so that firing an event waits for no observer.
 
-A mailbox delivers its events in order, one at a time (`queued`) or up to `max` at a time (`parallel`). It holds a
-thousand events; when it is full, it drops and counts the oldest, and warns once until it was empty again.
+A mailbox delivers its events in order, one at a time (`queued`) or up to `max` at a time (`parallel`). A mailbox holds
+a thousand events. A full mailbox drops and counts the oldest event, and warns once until it has been empty again.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class Mailbox:
     def __init__(self, hook: Observer, runner: "MailboxRunner", max: int) -> None:  # noqa: A002 - the manifest's own word
         self.hook = hook
         self.queue: deque[QueuedEvent] = deque(maxlen=CAPACITY)
-        self.is_idle = True  # True if a runner sleeps, or another one may start
+        self.is_idle = True  # True if a runner sleeps, or another runner may start
         self._runner = runner
         self._max = max
         self._runners = 0
@@ -114,7 +114,7 @@ class Mailbox:
         self.is_idle = bool(self._sleepers) or self._runners < self._max
 
     def take_over(self, other: "Mailbox") -> None:
-        """Take the waiting events of another mailbox, in order; one in delivery stays there."""
+        """Take the waiting events of another mailbox, in order; an event in delivery stays there."""
         waiting = len(other.queue)
         self.queue.extend(other.queue)
         other.queue.clear()
@@ -128,7 +128,7 @@ class Mailbox:
             await waiter
 
     async def wait_until_told(self, session: Any) -> None:
-        """Wait until the past events of this conversation, and those of none, are delivered."""
+        """Wait until the earlier events of this conversation, and of no conversation, are delivered."""
         waiting = [fields for fields in self._undelivered() if fields.get("session_key") in (session, None, "")]
         while any(fields is one for fields in self._undelivered() for one in waiting):
             self._waiters.append(waiter := get_running_loop().create_future())
@@ -139,7 +139,7 @@ class Mailbox:
         yield from self._open.values()
 
     def close(self) -> None:
-        """Close the mailbox. Waiting events are dropped and counted; those in delivery are finished."""
+        """Close the mailbox. Waiting events are dropped and counted; events in delivery are finished."""
         self.hook.dropped += len(self.queue)
         self.queue = deque(maxlen=0)
         self._max = 0
@@ -197,7 +197,7 @@ class Mailbox:
 class MailboxRunner:
     """The tasks that empty the mailboxes of nested registries.
 
-    It opens once: earlier events wait, and later ones are dropped.
+    The runner opens once: events before that wait, and events after its end are dropped.
     """
 
     def __init__(self) -> None:
@@ -209,7 +209,7 @@ class MailboxRunner:
         self._is_closed = False
 
     def install(self, mailbox: Mailbox) -> None:
-        """Empty one more mailbox."""
+        """Add a mailbox to the mailboxes that this runner empties."""
         self._mailboxes[mailbox] = None
         if self._is_closed:
             mailbox.close()
@@ -242,7 +242,7 @@ class MailboxRunner:
 
     @asynccontextmanager
     async def open(self, grace: float) -> AsyncIterator[None]:
-        """Deliver events inside this block. At its end, the rest has `grace` seconds."""
+        """Deliver events within the context. At its end, the waiting events have `grace` seconds."""
         if self._group or self._is_closed:
             raise RuntimeError("a registry opens once, the outermost one for all those within it")
         failure: BaseException | None = None

@@ -1,8 +1,8 @@
 """The NATS connection to a remote hook: one request a call, on the hook's subject.
 
-Each hook has a connection of its own, so that one that floods it disturbs neither the journal nor other hooks. The
-first call opens it, and the next call after a loss opens it again: a caller should learn at once that the hook is not
-there.
+Each hook has a connection of its own, so that a hook that floods its connection disturbs neither the journal nor other
+hooks. The first call opens the connection, and the next call after a loss opens it again: a caller should learn at once
+that the hook is not there.
 """
 
 import asyncio
@@ -131,7 +131,7 @@ class NatsTransport:
                     why = self._said or str(error) or f"not within {CONNECT_SECONDS} s"
                     if not isinstance(error, ConnectionResetError):
                         break
-                    why += "; does it know this user and password?"  # it may close before its reason can be read
+                    why += "; does it know this user and password?"  # it may close before its reason is read
         raise self._failed(f"no server takes us: {why}", "died")
 
     async def _open_to(self, server: str) -> Any:

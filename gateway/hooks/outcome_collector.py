@@ -20,8 +20,8 @@ class OutcomeCollector:
     """The answers to one event so far.
 
     The first `End` or hard `Deny` decides and ends the chain. Soft denials are joined; the last of several `Retry`
-    counts; all questions are asked. A denied operation needs no question, and one with an open question cannot be
-    retried yet: so `Deny` comes before a question, and a question before `Retry`.
+    counts; all questions are asked. A denied operation needs no question, and an operation with an open question cannot
+    be retried yet: so `Deny` comes before a question, and a question before `Retry`.
     """
 
     __slots__ = ("_event", "_final", "_honoured", "_owed", "_questions", "_retry", "_soft")
@@ -52,8 +52,9 @@ class OutcomeCollector:
     def raised(self, hook: Hook, error: BaseException, deadline: Deadline, rest: Iterable[PlannedCall]) -> bool:
         """Add an exception of a hook: an outcome or a question is its answer, an error is its failure.
 
-        A hook that exits has failed, and so has one that is cancelled while no one cancels the operation. When the time
-        is over, all remaining hooks have failed too. A real cancellation, and a KeyboardInterrupt, are raised again.
+        A hook that exits has failed, and so has a hook that is cancelled although the operation is not. When the time
+        is over, all remaining hooks have failed too. A cancellation of the operation, and a KeyboardInterrupt, are
+        raised again.
         """
         if isinstance(error, (*OUTCOMES, Pause)):
             return self.take(hook, error)
@@ -96,7 +97,7 @@ class OutcomeCollector:
         self._note(hook, pause.decision, str(pause))
 
     def _note(self, hook: Hook, decision: str, reason: str) -> None:
-        """Record the decision for the journal, if the event belongs to a piece of work and is no piece of a stream."""
+        """Record the decision for the journal, if the event belongs to a turn or delivery, and is no `llm:chunk`."""
         event = self._event
         if self._owed is not None and event.name != "llm:chunk":
             mark, call_id, hop = (event.get(name) for name in ("id", "call_id", "hop"))
@@ -137,7 +138,7 @@ class OutcomeCollector:
 
 
 def change_fields(event: Event, fields: Mapping[str, Any], remark: Remark) -> list[str]:
-    """Apply a hook's changes, and return the changed fields; `remark` gets the ones that are read-only."""
+    """Apply a hook's changes, and return the changed fields; `remark` gets the refused changes."""
     writable, changed = event.writable, []
     for field, value in fields.items():
         if writable is None or field in writable:

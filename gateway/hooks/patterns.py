@@ -1,9 +1,9 @@
 """The search for the subscriptions that match an event's name.
 
-A pattern consists of whole segments, as names do: `*` as the last one matches all the rest (at least one segment; alone
-it matches everything), elsewhere exactly one. Such patterns are kept in a tree of segments, so that a search costs the
-same with ten of them as with ten thousand. Any other glob (`command:foo*`, `agent:st?rt`) is matched as `fnmatch` does,
-over the whole name; the text before its first special character selects the globs to try.
+A pattern consists of whole segments, as names do: a last segment `*` matches all the rest (at least one segment; alone
+it matches everything), any other `*` matches exactly one segment. A tree of segments keeps such patterns, so that a
+search costs the same with ten patterns as with ten thousand. Any other glob (`command:foo*`, `agent:st?rt`) is matched
+as `fnmatch` does, over the whole name; the text before its first special character selects the globs to try.
 """
 
 import re
@@ -24,7 +24,7 @@ def is_exact(pattern: str) -> bool:
 
 
 def has_whole_segments(pattern: str) -> bool:
-    """Return True if `*` only replaces whole segments, so that any program can match the pattern alike."""
+    """Return True if `*` only replaces whole segments, so that all programs match the pattern in the same way."""
     return all(segment == "*" or is_exact(segment) for segment in pattern.split(":"))
 
 
@@ -32,7 +32,7 @@ def has_whole_segments(pattern: str) -> bool:
 class _PatternNode(Generic[Item]):
     """The subscriptions below one prefix.
 
-    `here` ends here, `rest` matches anything below; the child `*` matches any segment.
+    The patterns of `here` end here, those of `rest` match anything below; the child `*` matches any segment.
     """
 
     here: list[Item] = field(default_factory=list)
@@ -98,7 +98,7 @@ class Patterns(Generic[Item]):
             self._lengths = tuple({len(prefix) for prefix in self._globs})
 
     def match(self, name: str) -> tuple[list[Item], list[Item]]:
-        """Return the items with this exact name, and those with a matching glob, once for each match."""
+        """Return the items with this exact name, and the items with a matching glob, once for each match."""
         globs: list[Item] = []
         nodes = [self._tree]
         for segment in name.split(":"):

@@ -1,9 +1,9 @@
-"""Recorders: hooks that write events down before any other code acts on them.
+"""Recorders: hooks that record events before any other code acts on the events.
 
-A recorder is called when an event is fired, with the event as the observers see it. Events of a turn, or of a delivery,
-wait in the `OwedEvents` of that work for its next append: so a fact and its pending events are one append, and after a
-crash the journal has both or neither. Events outside of such work the recorder appends itself; `is_written` waits for
-that.
+When an event is fired, the registry calls a recorder with the event as the observers see it. Events of a turn, or of a
+delivery, wait in the `OwedEvents` of this turn or delivery for its next append: so a fact and its pending events are
+one append, and after a crash the journal has both or neither. The recorder itself appends all other events;
+`is_written` waits for these appends.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ MOST_DECISIONS = 200
 
 
 class OwedEvent(NamedTuple):
-    """An event as it is written down: its id, its name, and the bytes of its record."""
+    """An event as the journal records it: its id, its name, and the bytes of its record."""
 
     id: str
     name: str
@@ -24,7 +24,7 @@ class OwedEvent(NamedTuple):
 
 
 class HookDecision(NamedTuple):
-    """A hook's decision about an event: `ask`, `change` with the names of the fields, or its outcome with its text.
+    """A hook's decision about an event: `ask`, `change` with the names of the fields, or the outcome with its text.
 
     `call_id` and `hop` identify the operation of the turn.
     """
@@ -44,7 +44,7 @@ class HookDecision(NamedTuple):
 
 
 class OwedEvents:
-    """The recorded events of one piece of work, and the decisions of hooks about them.
+    """The recorded events of one turn or delivery, and the decisions of hooks about these events.
 
     `known` are the ids of events, and `decided` the keys of decisions, that the journal already has.
     """
@@ -59,7 +59,7 @@ class OwedEvents:
         self._decisions: list[HookDecision] = []
 
     def add_decision(self, decision: HookDecision) -> None:
-        """Add a decision to the next append, up to a limit for each piece of work."""
+        """Add a decision to the next append, up to a limit for each turn or delivery."""
         if decision.key not in self._decided and not self.is_over and len(self._decided) < MOST_DECISIONS:
             self._decided.add(decision.key)
             self._decisions.append(decision)
@@ -70,7 +70,7 @@ class OwedEvents:
         return tuple(self._decisions)
 
     def has(self, id: str) -> bool:  # noqa: A002 - its usual name
-        """Return True if the event is in the journal or waits. A turn that runs again repeats its events."""
+        """Return True if the event is in the journal or waits for it. A turn that runs again repeats its events."""
         return id in self._known
 
     def add(self, event: OwedEvent) -> None:
@@ -91,7 +91,7 @@ class OwedEvents:
         del self._decisions[: len(decisions)]
 
     def end(self) -> None:
-        """End the work, or leave it to another process: later events of it are not recorded."""
+        """Record no further events: the turn or delivery has ended, or another process continues it."""
         self.is_over = True
         self._waiting.clear()
         self._decisions.clear()
@@ -99,7 +99,7 @@ class OwedEvents:
 
 @dataclass(slots=True, eq=False)
 class Recorder(Hook):
-    """A hook whose `fn(event, owed)` records events; `owed` is None for events outside of any work."""
+    """A hook whose `fn(event, owed)` records events; `owed` is None for events outside of turns and deliveries."""
 
     intercepts: ClassVar[bool] = False
     is_written: Callable[[], Awaitable[None]] = field(kw_only=True)

@@ -16,24 +16,26 @@
         hooks.emit("my:event", any="field")                                            # returns at once
 
 The contract
-- `on` intercepts: `run` awaits such hooks one after the other. They change fields, in place or by returning a mapping;
-  None means unchanged. They decide by End, Deny or Retry, returned or raised. They cannot write a field that the
-  catalogue calls read-only; an outcome that the event does not support has no effect but a warning. Events outside of
-  the catalogue have no such rules.
-- `watch` observes: such hooks get a copy of the event after the interceptors, in the background, each in its own order.
-  `emit` reaches only them. It never waits and never raises, even before the registry is open and after it is closed.
+- `on` registers an interceptor: `run` awaits the interceptors one after the other. An interceptor changes fields, in
+  place or by returning a mapping; None means unchanged. It decides by End, Deny or Retry, returned or raised. It cannot
+  write a field that the catalogue calls read-only; an outcome that the event does not support has no effect but a
+  warning. Events outside of the catalogue have no such rules.
+- `watch` registers an observer: observers get a copy of the event after the interceptors, in the background, each in
+  its own order. `emit` reaches observers only. `emit` never waits and never raises, even before the registry is open
+  and after it is closed.
 - Order: the outer registry's hooks first (gateway, agent, conversation), then `order`, low first, then an exact name
   before a glob, then the order of registration; tied hooks run in reverse at `*:after`.
 - An event calls a hook once, however many of its globs match; a `hook:*` event never calls the hook that it is about;
-  and in a row of events that hooks caused, the ninth calls none.
-- `run_sync` is `run` for callers that cannot await. A coroutine function works there if it does not really wait; one
-  that would is named in a RuntimeError, and the chain ends there.
+  and in a chain of events that hooks caused, the ninth event calls no hook.
+- `run_sync` is `run` for callers that cannot await. A coroutine function works there if it does not really wait;
+  otherwise a RuntimeError names the hook, and no further hook is called.
 - Functions and coroutine functions mix: every awaitable that a hook returns is awaited. A plain function runs on the
-  loop; one that never awaits cannot be interrupted. Any thread may register and remove hooks at any time, also during
-  an event; this counts from the next event on.
-- A hook that fails affects no other: it is logged and the next one runs (`on_error="skip"`), or the operation is denied
-  ("deny", for guards), or the caller gets the error ("raise"). All interceptors of an event together have 30 seconds;
-  those that have not answered by then have failed. Cancellation and KeyboardInterrupt are raised again.
+  loop; a function that never awaits cannot be interrupted. Any thread may register and remove hooks at any time, also
+  during an event; the change counts from the next event on.
+- A failure of a hook affects no other hook: the failure is logged and the next hook runs (`on_error="skip"`), or the
+  operation is denied ("deny", for guards), or the caller gets the error ("raise"). All interceptors of an event
+  together have 30 seconds; an interceptor that has not answered by then has failed. Cancellation and KeyboardInterrupt
+  are raised again.
 - If `event.ask` has no answer yet, the other hooks run too, then `run` raises Pause with all questions.
 - An event without hooks costs a dictionary look-up.
 """
@@ -65,7 +67,7 @@ EventNames: TypeAlias = str | Iterable[str]
 
 
 class RecorderSet:
-    """The hooks of one scope that write events down; see `gateway.hooks.recorder`."""
+    """The hooks of one scope that record events; see `gateway.hooks.recorder`."""
 
     def __init__(self, subscriptions: Subscriptions) -> None:
         self._subscriptions = subscriptions
@@ -82,10 +84,10 @@ class RecorderSet:
         return any((self._subscriptions.known.get(name) or find(name)).recorders for name in names)
 
     async def settled(self) -> None:
-        """Wait until all events outside of turns are in the journal, if hooks need them there.
+        """Wait until all events outside of turns are in the journal, if hooks need these events there.
 
-        A caller that fires events on request waits here before it confirms, so that it brings no more than the journal
-        takes.
+        A caller that fires events for a request waits here before it answers the request, so that events come no faster
+        than the journal takes them.
         """
         for hook in self._subscriptions.hooks:
             if isinstance(hook, Recorder):
@@ -135,7 +137,7 @@ class HookRegistry:
         key: str | None = None,
         **unknown: Any,
     ) -> Any:
-        """Intercept these events with `fn(event)`. Return the Subscription; without `fn`, it is a decorator."""
+        """Intercept these events with `fn(event)`. Return the Subscription, or, without `fn`, a decorator."""
         _check_options(unknown)
         patterns, matches = _patterns_from(names), compile_filter(when)
 
@@ -183,7 +185,7 @@ class HookRegistry:
     def at(self, name: str, *others: str) -> list[Hook]:
         """List the hooks of an event: its interceptors in firing order, then its observers.
 
-        For several events, list those of one event after those of the other.
+        For several events, the hooks of the first event come first, then the hooks of the next event.
         """
         find = self._subscriptions.find
         return [hook for name in (name, *others) for hook in (self._known.get(name) or find(name)).hooks]
@@ -230,20 +232,20 @@ class HookRegistry:
         answers: Mapping[str, Any] | None = None,
         owed: OwedEvents | None = None,
     ) -> HookScope:
-        """Return this registry for one turn. `answers` are the person's, by question; None if no one can answer.
+        """Return this registry for one turn. `answers` are a person's, by question; None if no one can answer.
 
-        Recorded events of the turn wait in `owed` for its own appends.
+        Recorded events of the turn wait in `owed`, and go into the journal with the turn's own appends.
         """
         bags = Bags(session_bag, NoAnswers() if answers is None else answers)
         return HookScope(self._subscriptions, self.withheld, self._deadlines, self._limit, fields, bags, owed)
 
     @property
     def current_cause(self) -> Cause | None:
-        """Return the id and depth of the event that is handled here and now."""
+        """Return the id and depth of the event that the current task handles."""
         return self._deadlines.cause()
 
     async def settled(self) -> None:
-        """Wait until observers have handled all fired events, and recorders have written theirs."""
+        """Wait until observers have handled all fired events, and recorded events are in the journal."""
         await self._mailbox_runner.settled()
         await self.recorders.settled()
 

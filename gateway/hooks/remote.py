@@ -1,8 +1,8 @@
 """A hook behind a URL: JSON-RPC 2.0, one request a call, over HTTP or over NATS.
 
 The only error for any answer is `HookFailed`; the caller's `on_error` decides what follows. A reply changes a field
-only if we sent the field, hooks may write it at this event, and its value in the reply differs (a server that answers
-null for a field that it did not get changes nothing).
+only if the gateway sent the field, hooks may write the field at this event, and the value in the reply differs (a
+server that answers null for a field that it did not get changes nothing).
 """
 
 import itertools
@@ -134,7 +134,7 @@ class Remote:
         await self._transport.close()
 
     async def post(self, body: bytes, headers: Mapping[str, str], timeout: float) -> bytes:
-        """Post and return the body of a good answer; raises HookFailed otherwise."""
+        """Post a request and return the body of a good answer. Raises HookFailed otherwise."""
         if self.gone:
             raise HookFailed(f"{self._spec.name}: {self.gone.reason}", kind="refused")
         self._in_flight += 1
@@ -174,12 +174,12 @@ class Remote:
 
 
 def can_send(dialect: str, name: str, fields: Mapping[str, Any]) -> bool:
-    """Return True if a remote hook of this dialect gets the event: an event without a word in it is never sent."""
+    """Return True if a remote hook of this dialect gets the event: the dialect needs a word for the event."""
     return name not in NEVER_SENT and (dialect != "sherma" or sherma.find_method(name, fields) is not None)
 
 
 def _to_sendable(fields: bytes | Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the fields as plain data, and the names of those that became text, which may not be sent back."""
+    """Return the fields as plain data, and the names of fields that became text, which a reply may not change."""
     if isinstance(fields, bytes):
         decoded: dict[str, Any] = msgspec.json.decode(fields)
         return decoded, frozenset()

@@ -1,4 +1,4 @@
-"""The hooks of one turn: with the turn's fields in every event, its bags, and the person's answers."""
+"""The registry for one turn: every event has the turn's fields, its bags, and the person's answers."""
 
 from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from time import time
@@ -39,10 +39,11 @@ class NoAnswers(Mapping[str, Any]):
 
 
 class HookScope:
-    """The registry for one turn, whose recorded events are in `owed` for its own appends.
+    """The registry for one turn; `owed` collects the recorded events for the turn's own appends.
 
-    `limit` is the time for the interceptors of an event; cancelling the turn shortens it. `changed_by` maps call ids to
-    the hooks that changed the call, and `brought` maps files to the hooks that put a line for them into the answer.
+    `limit` is the time for the interceptors of an event; a cancellation of the turn shortens this time. `changed_by`
+    maps call ids to the hooks that changed the call, and `brought` maps files to the hooks that put a line for the file
+    into the answer.
     """
 
     __slots__ = (
@@ -90,7 +91,7 @@ class HookScope:
         return bool((self._subscriptions.known.get(name) or self._subscriptions.find(name)).calls)
 
     def reads(self, name: str, field: str) -> bool:
-        """Return True if any hook reads this field. Busy code asks this before it builds a large one."""
+        """Return True if any hook reads this field. Busy code asks this before it builds a large field."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
         return not all(field in hook.traits.left_out for hook in plan.hooks)
 
@@ -104,7 +105,7 @@ class HookScope:
             plan.tell((name, fields, time(), self._deadlines.cause(), self.bags, None), self._owed)
 
     def note(self, name: str, /, **fields: Any) -> None:
-        """Record an event together with its fact; the event is fired once the record is written."""
+        """Record an event together with the fact that it reports; the event is fired once the record is written."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
         if plan.recorders:
             fields = {**self.fields, **fields}
@@ -131,7 +132,7 @@ class HookScope:
                 event = await self._dispatch(plan, name, held)
             return held.restore(event)
         except Pause:
-            # It is fired again once there is an answer, and then needs the same id: the answer is stored under it.
+            # The event is fired again once an answer exists, and needs the same id: it is the answer's key.
             if operation:
                 self._counts[operation] -= 1
             raise

@@ -9,9 +9,9 @@
 
     app = HookServer({"tool:before": guard})
 
-It answers the gateway's `url:` hooks and sherma's client: a sherma method reaches the handler of that name, or the
-handler of our event for it. A handler is a plain or async function of one event; it changes
-fields in place, or returns a mapping, `End`, `Deny` or `Retry`, or raises one of them.
+The server answers the gateway's `url:` hooks and sherma's client: a sherma method reaches the handler of that name, or
+the handler of the gateway's event for this method. A handler is a plain or async function of one event; it changes
+fields in place, or returns a mapping, `End`, `Deny` or `Retry`, or raises an outcome.
 """
 
 import inspect
@@ -74,7 +74,8 @@ class HttpRefusal(Exception):
 class HookServer:
     """Handlers by event name or glob, or an object: its methods marked with `@on`, or named after sherma's hooks.
 
-    With a `secret` only requests signed by it are believed (Standard Webhooks, as the manifest's `secret_env` does it).
+    With a `secret`, the server accepts only requests signed with it (Standard Webhooks, like the manifest's
+    `secret_env`).
     """
 
     def __init__(
@@ -153,9 +154,9 @@ class HookServer:
         return await self._run(name, params, answers)
 
     async def _call_sherma(self, name: str, params: dict[str, Any]) -> dict[str, Any] | None:
-        """Answer a sherma client's call by the handler of that name, or else by the handlers of our event for it.
+        """Answer a sherma client's call by the handler of that name, or else by the handlers of the matching event.
 
-        It can return changed fields, but no outcome.
+        The answer can contain changed fields, but no outcome.
         """
         method = sherma.find_method_by_name(name)
         is_named = any(known == name for known, _, _ in self._handlers)

@@ -1,7 +1,7 @@
-"""The services for every folder hook: the settings, its environment, the gateway's parts that serve it, and rights.
+"""The services for folder hooks: the settings, the environment, the parts of the gateway that serve hooks, and rights.
 
-A hook may request only what its manifest `uses`. Each request has the cause and the rights of the event that it acts
-for.
+A hook may request only what its manifest `uses`. Each request has the cause and the rights of the event that the hook
+handles.
 """
 
 import time
@@ -41,21 +41,21 @@ from gateway.worker.sandbox import SandboxSupport, find_support
 RequestServer = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
 
 
-# Tells if this regular expression matches one of these names as a whole. Raises AgentError.
+# Tells whether this regular expression matches one of these names as a whole. Raises AgentError.
 MatchPattern: TypeAlias = Callable[[str, Sequence[str]], Awaitable[bool]]
 
 
 class FileWriter(Protocol):
-    """A writer of files for hooks that expect them; `files` are those that a hook's source names."""
+    """A writer of files that hooks expect; `files` are the files that a hook's source names."""
 
     async def keep_files(self, files: Collection[str]) -> None:
-        """Write the files before this returns: a hook is about to start."""
+        """Write the files now: a hook is about to start."""
 
     async def wait_for_files(self, files: Collection[str], event: Event) -> None:
         """Wait, not for long, until the files contain what this event reports."""
 
 
-STORE_VERBS = "store."  # how they begin
+STORE_VERBS = "store."  # how requests to a hook's store begin
 LOCK_FILE, DATA_FOLDER = "hooks.lock", "data"
 TELLING_LIMIT = 5.0  # seconds that a decision waits for observers to get earlier events
 
@@ -79,7 +79,7 @@ class FileWriters:
 _ALWAYS_VISIBLE = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
 _ALWAYS_VISIBLE_PREFIXES = ("LC_", "XDG_")
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
-# Variables that libraries for printing and paging ask for; they work without them.
+# Variables that libraries for printing and paging ask for; the libraries work without the variables.
 OF_A_TERMINAL = DESKTOP_VARIABLES | {
     *("BROWSER", "COLORTERM", "COLUMNS", "EDITOR", "FORCE_COLOR", "LANGUAGE"),
     *("LINES", "LOGNAME", "NO_COLOR", "PAGER", "SHELL", "TERM"),
@@ -97,9 +97,9 @@ FindFiles: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 class HookPorts(msgspec.Struct, frozen=True):
     """The further parts of the gateway that hooks need, in addition to the registry.
 
-    `match` tests if a pattern of another program matches one of some names; without it, the loop tries the pattern
-    itself. `follow_call` notes each call of a hook when it is over. `find_files` finds the files of an event on this
-    machine: a durable hook gets events of other gateways, too. `tools` knows when tools were at work.
+    `match` tests whether a pattern of another program matches one of some names; without `match`, the event loop tests
+    the pattern itself. `follow_call` notes each call of a hook when the call is over. `find_files` finds the files of
+    an event on this machine: a durable hook gets events of other gateways, too. `tools` knows when tools were at work.
     """
 
     file_writer: FileWriter | None = None
@@ -112,14 +112,14 @@ class HookPorts(msgspec.Struct, frozen=True):
 class HookEnvironment(msgspec.Struct, frozen=True):
     """The surroundings of all hooks.
 
-    `environ` is the gateway's own environment, of which a hook gets what it declares; `home` is HERMES_HOME; `state`
-    holds what the gateway keeps about hooks, and beside it are their data and `hooks.lock`; `modules` are offered to
-    handlers by name; `packages` are the folders in which the workers' interpreter looks. `retries` are the seconds
-    between the deliveries of an event at which a durable hook failed. `redactor` removes secrets from the failures and
-    the output of hooks: a hook may have secrets, and an error of its own may contain one. `public` are variables that
-    are known to hold no secret. `known_values` are our own values for the fields of events. `mark` is that of the home,
-    by which the gateway finds processes that hooks leave behind. `is_offline`: hooks reach no network, if the kernel
-    can forbid it.
+    `environ` is the gateway's own environment, of which a hook gets the variables that it declares; `home` is
+    HERMES_HOME; `state` is the folder for the gateway's records about hooks, next to the hooks' data and `hooks.lock`;
+    `modules` are offered to handlers by name; `packages` are the folders in which the workers' interpreter looks for
+    packages. `retries` are the seconds between the deliveries of an event at which a durable hook failed. `redactor`
+    removes secrets from the failures and the output of hooks: a hook may have secrets, and its errors may contain them.
+    `public` are variables that are known to hold no secret. `known_values` are the gateway's own values for the fields
+    of events. `mark` identifies the home: with the mark, the gateway finds processes that hooks left behind.
+    `is_offline`: hooks reach no network, if the kernel can block the network.
     """
 
     environ: Mapping[str, str]
@@ -140,8 +140,8 @@ class HookEnvironment(msgspec.Struct, frozen=True):
     def environ_of(self, manifest: Manifest, is_placed: bool = True) -> dict[str, str]:
         """Return the whole environment of this hook's process.
 
-        `is_placed`: its owner placed it by hand. The value of a variable that the manifest names is a secret from then
-        on, unless it plainly is none.
+        `is_placed`: the owner placed the hook by hand. The redactor learns the values of the variables that the
+        manifest names as secrets, except values that are plainly public.
         """
         wanted = {*manifest.env, *_ALWAYS_VISIBLE, *CERTIFICATE_VARIABLES}
         if manifest.starts_programs:
@@ -167,7 +167,7 @@ class HookEnvironment(msgspec.Struct, frozen=True):
 
     @property
     def copies(self) -> Path:
-        """Return the folder of the trusted copies, from which hooks run that may run only as they were trusted."""
+        """Return the folder of the trusted copies: a hook that may run only as it was trusted runs from its copy."""
         return self.state / "trusted"
 
     def packages_of(self, name: str) -> Path:
@@ -180,7 +180,7 @@ WaitUntilTold: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
 class ObserversFirst:
-    """The observers that get events before others decide: in Hermes, callbacks run before the next guard decides."""
+    """The observers that get an event before a guard decides about the next event, as callbacks do in Hermes."""
 
     def __init__(self) -> None:
         self._waits: dict[str, WaitUntilTold] = {}
@@ -192,9 +192,9 @@ class ObserversFirst:
         self._waits.pop(name, None)
 
     async def wait(self, session: Any) -> str:
-        """Wait until all observers know of the earlier events; return "".
+        """Wait until all observers have received the earlier events; return "".
 
-        After five seconds, return the name of a hook that does not.
+        After five seconds, return the name of a hook that has not received them.
         """
         late = ""
         with anyio.move_on_after(TELLING_LIMIT):
@@ -250,7 +250,7 @@ class WireEndings:
 
     @contextmanager
     def ending(self, wire: Wire) -> Iterator[None]:
-        """Note that this wire is being ended while inside."""
+        """Note, within the context, that this wire is being ended."""
         self._ending[wire] = anyio.Event()
         try:
             yield
@@ -264,7 +264,7 @@ class WireEndings:
 
 
 ALWAYS_ALLOWED = "facts"  # how the gateway is set up, without secrets
-AFTERTHOUGHT = 5.0  # seconds after its answer in which an event counts as the cause of a program's requests
+AFTERTHOUGHT = 5.0  # seconds after an answer in which its event counts as the cause of a program's requests
 MAX_CAUSES = 512  # events whose cause is remembered, for tasks that a hook continues after its answer
 
 
@@ -288,21 +288,21 @@ class HookRights:
         self._services = services
         self._causes: OrderedDict[str, tuple[Cause | None, Role, Mapping[str, Any]]] = OrderedDict()
         self._handled: dict[str, None] = {}
-        self._last, self._left = "", 0.0  # the event that it handled last, and when it ended
-        self._lowest: Role = "owner"  # of all its events: any of them may be the cause of what it does by itself
+        self._last, self._left = "", 0.0  # the event that the hook handled last, and when
+        self._lowest: Role = "owner"  # of all its events: any may be the cause of requests outside of events
 
     @contextmanager
     def handling(self, event: Event) -> Iterator[None]:
-        """Let the hook handle this event while inside; its requests because of it, also later, have the same cause."""
+        """Let the hook handle this event within the context; the hook's requests for the event have its cause."""
         cause = self._services.registry.current_cause
         with self._having(str(event.get("id", "")), cause, role_of_event(event.name, event), event):
             yield
 
     @contextmanager
     def handling_all(self, events: Iterable[tuple[str, int, Mapping[str, Any]]]) -> Iterator[None]:
-        """Let the hook handle these events while inside.
+        """Let the hook handle these events within the context.
 
-        Each has its name, its depth, and the fields that identify its owner.
+        Each event consists of its name, its depth, and the fields that identify its owner.
         """
         had = list[str]()
         try:
@@ -315,7 +315,7 @@ class HookRights:
 
     @contextmanager
     def serving(self, fields: Mapping[str, Any]) -> Iterator[str]:
-        """Let the hook serve a person by its command or tool while inside, with their rights; yield an id for this."""
+        """Let the hook serve a person by a command or tool, with the person's rights; yield an id for this service."""
         name = uuid.uuid4().hex
         role: Role = next((role for role in ROLES if role == fields.get("role")), "guest")
         with self._having(name, self._services.registry.current_cause, role, fields):
@@ -355,7 +355,7 @@ class HookRights:
             with use_cause(cause), use_rights(role, place):
                 if verb == "emit":
                     told = self._emit(params, role)
-                    await self._services.registry.recorders.settled()  # its answer comes only when the event is safe
+                    await self._services.registry.recorders.settled()  # before the hook gets its answer
                     return told
                 name = store_name if verb.startswith(STORE_VERBS) else self._name
                 return await self._services.serve_request(name, verb, params, during)
@@ -363,7 +363,7 @@ class HookRights:
         return serve
 
     def _find_cause(self, during: str) -> tuple[Cause | None, Role, Mapping[str, str]]:
-        """Return the cause of a request, with its rights and place; if it must be guessed, with the least rights."""
+        """Return the cause of a request, with its rights and place; a guessed cause has the least rights."""
         cause, role, fields = self._causes.get(during or self._guess_event(), (None, self._lowest, {}))
         place = place_of_event(fields) if fields else {}
         if during:
@@ -372,7 +372,7 @@ class HookRights:
         return cause, pick_low_role(*known) if known else self._lowest, place
 
     def _guess_event(self) -> str:
-        """Return the newest event that the hook has, or has just had: a program does not name its request's event."""
+        """Return the newest event that the hook handles, or has just handled: a program's request names no event."""
         if self._handled:
             return next(reversed(self._handled))
         return self._last if time.monotonic() - self._left < AFTERTHOUGHT else ""

@@ -1,6 +1,6 @@
-"""The facts of one hook: number, times and durations of its calls, and its errors; `hooks list` shows them.
+"""The statistics of one hook, for `hooks list`: the number, times and durations of its calls, and its errors.
 
-A hook that fails too often is not called for a while: the breaker decides that.
+For a while, the breaker stops the calls of a hook that fails too often.
 """
 
 import time
@@ -39,7 +39,7 @@ HookState = Literal[
     "without effect",
 ]
 BreakerState = Literal["closed", "open", "half-open"]
-# It cannot be called in these states; nor if it is `missing`, which the call itself finds out.
+# A hook in these states cannot be called; a call of a `missing` hook finds that out itself.
 CLOSED_STATES: frozenset[HookState] = frozenset({"disabled", "refused", "pending", "broken"})
 NEEDS_ATTENTION = frozenset({"waiting", "tripped", "broken", "missing", "pending", "refused", "without effect"})
 
@@ -55,7 +55,7 @@ class CallTrace(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CallEvent(NamedTuple):
-    """A call's event and its end, as in its trace."""
+    """The event of a call, and the time of the call's end, as in its trace."""
 
     at: float
     event: str
@@ -107,7 +107,7 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     delivery: str = "memory"
     schedule: str = ""
     hermes: bool = False
-    written_for: str = ""  # the system for which its code was written, and why it counts as such
+    written_for: str = ""  # the system for which the hook was written, and the reason for this assumption
     found: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
@@ -129,12 +129,12 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     breaker: BreakerState = "closed"
     breaker_opens_in: float = 0.0
     last_error: LastError | None = None
-    undecided: str = ""  # the decisions that it failed to make, until a person has seen them
+    undecided: str = ""  # the decisions that the hook failed to make, until a person has seen them
     traces: tuple[CallTrace, ...] = ()
     pid: int = 0
     memory: int = 0
     hangs: str = ""
-    restricted: str = ""  # why it is restricted to the following; "": it reaches everything that its user can
+    restricted: str = ""  # why the hook is restricted to the following; "" if it is not restricted
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     net: str = ""
@@ -152,7 +152,7 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookInfo(HookStatus, frozen=True, kw_only=True):
-    """The additional facts of `hooks info`: the name of its store, and the events of its last calls."""
+    """The additional facts of `hooks info`: the name of the hook's store, and the events of its last calls."""
 
     stored_as: str = ""
     given: tuple[CallEvent, ...] = ()
@@ -206,7 +206,7 @@ class HookStats:
 
 
 class MissedDecisions(msgspec.Struct, frozen=True):
-    """How often a hook did not decide, and the last time."""
+    """The number of decisions that a hook failed to make, and the reason and the time of the last failure."""
 
     count: int = 0
     last: str = ""
@@ -238,7 +238,7 @@ class DecisionFailures:
         self._keep(missed)
 
     def describe(self, called: str) -> str:
-        """Describe the number, the last time and the reason; "" if there are none.
+        """Describe the number of failures, and the time and the reason of the last failure; "" without failures.
 
         `called` is the hook's name in commands.
         """
@@ -253,10 +253,11 @@ class DecisionFailures:
 
 @dataclass(slots=True)
 class Breaker:
-    """A circuit breaker: after several failures in a row a hook is not called for a while, then probed with one call.
+    """A circuit breaker: after several failures in a row, it stops the calls of a hook, and later lets a probe through.
 
-    closed -> (failures in a row reach the threshold) -> open -> (the pause is over) -> half-open: one probe passes; its
-    success closes the breaker, its failure opens it again, and each time in a row the pause is twice as long.
+    closed -> (failures in a row reach the threshold) -> open -> (the pause is over) -> half-open: the breaker lets one
+    probe call through. If the probe succeeds, the breaker closes. If the probe fails, the breaker opens again, for
+    twice as long.
 
     Ask `admits()` before a call and report every admitted call with `succeeded()`, `failed()` or `left()`.
     """
@@ -282,7 +283,7 @@ class Breaker:
         return max(0.0, self._until - self.clock()) if self._until is not None else 0.0
 
     def admits(self) -> bool:
-        """Return True if a call may pass now; in the half-open state it is then the probe."""
+        """Return True if a call may pass now; in the half-open state, this call is the probe."""
         match self.state:
             case "closed":
                 return True
@@ -310,7 +311,7 @@ class Breaker:
         return True
 
     def left(self) -> None:
-        """Note a call that was cancelled before its outcome: the next one may be the probe."""
+        """Note a call that was cancelled before its outcome: the next call may be the probe."""
         self._probing = False
 
     def reset(self) -> None:

@@ -21,14 +21,14 @@ log = logging.getLogger("gateway.hooks")
 
 MAX_CACHED = 4096
 
-# A hook, its function, and True if that surely returns a coroutine; any other answer is checked.
+# A hook, its function, and True if the function surely returns a coroutine; any other answer is checked.
 PlannedCall: TypeAlias = tuple[Hook, Callable[[Event], Any], bool]
 
 
 class EventPlan:
     """The hooks of an event: the calls of its interceptors in order, the mailboxes of its observers, and its recorders.
 
-    `writable` and `honoured` come from the event catalogue, None for an event that is not in it.
+    `writable` and `honoured` come from the event catalogue, None for an event that is not in the catalogue.
     """
 
     __slots__ = ("calls", "honoured", "hooks", "is_filtered", "is_observed", "mailboxes", "recorders", "writable")
@@ -48,14 +48,14 @@ class EventPlan:
         self.is_filtered = (known is not None and known.name.startswith("hook:")) or any(hook.matches for hook in hooks)
 
     def with_calls(self, call_of: Callable[[Hook], Handler]) -> "EventPlan":
-        """Return the plan with other calls for its interceptors, without their own time limits."""
+        """Return the plan with other functions for its interceptors, without the hooks' own time limits."""
         calls = ((hook, call_of(hook)) for hook, _, _ in self.calls)
         plan = copy(self)
         plan.calls = tuple((hook, call, iscoroutinefunction(call)) for hook, call in calls)
         return plan
 
     def tell(self, event: QueuedEvent, owed: OwedEvents | None = None) -> None:
-        """Notify the observers and recorders. `owed` belongs to the event's work, if any."""
+        """Notify the observers and recorders. `owed` has the recorded events of the surrounding turn, if any."""
         cause = event[3]
         if cause is not None and cause[1] >= MAX_DEPTH:
             words = "no observer is called for %s: it came of %d events, each caused by a hook"
@@ -85,7 +85,7 @@ EMPTY_PLAN = EventPlan((), None)
 
 
 class Subscription:
-    """Hooks that were registered together. Calling it removes them; removing them twice does no harm."""
+    """Hooks that were registered together. Call the subscription to remove the hooks; a second call does no harm."""
 
     __slots__ = ("entries",)
 
@@ -111,10 +111,10 @@ class Subscription:
             home.remove(hook)
 
     def replace(self, other: "Subscription") -> None:
-        """Remove the hooks of another subscription, and put these in their place.
+        """Remove the hooks of another subscription, and put the hooks of this subscription in their place.
 
-        Events that wait for its observer go to the observer of this one, in order. Among hooks of one `order` these
-        take the position of the others.
+        Events that wait for the other observer go to the observer of this subscription, in order. Among hooks with the
+        same `order`, the new hooks take the positions of the removed hooks.
         """
         for home, hook in self.entries:
             home.take_place(hook, other.hooks)
@@ -125,8 +125,8 @@ class Subscriptions:
     """The hooks of one scope and of the scopes around it, in the order of their calls.
 
     The outer scope's hooks come first, then `order` decides, then an exact name before a pattern, then the order of
-    registration. After an operation (`*:after`) tied hooks run in reverse, as things are closed in reverse of how they
-    were opened; with `lifo=False` they do not. Any thread may change it at any time.
+    registration. After an operation (`*:after`), tied hooks run in reverse, as things are closed in reverse of how they
+    were opened, unless `lifo` is False. Any thread may add or remove hooks at any time.
     """
 
     __slots__ = (
@@ -190,7 +190,7 @@ class Subscriptions:
             hook.mailbox.close()
 
     def take_place(self, hook: Hook, others: Iterable[Hook]) -> None:
-        """Give a hook the position of the first of the others of its kind, and their waiting events."""
+        """Give a hook the position of the first other hook of its kind, and the waiting events of all such hooks."""
         alike = [other for other in others if other.intercepts == hook.intercepts]
         if alike:
             with self.lock:
@@ -201,9 +201,9 @@ class Subscriptions:
                 hook.mailbox.take_over(other.mailbox)
 
     def find(self, name: str) -> EventPlan:
-        """Return the plan of this name.
+        """Return the plan for events of this name.
 
-        Names with the same hooks share one, and the number of cached names is limited.
+        Names with the same hooks share a plan, and the number of cached names is limited.
         """
         with self.lock:
             outer = self._outer.find(name) if self._outer else EMPTY_PLAN

@@ -1,7 +1,7 @@
 """The run of an event for a caller that cannot await: without a loop, or in a plain function below a running one.
 
-The chain of interceptors is the same coroutine as elsewhere; here it is driven by hand, and it cannot wait. A hook that
-has to wait is refused, and the whole run with it: half a chain is no reliable answer.
+The chain of interceptors is the same coroutine as elsewhere; here this module drives the coroutine, which cannot wait.
+A hook that has to wait is refused, and the whole run with it: half a chain is no reliable answer.
 
 Without a loop, a hook's awaitable gets a loop of its own for its first step. Otherwise `asyncio.sleep` would raise
 inside the hook for want of a loop, which would count as the hook's failure: a guard would be skipped instead of
@@ -35,7 +35,7 @@ _chains = _ThreadChains()
 
 
 def dispatch_sync(plan: EventPlan, name: str, fields: dict[str, Any], deadlines: Deadlines) -> Event:
-    """Call the interceptors, which see, change and decide the event, now. Raises RuntimeError if one of them waits."""
+    """Call the interceptors, which see, change and decide the event. Raises RuntimeError if an interceptor waits."""
     loop = _find_loop()
     if loop is None or deadlines.loop not in (None, loop):
         deadlines = _chains.deadlines
@@ -64,7 +64,7 @@ def _call_as_registered(hook: Hook) -> Handler:
 
 
 def _call_without_loop(hook: Hook) -> Handler:
-    """Wrap a hook: a plain function is called directly, and an awaitable that it returns has a loop for one step."""
+    """Wrap a hook's function: an awaitable that the function returns has a loop of its own for one step."""
 
     async def call(event: Event) -> Any:
         answer = hook.fn(event)
@@ -79,7 +79,7 @@ def _call_without_loop(hook: Hook) -> Handler:
 
 
 def _step(awaitable: Awaitable[Any]) -> tuple[bool, Any]:
-    """Take the first step. Return True with the answer if that finished it and everything it started.
+    """Take the first step of an awaitable. Return True and the answer if that step finished all work.
 
     Raises the error of the awaitable. Unfinished work is cancelled.
     """

@@ -1,9 +1,8 @@
 """The codes of pairing requests, invitations and links, hidden from hooks: events carry `…` in their place.
 
-Only the code itself is cut, so that nothing else hides behind the sign from a guard. A field that the hooks left
-unchanged has its codes again after the last of them. A field that they changed keeps the sign: hooks do not choose
-where a code goes. A reply, in which a person must read their code, has it again in the lines that the hooks left
-unchanged.
+Only the code itself is cut, so that the sign hides nothing else from a guard. After the last hook, a field that no hook
+has changed gets its codes back. A field that hooks changed keeps the sign: hooks do not choose where a code goes. A
+reply, in which a person must read their code, gets its codes back in the lines that no hook has changed.
 """
 
 import re
@@ -19,7 +18,7 @@ BEFORE_CODE = rf"(?:(?<!{SIGN})|(?<=%[0-9A-Fa-f]{{2}})|(?<=\\[nrt]))"
 
 
 class CodeKind(NamedTuple):
-    """One kind of code: the words that may be codes, the mark of such a word, and the marks of the open codes."""
+    """One kind of code: a pattern of words, the mark (a hash) of such a word, and the marks of the open codes."""
 
     words: re.Pattern[str]
     mark_of: Callable[[str], str]
@@ -27,7 +26,7 @@ class CodeKind(NamedTuple):
 
 
 def compile_words(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern that finds such words in a text."""
+    """Compile a pattern of codes, so that it finds whole words in a text."""
     return re.compile(f"{BEFORE_CODE}(?:{pattern})(?!{SIGN})")
 
 
@@ -65,7 +64,7 @@ class WithheldCodes:
 
 
 class WithheldFields:
-    """The fields of one event: `shown` to its hooks without codes, and restored after them."""
+    """The fields of one event: `shown` are the fields without codes, for the hooks; `restore` puts the codes back."""
 
     __slots__ = ("_before", "_codes", "shown")
 
@@ -79,17 +78,17 @@ class WithheldFields:
             self.shown = {**fields, **{name: cut[name] for name in self._before}}
 
     def restore(self, event: Event) -> Event:
-        """Put back the fields that the hooks left unchanged."""
+        """Put the codes back into the fields that the hooks left unchanged."""
         for name, value in self._list_unchanged(event):
             dict.__setitem__(event, name, value)  # hooks may not write all of them
         return event
 
     def look_behind(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the present fields, with the codes of those that are unchanged."""
+        """Return the current fields, with the codes in the unchanged fields."""
         return {**event, **dict(self._list_unchanged(event))} if self._before else event
 
     def _list_unchanged(self, event: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        # A hook may have changed the value in place: so it is cut once more.
+        # A hook may have changed the value in place: so its codes are cut once more.
         for name, value in self._before.items():
             if event.get(name) == cut_codes(value, self._codes):
                 yield name, value
@@ -112,9 +111,9 @@ def cut_codes(value: Any, codes: Sequence[str]) -> Any:
 
 
 def restore_codes(left: str, text: str, codes: Sequence[str]) -> str:
-    """Return a reply after the hooks, with its codes in the lines that they left unchanged.
+    """Return a reply after the hooks, with its codes in the lines that the hooks left unchanged.
 
-    If they put the sign into another line, return the reply from before the hooks.
+    If hooks put the sign into another line, return the reply from before the hooks.
     """
     if not codes or WITHHELD not in left:
         return left
