@@ -94,7 +94,7 @@ def role_of_event(name: str, fields: Mapping[str, Any]) -> Role:
 
 
 def stamp_event(fields: dict[str, Any], cause: Cause | None, at: float | None = None) -> None:
-    """Set the fields that every event has, unless they are set."""
+    """Set the fields that every event has, except fields that are set already."""
     if "id" not in fields:
         fields["id"] = next(_IDS[0])
     if "time" not in fields:

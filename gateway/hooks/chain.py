@@ -3,14 +3,14 @@
 A plan (`EventPlan`) lists the hooks of an event. The plan is built once for each name, so that an event costs a
 dictionary look-up and the calls themselves. `dispatch` walks through the calls of a plan and holds four things:
 
-- the event: one dict with the caller's fields, which all interceptors change in place. Its `hook` is set before each
-  call, and selects the bag that `event.own` returns.
+- the event: one dict with the caller's fields, which all interceptors change in place. The event's
+  `hook` is set before each call, and selects the bag that `event.own` returns.
 - the chain: the event and the chain around it, while its interceptors run. `Deadlines` keeps each chain by its task: so
   an event that an interceptor fires knows its cause, and a timer finds a chain that takes too long. The timer cancels
-  the task; `OutcomeCollector.raised` tells such a cancellation from a cancellation by others.
-- the collector: created when the first hook answers or fails, since most hooks answer None. It combines the answers,
-  and returns True if the chain ends.
-- the cause: the event that caused this one, and the number of events before it. At a depth of eight no hook is called.
+  the task; `OutcomeCollector.raised` tells such a cancellation from a cancellation of the whole operation.
+- the collector: created when the first hook answers or fails, since most hooks answer None. The collector combines the
+  answers, and returns True if the chain ends.
+- the cause: the event that caused this event, and the number of events before. At a depth of eight no hook is called.
 
 In every case, including an error or a cancellation, the chain is removed and the observers see the final event. No
 other state exists: two events at the same time, or an event within another, share nothing but the plan.

@@ -1,10 +1,10 @@
 """Hooks that decide about one event together: the gateway asks them side by side, and their answers count in order.
 
-A slow hook takes no time from the other hooks, and all hooks together may take as long as a single hook. Each hook has
-its own process. If hooks cannot change the event, no hook sees the work of another. If hooks can change the event, the
-outcome is the same as if the gateway asked one hook after the other: after a hook has changed the event, the gateway
-asks the later hooks again, about the changed event. At the next event of this name, the later hooks wait for that hook,
-so that the gateway asks each hook once.
+A slow hook takes no time from the other hooks, and all hooks together may take no longer than a single hook. Each hook
+has its own process. If hooks cannot change the event, no hook sees the work of another. If hooks can change the event,
+the outcome is the same as if the gateway asked one hook after the other: after a hook has changed the event, the
+gateway asks the later hooks again, about the changed event. At the next event of this name, the later hooks wait for
+that hook, so that the gateway asks each hook once.
 """
 
 from collections import OrderedDict
@@ -67,7 +67,7 @@ class Decisions:
         self._events: OrderedDict[str, SharedEvent] = OrderedDict()
 
     def join(self, name: str, ask: AskHook, events: EventSelector) -> None:
-        """Ask this hook together with the others, from the next of these events on."""
+        """Ask this hook together with the other hooks, from the next event in `events` on."""
         self._deciders[name] = ask, events
 
     def remove(self, name: str) -> None:

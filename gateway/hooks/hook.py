@@ -31,7 +31,7 @@ class RepeatFilter:
         self._at = 0.0
 
     def is_news(self, text: str, now: float) -> bool:
-        """Return True if this text must be reported; False if it was reported just before `now`."""
+        """Return True if this text must be reported; False if the same text was reported just before `now`."""
         if text == self._text and now - self._at < REPEAT_INTERVAL:
             return False
         self._text, self._at = text, now
@@ -63,7 +63,7 @@ class Hook:
     `key` is the name of the hook: the given key, or the name of its function. `owner` selects the bag of `event.own`:
     hooks with the same given key (the hooks of one folder) share a bag, any other hook has its own bag. `number` is the
     order of registration in a scope. `traits` are the further facts from the hook's folder. `failures` counts failed
-    calls, `dropped` the events that an observer missed because it was too slow.
+    calls, `dropped` the events that an observer missed because the observer was too slow.
     """
 
     # the event waits for the hook, which may change and stop things; otherwise the hook only observes

@@ -47,7 +47,7 @@ class Observer(Hook):
 
 
 class ObservedEvent(Event):
-    """An event for an observer: its own copy, with the decision already made."""
+    """An event for an observer: a copy for this observer alone, with the decision already made."""
 
     __slots__ = ()
 

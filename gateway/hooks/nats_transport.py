@@ -157,7 +157,7 @@ class NatsTransport:
         return client
 
     async def _note(self, error: Exception) -> None:
-        """Cancel requests that the server forbids: otherwise they would wait for the whole time limit."""
+        """Cancel requests that the server forbids: otherwise the requests would wait for the whole time limit."""
         self._said = str(error) or type(error).__name__
         if "permissions violation" in self._said.lower():
             await self._give_up()

@@ -36,7 +36,7 @@ class OutcomeCollector:
         self._questions: list[Question] = []
 
     def take(self, hook: Hook, answer: Any) -> bool:
-        """Add a hook's answer. Return True if it ends the chain."""
+        """Add a hook's answer. Return True if the answer ends the chain."""
         if answer is None or answer is self._event:
             return False
         try:
@@ -72,7 +72,7 @@ class OutcomeCollector:
         return self.take(hook, _outcome_of_failure(hook, self._event, error))
 
     def fail(self, calls: Iterable[PlannedCall], error: Exception, said: str = "") -> bool:
-        """Count these calls as failed: guards among them deny. Return True if the chain ends."""
+        """Count these calls as failed; the guards among these hooks deny. Return True if the chain ends."""
         for hook, _, _ in calls:
             if hook.applies(self._event.name, self._event) and self.take(
                 hook, _outcome_of_failure(hook, self._event, error, said)
@@ -158,7 +158,7 @@ def describe_refused_field(name: str, *fields: str, writable: Iterable[str] = ()
 
 
 def _outcome_of_failure(hook: Hook, event: Event, error: BaseException, said: str = "") -> Deny | None:
-    """Return the outcome of a hook's failure, by its `on_error`; `said` replaces the error in texts for others."""
+    """Return the outcome of a hook's failure, by its `on_error`; `said` replaces the error in texts for people."""
     if hook.on_error == "raise":
         hook.failures += 1
         if isinstance(error, Exception | SystemExit):

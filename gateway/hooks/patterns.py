@@ -32,7 +32,8 @@ def has_whole_segments(pattern: str) -> bool:
 class _PatternNode(Generic[Item]):
     """The subscriptions below one prefix.
 
-    The patterns of `here` end here, those of `rest` match anything below; the child `*` matches any segment.
+    `here` has the items whose patterns end here, `rest` the items that match anything below; the child `*` matches any
+    segment.
     """
 
     here: list[Item] = field(default_factory=list)
@@ -64,7 +65,7 @@ class _PatternNode(Generic[Item]):
 
 
 class Patterns(Generic[Item]):
-    """Items by the patterns they were added under."""
+    """Items, each stored under a pattern."""
 
     def __init__(self) -> None:
         self._exact: dict[str, list[Item]] = {}
@@ -122,7 +123,7 @@ class Patterns(Generic[Item]):
 
 
 class EventSelector:
-    """Names and patterns of events; `name in selector` is True if one of them matches."""
+    """Names and patterns of events; `name in selector` is True if a name or pattern matches."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._known: dict[str, bool] = {}  # earlier results by name

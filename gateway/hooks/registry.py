@@ -1,4 +1,4 @@
-"""The registry: the hooks, and how an event reaches them.
+"""The registry: the hooks, and the way of an event to each hook.
 
     hooks = HookRegistry()
 
@@ -217,7 +217,7 @@ class HookRegistry:
         return _restore(held, running) if held else running
 
     def run_sync(self, name: str, /, **fields: Any) -> Event:
-        """Work as `run` for callers that cannot await: without a loop, or in a plain function below a running one.
+        """Work as `run` for callers that cannot await: without a loop, or in a plain function below a running loop.
 
         Raises RuntimeError with the name of a hook that would have to wait.
         """

@@ -1,4 +1,4 @@
-"""A hook server: it makes an ASGI application of handlers, for any ASGI server or framework.
+"""A hook server makes an ASGI application of handlers, for any ASGI server or framework.
 
     from gateway.hooks import Deny
     from gateway.hooks.server import HookServer
@@ -63,7 +63,7 @@ class JsonRpcError(Exception):
 
 
 class HttpRefusal(Exception):
-    """A refusal below JSON-RPC, by HTTP itself."""
+    """A refusal by an HTTP status, before JSON-RPC is read."""
 
     def __init__(self, status: int, reason: str, **headers: str) -> None:
         super().__init__(reason)
@@ -114,7 +114,7 @@ class HookServer:
         return (204, {}, b"") if answer is None else (200, {"content-type": "application/json"}, answer)
 
     async def answer(self, body: bytes) -> bytes | None:
-        """Answer a JSON-RPC request; return None if it contains only notifications."""
+        """Answer a JSON-RPC request; return None if the request contains only notifications."""
         try:
             asked = msgspec.json.decode(body)
         except JSON_ERRORS:

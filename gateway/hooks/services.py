@@ -269,7 +269,7 @@ MAX_CAUSES = 512  # events whose cause is remembered, for tasks that a hook cont
 
 
 def check_request(manifest: Manifest, verb: str, params: Mapping[str, Any]) -> None:
-    """Raise HookError if a hook with this manifest may not request this from the gateway."""
+    """Raise HookError if a hook with this manifest may not send this request to the gateway."""
     right = verb.partition(".")[0]
     if right not in manifest.uses and right != ALWAYS_ALLOWED:
         raise HookError(f"{manifest.folder} may not {right}: add `uses: [{right}]` to its HOOK.yaml")

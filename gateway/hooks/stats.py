@@ -159,7 +159,7 @@ class HookInfo(HookStatus, frozen=True, kw_only=True):
 
 
 class HookStats:
-    """The facts of one hook's calls."""
+    """The statistics of one hook's calls."""
 
     def __init__(self, clean: Callable[[str], str]) -> None:
         self._clean = clean
@@ -214,7 +214,7 @@ class MissedDecisions(msgspec.Struct, frozen=True):
 
 
 class DecisionFailures:
-    """The decisions that a hook failed to make, until a person has seen them; `keep` stores them across restarts."""
+    """The decisions that a hook failed to make, until a person has seen them; `keep` stores their list for restarts."""
 
     def __init__(
         self,
@@ -293,13 +293,13 @@ class Breaker:
         return False
 
     def succeeded(self) -> bool:
-        """Count a success; return True if this closed an open breaker."""
+        """Count a success; return True if the success closed an open breaker."""
         closed = self._until is not None
         self.reset()
         return closed
 
     def failed(self) -> bool:
-        """Count a failure; return True if this opened the breaker."""
+        """Count a failure; return True if the failure opened the breaker."""
         self.failures += 1
         if self._until is None and self.failures < self.threshold:
             return False

@@ -91,7 +91,7 @@ FindHook: TypeAlias = Callable[[str], Awaitable[HookInfo]]
 
 
 class DeadLetters:
-    """The dead letters in the journal: they can be listed, retried and removed."""
+    """The dead letters in the journal, with methods to list, retry and remove them."""
 
     def __init__(self, engine: Engine, find_hook: FindHook) -> None:
         self._engine = engine
@@ -103,7 +103,7 @@ class DeadLetters:
         return [_dead_letter_from(record, dead) async for record, dead in self._all() if not hook or dead.what == what]
 
     async def list_owed_to(self, store_name: str) -> Sequence[DeadLetter]:
-        """List the dead letters of the one hook with this store."""
+        """List the dead letters of the single hook with this store."""
         found = self._all(dead_letter_subject_of(store_name))
         return [_dead_letter_from(record, dead) async for record, dead in found]
 

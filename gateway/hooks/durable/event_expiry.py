@@ -2,9 +2,9 @@
 
 Delivered events expire when the journal needs room; undelivered events become dead letters after a week.
 
-Delivered events can be replayed until they are removed. When the journal is nearly full, the gateway removes the oldest
-delivered events, so that events never stop the journal from taking messages; an event stays while any hook has not
-received it.
+Delivered events can be replayed until the gateway removes them. When the journal is nearly full, the gateway removes
+the oldest delivered events, so that events never stop the journal from taking messages; an event stays while any hook
+has not received it.
 
 The record of an event has no expiry, since a broken, disabled or missing hook still waits for the event. Once an hour,
 the gateway checks events older than a week: an event that a hook has not taken becomes a dead letter, which stays until
@@ -46,7 +46,7 @@ class EventExpiry:
         self._is_due = anyio.Event()
 
     def note_told(self, size: int) -> None:
-        """Note that a hook has received events of so many bytes."""
+        """Note that a hook has received events of `size` bytes."""
         self._left -= size
         if self._left <= 0:
             self._is_due.set()
@@ -108,7 +108,7 @@ class EventExpiry:
         return set(found)
 
     async def expire(self) -> None:
-        """Expire old events once, by the journal's clock: setting the host's clock makes no event old."""
+        """Expire old events once, by the journal's clock: a change of the host's clock makes no event old."""
         if self._engine.clock.is_held:
             return
         until = self._engine.clock.read() - records.EVENT_TTL

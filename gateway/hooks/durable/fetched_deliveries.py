@@ -6,7 +6,7 @@ other gateways that share the consumer.
 
 The journal counts an attempt for each delivery of a batch. So a gateway that is killed with a batch has used up one
 attempt of each delivery. If these deliveries were fetched together again, one event that kills the gateway would soon
-make the others dead letters. Therefore a retried delivery is fetched alone.
+make the other events dead letters. Therefore a retried delivery is fetched alone.
 """
 
 import time
@@ -56,7 +56,7 @@ class FetchedDeliveries:
                 tasks.cancel_scope.cancel()
 
     async def take(self) -> Delivery:
-        """Return the next delivery; wait for one if necessary."""
+        """Return the next delivery; fetch further deliveries if necessary."""
         async with self._lock:
             while not self._waiting:
                 await self._acknowledge()

@@ -1,4 +1,4 @@
-"""A pending event of a durable hook, as its record has it: the gateway decodes only the fields that it needs.
+"""A pending event of a durable hook, as the journal records it: the gateway decodes only the fields that it needs.
 
 The gateway decodes the other fields for display, or for a filter. The hook gets the bytes of the record, and the hook's
 own process decodes them.

@@ -16,7 +16,7 @@ log = logging.getLogger("gateway.hooks")
 
 
 class CallOutcomes:
-    """The recorder of how each call of one hook ended."""
+    """The recorder of the outcome of each call of one hook."""
 
     def __init__(self, name: str, services: HookServices, process: HookProcess) -> None:
         self.record = HookStats(services.redact)

@@ -121,8 +121,8 @@ class HookCalls:
     async def decide(self, event: Event, remark: Remark | None = None) -> Any:
         """Return the hook's answer as an interceptor.
 
-        `remark` gets the parts of the answer that have no effect; by default they are logged. Raises HookFailed if the
-        hook cannot answer.
+        `remark` gets the parts of the answer that have no effect; by default these parts are logged. Raises HookFailed
+        if the hook cannot answer.
         """
         manifest = self._manifest
         if not self._version.dialect.wants(manifest, event):

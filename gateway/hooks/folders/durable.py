@@ -107,12 +107,12 @@ class DurableDelivery:
         self.services.tasks.start_soon(self._intake.run)
 
     def deliver(self) -> None:
-        """Start to deliver events and to expire old ones, until the hooks end."""
+        """Start to deliver events and to expire old events, until the hooks end."""
         self.may_deliver.set()
         self.services.tasks.start_soon(self.expiry.run)
 
     async def wait_until_standing(self) -> None:
-        """Wait until the journal keeps events for the hooks found so far, or a few seconds have passed."""
+        """Wait until the journal keeps events for the hooks found so far, or until a few seconds have passed."""
         with anyio.move_on_after(STANDING_WAIT):
             for consumer in tuple(self._starting):
                 await consumer.is_standing.wait()
@@ -131,7 +131,7 @@ class DurableDelivery:
         self._starting = {each for each in self._starting if each.hook != consumer.hook} | {consumer}
 
     def add(self, consumer: "DurableConsumer") -> None:
-        """Record events for this hook from the next one on."""
+        """Record events for this hook, from the next event on."""
         if consumer not in self._starting:  # the consumer was cancelled meanwhile
             return
         self._starting.discard(consumer)
@@ -387,7 +387,7 @@ class DurableConsumer:
 
 
 class DurableQueue:
-    """The recording and delivery of events for one hook while it is durable.
+    """The recording and delivery of events for one hook, while the hook is durable.
 
     Without a journal, `shared` is None, and no hook is durable.
     """

@@ -73,7 +73,7 @@ class PluginTools:
                 yield hook
 
     async def wait_until_up(self, name: str, patience: float) -> PluginContents:
-        """Return the plugin's offers once the plugin runs. Raises HookError if it fails, or takes too long."""
+        """Return the plugin's offers once the plugin runs. Raises HookError if the plugin fails or is late."""
         hook = self._plugins().get(name)
         if hook is None:
             raise HookError(f"the plugin {name} is gone")
@@ -115,7 +115,7 @@ class PluginTools:
 
 
 class FolderHooks:
-    """The folder hooks, for the gateway, its commands and its page."""
+    """The hooks in folders: the gateway, its commands and its page use them through this class."""
 
     def __init__(
         self,
@@ -283,7 +283,7 @@ class FolderHooks:
         return None
 
     async def reload(self, name: str = "") -> None:
-        """Read the hook's folder and restart the hook, or read all folders. Raises HookError if it is unknown."""
+        """Read the hook's folder and restart the hook, or read all folders. Raises HookError for an unknown hook."""
         if name:
             name = _check_hook(self._set, name).name
             await self._set.refresh(name)
@@ -293,7 +293,7 @@ class FolderHooks:
                 await self._set.refresh(each)
 
     async def reset(self, name: str) -> None:
-        """Close the hook's breaker, drop its failed decisions, start a dead hook. Raises HookError if it is unknown."""
+        """Close the hook's breaker, drop failed decisions, start a dead hook. Raises HookError for an unknown hook."""
         hook = _find_hook(self._set.hooks, name)
         hook.calls.breaker.reset()
         hook.calls.undecided.forget()
@@ -301,7 +301,7 @@ class FolderHooks:
             await hook.restart(False)
 
     async def switch(self, name: str, enabled: bool) -> None:
-        """Switch the hook on or off for good. Raises HookError if it is unknown, or config.yaml decides about it."""
+        """Switch the hook on or off for good. Raises HookError if the hook is unknown, or config.yaml decides."""
         version = _check_hook(self._set, name)
         found = self._set.sources.find(version.name)
         if enabled and found and not found.is_ready:
@@ -341,7 +341,7 @@ class FolderHooks:
         await self._set.refresh(hook.name)
 
     async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> HookTrial:
-        """Deliver one event to the hook in its usual process. Raises HookError if it is unknown or does not run."""
+        """Deliver one event to the hook in its usual process. Raises HookError if the hook is unknown or is down."""
         hook = await _find_fresh_hook(self._set, name)
         if hook.current is None or hook.current.manifest is None or hook.process.state in CLOSED_STATES:
             raise HookError(f"{name} is {hook.process.state}: {hook.process.reason}")
@@ -354,7 +354,7 @@ class FolderHooks:
         """Run the hook in a separate process, with samples of all its events, or with this one event.
 
         Raises:
-            HookError: the hook is unknown, or it does not start.
+            HookError: the hook is unknown, or does not start.
         """
         version = _check_hook(self._set, name)
         if version.state not in ("registered", "disabled") or version.manifest is None:
@@ -362,7 +362,7 @@ class FolderHooks:
         return await run_trials(version, self._services, event, fields)
 
     async def follow(self, sources: Sequence[Source], settings: HooksSettings | None = None) -> None:
-        """Use these sources, after a skill with hooks was loaded or unloaded, and these settings, unless None."""
+        """Use new sources, after a skill with hooks was loaded or unloaded, and new settings, unless None."""
         if settings is not None:
             before, self._services.settings = self._services.settings, settings
             self._set.touch(self._set.hooks)
@@ -384,14 +384,14 @@ def _check_hook(there: FolderSet, name: str) -> HookVersion:
 
 
 async def _find_fresh_hook(there: FolderSet, name: str) -> FolderHook:
-    """Find the hook, also in a folder that has just appeared. Raises HookError if it was not found."""
+    """Find the hook, also in a folder that has just appeared. Raises HookError if the hook was not found."""
     if not (there.hooks.keys() & {name, PLUGIN_PREFIX + name}):
         await there.refresh(_check_hook(there, name).name)
     return _find_hook(there.hooks, name)
 
 
 def _find_hook(hooks: Mapping[str, FolderHook], name: str) -> FolderHook:
-    """Find the hook of this name; a hook takes precedence over a plugin. Raises HookError if it was not found."""
+    """Find the hook of this name; a hook takes precedence over a plugin. Raises HookError if no hook was found."""
     if found := hooks.get(name) or hooks.get(PLUGIN_PREFIX + name):
         return found
     near = difflib.get_close_matches(name, (hook.called for hook in hooks.values()), n=1)

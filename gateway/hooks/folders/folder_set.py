@@ -260,7 +260,7 @@ def _find_version(source: Source, name: str, unread: list[HookVersion]) -> HookV
 
 
 def _latest_change(version: HookVersion) -> float:
-    """Return the time at which the hook, or the place around it, changed last.
+    """Return the time of the last change of the hook, or of the place around the hook.
 
     The place counts because a tool may have moved an older folder into it.
     """
@@ -293,12 +293,12 @@ def _find_stamp(path: Path) -> int:
 
 
 def _is_present(version: HookVersion) -> bool:
-    """Tell whether the hook's folder exists: an installed hook without one replaces no guard of another gateway."""
+    """Tell whether the hook's folder exists: without its folder, an installed hook replaces no guard."""
     return version.state != "refused" or os.path.lexists(version.path)
 
 
 def _waits_for_people(version: HookVersion) -> bool:
-    """Tell whether the hook still waits for a person to decide if it may run here."""
+    """Tell whether the hook still waits for a person to decide that it may run here."""
     if version.state == "disabled":
         off_at_first = version.dialect.off_at_first
         return bool(off_at_first) and version.reason.startswith(off_at_first)
@@ -311,7 +311,7 @@ def _namesake_of(version: HookVersion) -> str:
 
 
 class FolderSet:
-    """The hooks of all sources, each kept in step with its folder.
+    """The hooks of all sources; each hook follows the changes of its folder.
 
     `settled` is set once every hook found at the start has started, or has been inspected in full. The set calls
     `find_places` when a folder appears that may hold hooks of its own.
@@ -512,7 +512,7 @@ class FolderSet:
 
 
 def _list_named(hooks: Mapping[str, FolderHook], changed: dict[Path, int]) -> list[str]:
-    """List the hooks that a tool may have changed: a file names them, or the file that switches them is newer.
+    """List the hooks that a tool may have changed: a file names the hook, or the file that switches the hook is newer.
 
     `changed` maps each file that switches hooks to the time of its last known change.
     """

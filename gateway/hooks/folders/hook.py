@@ -1,4 +1,4 @@
-"""One folder as a hook: its subscriptions, its running version, and what a change of the folder does to both.
+"""One folder as a hook: its subscriptions, its running version, and the effect of a change of the folder on both.
 
 A change takes effect when the new version is ready. If the new version does not work, the previous version runs on, and
 the hook's status says so. While the hook cannot answer at all, the gateway denies the events that the hook guards
@@ -210,7 +210,7 @@ class FolderHook:
 
     @property
     def label(self) -> str:
-        """Return the hook's name for people; several folders may share it."""
+        """Return the hook's name for people; several folders may share a name."""
         version = self.current or self.latest
         return version.manifest.name if version and version.manifest else ""
 

@@ -40,11 +40,11 @@ log = logging.getLogger("gateway.hooks")
 
 
 class WireHandover:
-    """The handover from one wire to the next: which calls run on which wire.
+    """The handover from one wire to the next, and the count of the calls on each wire.
 
-    The new wire is ready before the old wire gets its last call. The old wire finishes its calls, and ends. Observers
-    wait for this end, so that no effect of the old wire comes after the new wire's first event. Interceptors do not
-    wait for it, because a turn waits for them.
+    The gateway uses the old wire until the new wire is ready. The old wire finishes its calls, and ends. Observers wait
+    for this end, so that no effect of the old wire comes after the new wire's first event. Interceptors do not wait for
+    it, because a turn waits for them.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class WireHandover:
         await self._eased.wait()
 
     async def wait_finished(self, wire: Wire) -> None:
-        """Wait until no call runs on this wire; the caller is then its last user."""
+        """Wait until no call runs on this wire, so that the caller is the last user of the wire."""
         while self._users[wire] > 1:
             await self.wait_for_change()
 
@@ -104,7 +104,7 @@ class WireHandover:
 class DecisionWire:
     """The wire to a hook whose decision a turn waits for: a call that the fork server cut off is repeated.
 
-    `used` keeps the wires in use until the decision is made.
+    `used` keeps the wires of its calls in use until the decision is made.
     """
 
     def __init__(self, process: "HookProcess", wire: Wire, used: ExitStack) -> None:
@@ -232,7 +232,7 @@ class HookProcess:
         await self.stop()
 
     async def get_wire(self, patience: float | None) -> Wire:
-        """Return the wire, after opening it if necessary. Raises HookFailed if it is not ready within `patience`.
+        """Return the wire, after opening it if necessary. Raises HookFailed if the wire is late.
 
         If the hook died with the fork server, the caller waits at least as long as a decision may take.
         """

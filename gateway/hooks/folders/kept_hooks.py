@@ -1,8 +1,8 @@
 """The memory of hooks: the manifests of their last good loads, kept from one start to the next.
 
-If a folder is unreadable or gone, the gateway cannot read which events its hook guards. The kept manifest tells it,
-until a person removes the hook. If a folder changes or disappears while a tool that may change files is at work, its
-hook is `held`: the hook waits for a person, whatever caused the change.
+If a folder is unreadable or gone, the gateway cannot read which events its hook guards. The kept manifest has these
+events, until a person removes the hook. If a folder changes or disappears while a tool that may change files is at
+work, its hook is `held`: the hook waits for a person, whatever caused the change.
 
 The memory also keeps the registrations of plugins whose source code does not show them: until such a plugin has run,
 tools wait for the plugin. The registrations count as long as nothing changes on which they may depend: the whole
@@ -184,7 +184,7 @@ class KeptHooks:
         return True
 
     def _key_of(self, version: HookVersion) -> str:
-        """Hash the hook's circumstances; "" if they are unknown. A possible secret counts only as set or not set."""
+        """Hash the hook's circumstances, or return "" if unreadable. A secret counts only as set or not set."""
         assert version.manifest
         try:
             code = read_whole_folder(version.path, MAX_BYTES).digest if version.source.is_placed else version.digest
@@ -223,7 +223,7 @@ def describe_missing(kept: KeptHook, sources: Iterable[Source]) -> str:
 
 
 def find_inode(place: Path) -> tuple[int, int]:
-    """Return the device and the inode of a place; zeros if it is missing."""
+    """Return the device and the inode of a place; zeros if the place is missing."""
     try:
         found = os.stat(place)  # noqa: PTH116 - asked for every hook
     except OSError:

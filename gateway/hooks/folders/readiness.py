@@ -162,7 +162,7 @@ def _restrict(kept: Narrowable, audience: Mapping[str, Sequence[str]]) -> Narrow
 
 
 def why_not_enabled(version: HookVersion, settings: HooksSettings, switches: HookSwitches) -> str:
-    """Say why the hook is switched off; "" if it is on.
+    """Say why the hook is switched off; "" if the hook is on.
 
     The configuration decides first, then commands, then the hook's source.
     """
@@ -234,7 +234,7 @@ def _find_change(version: HookVersion, installed: InstalledHook) -> str:
 
 
 def find_trust_digest(version: HookVersion, known: str = "") -> str:
-    """Return the hash that a person trusts: of the whole folder if the hook has one; `known` is the earlier hash."""
+    """Return the hash that a person trusts, of the whole folder or of the code; `known` is the earlier hash."""
     is_folder = version.files and version.path.is_dir()
     return read_whole_folder(version.path, known=known).digest if is_folder else version.digest
 
@@ -277,7 +277,7 @@ def _find_missing_packages(manifest: Manifest, packages: Sequence[str], command:
 
 
 def list_missing_packages(wanted: Iterable[str], packages: Sequence[str]) -> list[str]:
-    """List the requirements, as they are written, that none of these folders fulfils."""
+    """List the requirements, as written, that no package in these folders fulfils."""
     return [text for text in wanted if _describe_missing_package(text, packages)]
 
 

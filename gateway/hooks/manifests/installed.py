@@ -137,7 +137,7 @@ class HooksLock:
         return self._path.parent
 
     def list_files(self, folder: Path) -> list[Path]:
-        """Return the lock file if the hook in this folder was installed, and so depends on it."""
+        """Return the lock file if the hook in this folder was installed, and so depends on that file."""
         return [self._path] if f"{folder}/".startswith(self._installed) else []
 
     @property
@@ -154,7 +154,7 @@ class HooksLock:
                 yield name, one
 
     def get(self, name: str) -> InstalledHook | None:
-        """Return the hook's entry; None if it is missing or unreadable."""
+        """Return the hook's entry; None if the entry is missing or unreadable."""
         self._follow()
         entry = self._entries.get(name)
         return entry if isinstance(entry, InstalledHook) else None
@@ -189,7 +189,7 @@ class HooksLock:
         return f"{self._path}: {kind}s.{to_one_line(name)}: {entry.reason}; {remedy}"
 
     def find(self, folder: Path, name: str) -> InstalledHook | None:
-        """Return the entry of the hook in this folder; None if it was placed by hand.
+        """Return the entry of the hook in this folder; None if a person placed the hook by hand.
 
         Raises HookError if the file does not show whether the hook was installed.
         """
@@ -268,7 +268,7 @@ def _is_same_place(one: Path, other: Path) -> bool:
 
 
 def list_missing_grants(manifest: Manifest, grants: HookGrants) -> Iterator[str]:
-    """Yield, in words, the rights that the manifest wants beyond the granted ones."""
+    """Yield, in words, the rights that the manifest wants beyond the granted rights."""
     called = (("schedule", manifest.schedule), ("webhook", manifest.webhook))
     own = {f"{kind}:{manifest.folder}" for kind, said in called if said}
     env = (*manifest.env, *((manifest.secret_env,) if manifest.secret_env else ()))

@@ -103,7 +103,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
 
     @property
     def guard(self) -> "Guard | None":
-        """Return the events to deny while the hook cannot answer; None if it guards nothing."""
+        """Return the events to deny while the hook cannot answer; None if the hook guards nothing."""
         names = self.intercepts if self.on_error == "deny" else (*self.guards, *self.shut)
         return Guard(names, self.when, self.order) if names else None
 
@@ -182,7 +182,7 @@ def read_document(folder: Path) -> YamlDocument:
 def read_manifest(folder: Path, name: str = "") -> ParsedManifest:
     """Read the folder's manifest; errors become findings, and nothing in the folder is run.
 
-    `name` is the hook's name if it differs from the folder's.
+    `name` is the hook's name if it differs from the name of the folder.
     """
     name = name or folder.name
     if not (folder / MANIFEST_FILE).exists():

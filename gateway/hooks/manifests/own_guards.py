@@ -2,7 +2,7 @@
 
 A hook before a tool guards the tool, so a failure of the hook denies the call. A hook before a message or a turn is a
 guard only if the hook can deny: one of its files has the word "deny", or the hook is a program or a URL. Hooks of
-Hermes and of sherma fail as their documents promise.
+Hermes and of sherma fail as the documents of Hermes and sherma promise.
 """
 
 import re

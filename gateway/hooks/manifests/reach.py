@@ -30,7 +30,7 @@ MAX_FIRST_LINE = 256  # bytes of a script's first line, which names its interpre
 
 
 class HookReach(msgspec.Struct, frozen=True):
-    """The additional paths and ports that a restricted hook may reach, and why it is restricted.
+    """The additional paths and ports that a restricted hook may reach, and the reason of the restriction.
 
     `owns_folder`: the hook may write to its own folder.
     """
@@ -138,7 +138,7 @@ def restrict_environment(environ: Mapping[str, str], reach: HookReach, data: Pat
 
 
 def list_certificates(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """List the certificates that the environment names for web libraries; they may be anywhere."""
+    """List the certificates that the environment names for web libraries; these files may be anywhere."""
     return tuple(environ[name] for name in CERTIFICATE_VARIABLES if environ.get(name))
 
 

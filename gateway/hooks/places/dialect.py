@@ -1,7 +1,7 @@
 """Dialects: how the folder of a hook is read, how the hook is called, and what its answers mean.
 
 `Dialect` has the rules of most programs; the dialect of a program is a subclass with the differences. `OURS` is this
-gateway's own dialect. `gateway/daemon/dialects.py` is the table: it says which dialects each place of hooks has.
+gateway's own dialect. `gateway/daemon/dialects.py` is the table: the table says which dialects each place of hooks has.
 """
 
 import math
@@ -78,7 +78,7 @@ class FolderReader:
         return ()
 
     def speaks_of(self, manifest: Manifest, files: Mapping[str, bytes]) -> bool:
-        """Tell whether the dialect comments on a folder of ours: one without our keys, or with this dialect's words."""
+        """Tell whether the dialect comments on a folder of ours, without our keys or with this dialect's words."""
         return not manifest.own_key or bool(self.mentions and any(map(self.mentions.search, files.values())))
 
     def find_beside(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - for subclasses
@@ -90,7 +90,7 @@ class FolderReader:
         return ()
 
     def review(self, manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - for subclasses
-        """Yield the findings for a person who asks for all; these take too long for the usual check of a folder."""
+        """Yield findings that take too long for the usual check of a folder, for a person who asks for all."""
         return ()
 
 
@@ -124,11 +124,11 @@ class Dialect(FolderReader):
 
     @property
     def trouble(self) -> str:
-        """Say why a place may list too few hooks of this dialect; "" if it lists all."""
+        """Say why a place may list too few hooks of this dialect; "" if the place lists all."""
         return ""
 
     def why_disabled(self, name: str, called: str, place: Path, manifest: Manifest | None) -> str:  # noqa: ARG002 - for subclasses
-        """Say why the program has switched the hook off; "" if it is on."""
+        """Say why the program has switched the hook off; "" if the hook is on."""
         return ""
 
     def options_of(self, name: str, manifest: Manifest | None) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
@@ -187,7 +187,7 @@ class Dialect(FolderReader):
         return None
 
     def show_fields(self, event: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:  # noqa: ARG002 - for subclasses
-        """Return the fields in the shape for a handler in the gateway's own process; None if they stay as they are."""
+        """Return the fields in the shape for a handler in the gateway's own process; None if they stay unchanged."""
         return None
 
 
@@ -195,7 +195,7 @@ class OwnDialect(Dialect):
     """The dialect of this gateway's own hooks."""
 
     def claim(self, manifest: Manifest, files: Mapping[str, bytes]) -> FolderClaim:  # noqa: ARG002 - its keys say it
-        """Claim a folder that says so, or has a key of ours; a folder that only observes commands may be another's."""
+        """Claim a folder that names this gateway or has our keys; one that only observes commands may be another's."""
         if manifest.written_for is not None:
             return FolderClaim(manifest.written_for == self.name, ASKED_FOR)
         hears_commands = any(name.startswith("command:") for name in manifest.events)

@@ -73,7 +73,7 @@ _PACKAGE_FOLDERS = frozenset({NODE_PACKAGES, "site-packages"})  # not the hook's
 
 @dataclass(frozen=True)
 class FolderSource(Source):
-    """A folder with a subfolder for each hook. `is_ours`: these hooks come with the gateway.
+    """A folder with a subfolder for each hook. `is_ours`: the hooks come with the gateway.
 
     The first of the source's `dialects` decides about the whole source, and owns the subfolders that no other dialect
     claims.
@@ -191,14 +191,14 @@ class FolderSource(Source):
         return {name: tuple(one for one in self.dialects if name in one.markers) for name in names}
 
     def _list_dialects(self, version: HookVersion) -> tuple[Dialect, ...]:
-        """List the dialects of the folder's first marker file; without one, only the source's first dialect."""
+        """List the dialects of the folder's first marker file; without it, the source's first dialect."""
         found = (self.markers[file.name] for file in version.files if file.name in self.markers)
         return next(found, self.dialects[:1])
 
     def _find_owner(
         self, version: HookVersion, manifest: Manifest, files: Mapping[str, bytes]
     ) -> tuple[Dialect, str, tuple[Dialect, ...]]:
-        """Find the dialect that owns the folder, the reason, and the other dialects that comment on it."""
+        """Find the dialect that owns the folder, the reason, and the other dialects that comment on the folder."""
         known = self._list_dialects(version)
         if self.is_ours:
             return known[0], "it comes with it", ()
@@ -491,7 +491,7 @@ def _describe_data(version: HookVersion, services: HookServices) -> dict[str, st
 
 
 def prepare_data_folder(version: HookVersion, services: HookServices) -> Path:
-    """Make the folder for the hook's files; a hook in a sandbox could not make it."""
+    """Make the folder for the hook's files; a hook in a sandbox could not make the folder."""
     folder = services.environment.data_of(version.store_name)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -45,7 +45,7 @@ def is_ignored_entry(folder: Path, name: str) -> bool:
 
 
 def list_ignored(folder: str, names: Iterable[str]) -> list[str]:
-    """List the ignored names among these, for `shutil.copytree`."""
+    """List the names that are ignored, for `shutil.copytree`."""
     return [name for name in names if is_ignored_entry(Path(folder), name)]
 
 
@@ -57,7 +57,7 @@ def is_ignored_before(_folder: Path, name: str) -> bool:
 def list_hook_files(
     folder: Path, is_ignored: Callable[[Path, str], bool] = is_ignored_entry
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield each file of the hook with its path in the folder; folders are not yielded."""
+    """Yield each file of the hook with its path in the folder, but no folders."""
     waiting = [""]
     while waiting:
         below = waiting.pop()

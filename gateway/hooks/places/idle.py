@@ -18,7 +18,7 @@ STARTUP = "gateway:startup"  # a hook of this event may have prepared something 
 
 
 class IdleAnswer(msgspec.Struct):
-    """The reason why a process must not end now, "" if nothing would be lost, and its values for turns that go on."""
+    """The reason why a process must not end now, or "" if it may, and the hook's values for turns that go on."""
 
     obstacle: str
     kept: dict[str, dict[str, Any]] = {}

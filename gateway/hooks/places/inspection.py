@@ -77,7 +77,7 @@ class InspectionCache:
         self._is_changed = False
 
     def get(self, version: HookVersion) -> HookVersion | None:
-        """Return the version with its contents from the index; None if the index has none, or old ones."""
+        """Return the version with its contents from the index; None if the index has no current contents."""
         entry = self._known.get(_key_of(version))
         if entry is None or not version.files or entry.files != version.files or not _is_settled(entry):
             return None
@@ -268,7 +268,7 @@ def check_handler(place: str, source: bytes, manifest: Manifest | None = None) -
 
 
 def _check_arguments(function: _Function) -> str:
-    """Describe what is wrong with the arguments of `handle`; "" if a decorator may change them."""
+    """Describe what is wrong with the arguments of `handle`; "" if a decorator may change the arguments."""
     given = function.args
     if function.decorator_list:
         return ""

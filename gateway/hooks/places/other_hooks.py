@@ -16,7 +16,7 @@ ListHooks: TypeAlias = Callable[[], tuple[dict[str, HookFolder], tuple[OwedHook,
 
 
 class OwedFilter:
-    """The filter of a durable hook: it tests events, and knows the fields that the hook does not read."""
+    """The filter of a durable hook, which tests events, and knows the fields that the hook does not read."""
 
     def __init__(self, owed: OwedHook, left_out: frozenset[str] = frozenset()) -> None:
         self.owed = owed

@@ -117,7 +117,7 @@ class HookVersion(msgspec.Struct, frozen=True):
         return self.state in UNREAD_STATES and not self.digest and not self.source.is_elsewhere
 
     def is_same_as(self, other: "HookVersion") -> bool:
-        """Tell whether all is equal but the source and the facts from `stat`."""
+        """Tell whether both versions are equal, except for their sources and the facts from `stat`."""
         return replace(self, source=other.source, files=other.files) == other
 
     def is_same_code_as(self, other: "HookVersion") -> bool:
@@ -143,7 +143,7 @@ class HookPlace(Protocol):
     is_watched: bool = True  # changes in `path` show that its hooks have changed
 
     def list(self) -> Iterator[HookVersion]:
-        """List the hooks here, by `stat` alone; nothing if the place is missing. Raises OSError if it is unreadable."""
+        """List the hooks here, by `stat` alone; none if the place is missing. Raises OSError if it is unreadable."""
 
     def find(self, name: str) -> HookVersion | None:
         """Find the hook of this name, by `stat` alone, or return None. Raises OSError if the place is unreadable."""
@@ -155,7 +155,7 @@ class HookPlace(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Say why the place may list too few hooks; "" if it lists all."""
+        """Say why the place may list too few hooks; "" if the place lists all."""
         try:
             with os.scandir(self.path):
                 return ""
@@ -197,7 +197,7 @@ class Source(HookPlace, Protocol):
         return iter(())
 
     def why_disabled(self, version: HookVersion) -> str:
-        """Say why the hook is off if neither the configuration nor a command decides; "" if it is on."""
+        """Say why the hook is off if neither the configuration nor a command decides; "" if the hook is on."""
 
     def places_of(self, version: HookVersion) -> tuple[str, ...]:
         """List the folders of the packages that come with the hook."""
@@ -240,7 +240,7 @@ class MissingSource(Source):
 
 
 def describe_first_error(findings: tuple[Finding, ...]) -> str:
-    """Describe the first error, and count the others; "" without errors."""
+    """Describe the first error, and count the other errors; "" without errors."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if not errors:
         return ""

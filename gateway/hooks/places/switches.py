@@ -99,7 +99,7 @@ def _read_decisions(path: Path) -> HookDecisions:
 
 
 def read_json(path: Path, wanted: type[Read], otherwise: Read) -> Read:
-    """Read a file that can be made again; return `otherwise` if it cannot be read."""
+    """Read a file that can be made again; return `otherwise` if the file cannot be read."""
     try:
         return msgspec.json.decode(read_plain_file(path), type=wanted)
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
@@ -107,7 +107,7 @@ def read_json(path: Path, wanted: type[Read], otherwise: Read) -> Read:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove unfinished new files of this name whose writers were killed. No other process may be writing it."""
+    """Remove unfinished new files of this name whose writers were killed. No other process may be writing this file."""
     for left in path.parent.glob(f".{path.name}.*"):
         left.unlink(missing_ok=True)
 

@@ -85,7 +85,7 @@ def has_packages(folder: Path | None, digest: str) -> bool:
 
 
 def make_digest(folder: Path) -> str:
-    """Hash all files in a folder, however many, and ignore none: Python also runs the bytecode caches of packages.
+    """Hash all files in a folder, however many, without exceptions: Python also runs the bytecode caches of packages.
 
     Raises:
         OSError: the folder cannot be read.
@@ -152,7 +152,7 @@ def _open_below(root: int, name: str) -> int:
 
 
 def _read_link(folder: Path, name: str) -> str:
-    """Return the target of a link. Raises HookError if it is outside of the folder, and so would not be in the copy."""
+    """Return the target of a link. Raises HookError if the target is outside of the folder, and so not in the copy."""
     leads_to = str((folder / name).readlink())
     if not _stays_inside(folder, name):
         what = f"{folder.name}/{name} leads out of the folder, or in a circle: {leads_to}"

@@ -128,7 +128,7 @@ class LineDecoder:
         self._buffer += data
 
     def take(self) -> RpcMessage | None:
-        """Return the next message; None if no whole line is here, or the limit is reached.
+        """Return the next message; None if no whole line has arrived, or the limit is reached.
 
         Raises:
             BadMessage: a line is no message; the wire is unusable then.

@@ -30,7 +30,7 @@ class CommandProcess:
         self._loop.add_reader(pipe, self._read)
 
     async def wait(self) -> int | str:
-        """Return the command's exit code, minus the signal that ended it, or a text.
+        """Return the command's exit code, minus the signal that ended the command, or a text.
 
         If the caller is cancelled, the process is killed.
         """
@@ -53,7 +53,7 @@ class CommandProcess:
         self._control("kill")
 
     def lose(self, why: str) -> None:
-        """End the command, because the fork server has died: the keeper notices that and kills its processes."""
+        """End the command, because the fork server has died: the command's keeper notices, and kills all."""
         self.end(why)
 
     def end(self, how: int | str) -> None:

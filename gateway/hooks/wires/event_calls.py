@@ -92,7 +92,7 @@ def report_answer(answer: HookAnswer | RpcMessage, name: str, fields: Mapping[st
 
 
 def _describe_vain_answer(answer: HookAnswer | RpcMessage, event: Mapping[str, Any]) -> str:
-    """Describe a decision or a change by an observer; any other answer may have its own meaning."""
+    """Describe a decision or a change by an observer; any other answer may have a meaning of its own."""
     if answer.ask is not None:
         return "asked"
     result = answer.result if isinstance(answer.result, Mapping) else {}

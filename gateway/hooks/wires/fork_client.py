@@ -18,9 +18,10 @@ start makes room for the next start after a moment (`SLOW_START`).
 
 A worker counts as gone when the fork server has reaped it (`ended`), not when its wire closes: by then, the processes
 that the worker left behind have been killed too. If the fork server itself ends or hangs, all its workers are lost at
-once. Their calls fail as "orphaned", which is not the hook's fault, and their next start waits for the new fork server.
-After each start and kill, the gateway sends a ping: a fork server that does not answer counts as hanging only after it
-had the processor time to answer (`ProcessHealth`), which a busy host may not give to the fork server.
+once. The calls of these workers fail as "orphaned", which is not the hooks' fault, and the hooks start again when a new
+fork server is up. After each start and kill, the gateway sends a ping: a fork server that does not answer counts as
+hanging only after it had the processor time to answer (`ProcessHealth`), which a busy host may not give to the fork
+server.
 """
 
 import asyncio
@@ -77,7 +78,7 @@ class ServedProcess(Protocol):
     def kill(self, reason: str) -> None: ...
 
     def end(self, how: int | str) -> None:
-        """Handle the process's end; `how` is its exit code, minus the signal that ended it, or a text."""
+        """Handle the end; `how` is the exit code, minus the signal that ended the process, or a text."""
 
     def lose(self, why: str) -> None:
         """Handle the loss of the fork server."""
@@ -349,7 +350,7 @@ class ForkServerClient:
 
     @property
     def is_forking(self) -> bool:
-        """Return True if the fork server also forks programs; otherwise it makes only workers and commands."""
+        """Return True if the fork server also forks programs; otherwise only workers and commands."""
         return self._settings.fork
 
     def begin(self) -> None:
@@ -427,7 +428,7 @@ class ForkServerClient:
         return worker
 
     async def run(self, command: CommandSpec, output: Callable[[bytes], None]) -> int:
-        """Run a command and pass on its output. Return its exit code, or minus the signal that ended it.
+        """Run a command and pass on its output. Return the exit code, or minus the signal that ended it.
 
         At the end, nothing is left of the processes that the command started, even if the caller is cancelled.
 
@@ -456,7 +457,7 @@ class ForkServerClient:
     async def start_program(
         self, program: ProgramRequest, protocol: asyncio.SubprocessProtocol, stderr: int | None = None
     ) -> asyncio.SubprocessTransport:
-        """Start a program in a process of the fork server, like `subprocess_exec`; `stderr` receives its errors.
+        """Start a program in a process of the fork server, like `subprocess_exec`; `stderr` receives the errors.
 
         Raises:
             OSError: the program could not be started.

@@ -85,7 +85,7 @@ class InProcessWire:
         return codec.answer_from(codec.decode_message(_encode({"jsonrpc": "2.0", "id": 0, **answer})), meta)
 
     def begin(self, handler: Callable[[], Any]) -> Any:
-        """Return the answer of a plain function, or the coroutine of an async one."""
+        """Return the answer of a plain function, or the coroutine of an async function."""
         return handler()
 
     async def stop(self, grace: float) -> None:  # noqa: ARG002 - it has no process that could be waited for

@@ -87,7 +87,7 @@ class OwnFormat(ProgramFormat):
         self._is_guard = is_guard
 
     async def build_input(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes:
-        """Return one object; the event's own fields take precedence over Claude Code's names."""
+        """Return one JSON object; the event's own fields take precedence over Claude Code's names."""
         said: dict[str, Any] = {"event": name, "hook_event_name": _CLAUDE_EVENTS.get(name, name), "cwd": folder}
         for theirs, ours in _CLAUDE_FIELDS.items():
             if (found := next((field for field in ours if fields.get(field) is not None), None)) is not None:
@@ -154,7 +154,7 @@ def _changes_of(said: Mapping[str, Any], specific: Mapping[str, Any], tool: str)
 
 
 def _make_block(name: str, reason: str) -> dict[str, Any]:
-    """Return the decision for "block": at the end of a turn it continues the turn, everywhere else it denies."""
+    """Return the decision for "block": at the end of a turn, continue the turn, everywhere else deny."""
     if name == "agent:end":
         return {"decision": "retry", "message": reason}
     return {"decision": "deny", "message": reason}

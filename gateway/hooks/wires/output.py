@@ -1,7 +1,7 @@
 """A hook's output in a file of its own, with the time of each line.
 
-The gateway reads only so much a second: output over the rate is dropped, the log says how much, and the program's own
-writes wait. Two files of bounded size are kept.
+The gateway reads a limited amount a second: it drops output over this rate and logs the dropped amount, and the
+program's own writes wait. Two files of bounded size are kept.
 """
 
 import asyncio

@@ -41,7 +41,7 @@ class StackDumpFile:
         self._seen = 0
 
     def read(self) -> str:
-        """Return what was written since the last call."""
+        """Return the text that was written since the last call."""
         data = os.pread(self.descriptor, MAX_DUMP_BYTES, self._seen)
         self._seen += len(data)
         if self._seen > MAX_FILE_BYTES:  # both ends share the offset
@@ -138,7 +138,7 @@ class ProcessHandle:
         return HookFailed(self.gone.reason, kind="killed" if self._is_killed else "died", traceback=self._traceback)
 
     def lose(self, why: str) -> None:
-        """Handle the loss of the fork server: a worker dies with it, but not the worker's children."""
+        """Handle the loss of the fork server: a worker dies with the fork server, but its children do not."""
         self._is_orphaned = True
         if self.pid:
             kill_group(self.pid)

@@ -256,7 +256,7 @@ class LastingProgram:
         return answer if meta.decides else unused_part_of(answer)
 
     async def stop(self, grace: float) -> None:
-        """Stop the program: its closed stdin tells it that no more events come."""
+        """Stop the program: a closed stdin tells the program that no more events come."""
         self._why = self._why or "it was stopped"
         if self._pipes.transport and (stdin := self._pipes.transport.get_pipe_transport(0)):
             stdin.close()

@@ -67,7 +67,7 @@ class ProgramProcess:
             self._transport.tell_ended(self.returncode)
 
     def lose(self, why: str) -> None:
-        """Handle the loss of the fork server: the program dies with it, but not its children."""
+        """Handle the loss of the fork server: the program dies with the fork server, but its children do not."""
         self.is_orphaned = True
         if not self.started.done():
             self.started.set_exception(HookFailed(why, kind="orphaned"))

@@ -58,7 +58,7 @@ class HookAnswer(msgspec.Struct, frozen=True):
 
 
 class HookFailed(HookError):
-    """The failure of one call, or of the hook as a whole; `kind` says how, `traceback` where."""
+    """The failure of one call, or of the hook as a whole; `kind` names the kind of failure, `traceback` the place."""
 
     def __init__(self, message: str, *, kind: FailureKind, traceback: str = "") -> None:
         super().__init__(message)
@@ -81,7 +81,7 @@ def unused_part_of(answer: HookAnswer) -> HookAnswer:
 
 
 class Disconnection:
-    """The end of a wire, with its reason. Any number of tasks may wait for it."""
+    """The end of a wire, with its reason. Any number of tasks may wait for the end."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
