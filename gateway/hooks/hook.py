@@ -105,7 +105,7 @@ class Hook:
         return 0
 
     def applies(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """Return True if this event calls the hook. An event about the hook itself (`hook:failed`) never does."""
+        """Return True if this event calls the hook. An event about the hook (`hook:failed`) never calls it."""
         if name.startswith("hook:") and fields.get("hook") == self.key:
             return False
         return self.matches is None or self.matches(fields)

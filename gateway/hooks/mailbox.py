@@ -242,7 +242,7 @@ class MailboxRunner:
 
     @asynccontextmanager
     async def open(self, grace: float) -> AsyncIterator[None]:
-        """Deliver events within the context. At its end, the waiting events have `grace` seconds."""
+        """Deliver events within the context. When the context ends, waiting events have `grace` seconds."""
         if self._group or self._is_closed:
             raise RuntimeError("a registry opens once, the outermost one for all those within it")
         failure: BaseException | None = None

@@ -17,9 +17,9 @@
 
 The contract
 - `on` registers an interceptor: `run` awaits the interceptors one after the other. An interceptor changes fields, in
-  place or by returning a mapping; None means unchanged. It decides by End, Deny or Retry, returned or raised. It cannot
-  write a field that the catalogue calls read-only; an outcome that the event does not support has no effect but a
-  warning. Events outside of the catalogue have no such rules.
+  place or by returning a mapping; None means unchanged. Interceptors decide by End, Deny or Retry, returned or raised.
+  Interceptors cannot write a field that the catalogue calls read-only; an outcome that the event does not support has
+  no effect but a warning. Events outside of the catalogue have no such rules.
 - `watch` registers an observer: observers get a copy of the event after the interceptors, in the background, each in
   its own order. `emit` reaches observers only. `emit` never waits and never raises, even before the registry is open
   and after it is closed.
@@ -191,7 +191,7 @@ class HookRegistry:
         return [hook for name in (name, *others) for hook in (self._known.get(name) or find(name)).hooks]
 
     def wants(self, name: str) -> bool:
-        """Return True if any hook listens to this event. Busy code asks this before it builds an event."""
+        """Return True if any hook listens to this event. Busy code calls this before it builds an event."""
         return bool((self._known.get(name) or self._subscriptions.find(name)).hooks)
 
     def emit(self, name: str, /, **fields: Any) -> None:
@@ -232,7 +232,7 @@ class HookRegistry:
         answers: Mapping[str, Any] | None = None,
         owed: OwedEvents | None = None,
     ) -> HookScope:
-        """Return this registry for one turn. `answers` are a person's, by question; None if no one can answer.
+        """Return this registry for one turn. `answers` maps questions to answers; None if no one can answer.
 
         Recorded events of the turn wait in `owed`, and go into the journal with the turn's own appends.
         """

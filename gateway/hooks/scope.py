@@ -91,7 +91,7 @@ class HookScope:
         return bool((self._subscriptions.known.get(name) or self._subscriptions.find(name)).calls)
 
     def reads(self, name: str, field: str) -> bool:
-        """Return True if any hook reads this field. Busy code asks this before it builds a large field."""
+        """Return True if any hook reads this field. Busy code calls this before it builds a large field."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
         return not all(field in hook.traits.left_out for hook in plan.hooks)
 

@@ -59,7 +59,7 @@ from gateway.yaml_source.units import format_count
 class PluginTools:
     """The tools, commands and skills of the plugins.
 
-    `plugins` returns the current plugins, by name; `settled` waits until the first hooks have started or failed.
+    `plugins` returns the current plugins, by name; `settled` waits until the initial hooks are up or failed.
     """
 
     def __init__(self, plugins: Callable[[], Mapping[str, FolderHook]], settled: Callable[[], Awaitable[None]]) -> None:
@@ -332,7 +332,7 @@ class FolderHooks:
     async def forget(self, name: str) -> None:
         """Go on without a hook that cannot run: until the hook works again, the gateway denies nothing for it.
 
-        Raises HookError: the hook is unknown, can run, or has no kept manifest.
+        Raises HookError if the hook is unknown, can run, or has no kept manifest.
         """
         hook = _find_hook(self._set.hooks, name)
         if self._set.sources.kept.get(hook.name) is None or not hook.latest or hook.latest.is_ready:

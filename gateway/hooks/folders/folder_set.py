@@ -202,7 +202,7 @@ class SourceSet:
         return replace(version, dialect=next((one for one in known if one.name == kept.dialect), version.dialect))
 
     def _judge_here(self, version: HookVersion) -> HookVersion:
-        """Judge the hook; until it may run here, the events that other gateways deny for it count."""
+        """Judge the hook; until it may run here, the gateway denies the events that other gateways deny for it."""
         other = self._find_elsewhere(version.name)
         if other and version.is_ready and version.manifest is None and version.denied is None:
             version = replace(version, denied=other.denied, is_guarded_elsewhere=True)
@@ -512,7 +512,7 @@ class FolderSet:
 
 
 def _list_named(hooks: Mapping[str, FolderHook], changed: dict[Path, int]) -> list[str]:
-    """List the hooks that a tool may have changed: a file names the hook, or the file that switches the hook is newer.
+    """List the hooks that a tool may have changed through a file that names the hooks or switches them.
 
     `changed` maps each file that switches hooks to the time of its last known change.
     """

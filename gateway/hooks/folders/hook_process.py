@@ -44,7 +44,7 @@ class WireHandover:
 
     The gateway uses the old wire until the new wire is ready. The old wire finishes its calls, and ends. Observers wait
     for this end, so that no effect of the old wire comes after the new wire's first event. Interceptors do not wait for
-    it, because a turn waits for them.
+    this end, because a turn waits for the interceptors.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class WireHandover:
         self._users[wire] = self._users.get(wire, 0) + 1
 
     def leave(self, wire: Wire) -> None:
-        """Count one user of this wire less than before."""
+        """Count one user less of this wire."""
         self._users[wire] -= 1
         if not self._users[wire]:
             del self._users[wire]

@@ -184,7 +184,7 @@ class KeptHooks:
         return True
 
     def _key_of(self, version: HookVersion) -> str:
-        """Hash the hook's circumstances, or return "" if unreadable. A secret counts only as set or not set."""
+        """Hash the hook's circumstances; "" if its files are unreadable. A secret counts only as set or not set."""
         assert version.manifest
         try:
             code = read_whole_folder(version.path, MAX_BYTES).digest if version.source.is_placed else version.digest

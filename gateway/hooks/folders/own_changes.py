@@ -39,7 +39,7 @@ class OwnChanges:
             self._ended_at = time.time()
 
     def find_rest(self, version: HookVersion) -> float:
-        """Return the seconds to leave the folder alone after this change; 0 if the hook did not make it."""
+        """Return the seconds to leave the folder alone after this change; 0 if the hook did not make the change."""
         before = self._version
         if before is None or not version.is_ready or version.digest == before.digest:
             return 0.0

@@ -64,7 +64,7 @@ class FolderWatcher:
             await self._poll()
 
     async def _watch(self) -> None:
-        """Watch the existing sources until a source is added or removed: then the folders to watch are others."""
+        """Watch the existing sources until a source is added or removed: then the folders to watch change."""
         before = self._find_inodes()
         present = [path for path in self._paths if is_folder(path)]
         missing = [path for path in self._paths if path not in present]

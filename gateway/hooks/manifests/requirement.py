@@ -11,7 +11,7 @@ REQUIREMENT_LIBRARY = "packaging.requirements"
 
 
 def read_requirement(text: str) -> "Requirement":
-    """Read a package, its versions, and perhaps a condition or an address. Raises ValueError if `text` is none."""
+    """Read a package, its versions, and perhaps a condition or an address. Raises ValueError for any other text."""
     try:
         requirement: Requirement = importlib.import_module(REQUIREMENT_LIBRARY).Requirement(text)
     except ValueError as error:

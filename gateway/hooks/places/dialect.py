@@ -1,7 +1,7 @@
 """Dialects: how the folder of a hook is read, how the hook is called, and what its answers mean.
 
 `Dialect` has the rules of most programs; the dialect of a program is a subclass with the differences. `OURS` is this
-gateway's own dialect. `gateway/daemon/dialects.py` is the table: the table says which dialects each place of hooks has.
+gateway's own dialect. `gateway/daemon/dialects.py` is the table of the dialects that each place of hooks has.
 """
 
 import math
@@ -145,8 +145,8 @@ class Dialect(FolderReader):
     def widen(self, manifest: Manifest, known: Manifest | None = None, last: Manifest | None = None) -> Manifest:  # noqa: ARG002 - for subclasses
         """Add to the manifest all events that the hook may subscribe to, until the running hook names its events.
 
-        `known` is the manifest of the hook's last run, if the hook has not changed since; `last` is that of its last
-        good load.
+        `known` is the manifest of the hook's last run, if the hook has not changed since; `last` is the manifest of its
+        last good load.
         """
         return manifest
 
@@ -195,7 +195,7 @@ class OwnDialect(Dialect):
     """The dialect of this gateway's own hooks."""
 
     def claim(self, manifest: Manifest, files: Mapping[str, bytes]) -> FolderClaim:  # noqa: ARG002 - its keys say it
-        """Claim a folder that names this gateway or has our keys; one that only observes commands may be another's."""
+        """Claim a folder that names this gateway, or has our keys and does not merely observe commands."""
         if manifest.written_for is not None:
             return FolderClaim(manifest.written_for == self.name, ASKED_FOR)
         hears_commands = any(name.startswith("command:") for name in manifest.events)

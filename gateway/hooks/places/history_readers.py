@@ -1,7 +1,7 @@
-"""The hooks that read the history or the tools on offer: other hooks get `agent:start` and `llm:before` without both.
+"""The hooks that read the history or the tools on offer: other hooks get events without these fields.
 
-These fields are nearly all of such an event. A hook gets such a field if its source has the field's name, if the hook
-passes an event on as a whole, or if the source does not show which fields the hook reads.
+These fields are nearly all of an event `agent:start` or `llm:before`. A hook gets such a field if its source has the
+field's name, if the hook passes an event on as a whole, or if the source does not show which fields the hook reads.
 """
 
 import ast

@@ -27,7 +27,7 @@ class OwedFilter:
         self._wanted: dict[str, bool] = {}  # earlier results by name, of one look-up for each event
 
     def takes(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """Return True if the hook wants the event; not an event about itself, or an event that it intercepts."""
+        """Return True if the hook wants the event; never an event about the hook, or an intercepted event."""
         if (is_wanted := self._wanted.get(name)) is None:
             if len(self._wanted) >= MOST_KNOWN:
                 self._wanted.clear()

@@ -44,8 +44,8 @@ class HookVersion(msgspec.Struct, frozen=True):
     has the same name (`has_namesake`), a plugin also has the name `short`, without the prefix. Reading the hook adds
     the manifest and the `digest`, the hash of everything that decides which code runs; the digest is empty while only
     the manifest was read. `state` is `registered` if the hook may start; otherwise `reason` says why not. `denied` has
-    the events to deny while the hook cannot answer. `reach`: the hook is restricted, and may reach only this. `pinned`:
-    the hook runs only as it was trusted, and this is the hash of its current contents. `packages`: the folder of the
+    the events to deny while the hook cannot answer. `reach`: the paths and ports that a restricted hook may reach.
+    `pinned`: the hash of the current contents, if the hook runs only as it was trusted. `packages`: the folder of the
     packages that were installed with the hook. `stored_as`: the name of the hook's store, if it differs from `name`.
     `is_guarded_elsewhere`: `denied` comes from other gateways. `is_approved`: the owner has approved exactly this
     version in the program that the hook was written for. `is_unknown`: no person has ever approved the hook. `dialect`:

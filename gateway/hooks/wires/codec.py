@@ -30,7 +30,7 @@ class BadMessage(HookError):
 
 
 class RpcErrorObject(msgspec.Struct, omit_defaults=True):
-    """The `error` of a response; `data` is from our workers: a traceback, and whether the process is worn."""
+    """The `error` of a response; `data` is from our workers: a traceback, and whether memory ran out."""
 
     message: str = ""
     data: Any = None

@@ -53,7 +53,7 @@ class CommandProcess:
         self._control("kill")
 
     def lose(self, why: str) -> None:
-        """End the command, because the fork server has died: the command's keeper notices, and kills all."""
+        """End the command, because the fork server has died: the keeper notices that too, and kills its processes."""
         self.end(why)
 
     def end(self, how: int | str) -> None:

@@ -1,4 +1,4 @@
-"""The encoding of an event's fields as JSON for another process; a field that is no plain data never makes it fail.
+"""The encoding of an event's fields as JSON for another process; no field makes the encoding fail.
 
 Live objects of our own process are left out. Other data that is not plain becomes text to read; a change to such text
 does not count.

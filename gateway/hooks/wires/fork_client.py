@@ -428,7 +428,7 @@ class ForkServerClient:
         return worker
 
     async def run(self, command: CommandSpec, output: Callable[[bytes], None]) -> int:
-        """Run a command and pass on its output. Return the exit code, or minus the signal that ended it.
+        """Run a command and pass on its output. Return the exit code, or minus the signal that ended the command.
 
         At the end, nothing is left of the processes that the command started, even if the caller is cancelled.
 

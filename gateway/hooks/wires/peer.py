@@ -1,7 +1,7 @@
 """The gateway's end of a wire: a peer sends calls, and receives answers and requests.
 
-The memory of a peer is bounded for any input: the peer serves only so many requests at once, and reads nothing while
-the other end does not read our answers. Then the writes of the other end block, at its own cost.
+The memory of a peer is bounded for any input: the peer serves at most `MAX_OPEN_REQUESTS` requests at once, and reads
+nothing while the other end does not read our answers. Then the writes of the other end block, at its own cost.
 """
 
 import asyncio

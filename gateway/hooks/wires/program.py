@@ -1,6 +1,6 @@
 """A hook that is a program: its environment, its restrictions, and its end.
 
-The program leads its own process group, which ends with the program. It sees the environment that the manifest
+The program leads its own process group, which ends with the program. The program sees the environment that the manifest
 declares.
 """
 

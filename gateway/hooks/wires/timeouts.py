@@ -85,7 +85,7 @@ class CallTimeout:
         self._next(DUMP_TIME, self._free)
 
     def _free(self) -> None:
-        """Interrupt the hook repeatedly: the first try may have met the writing of a message, which must stay whole."""
+        """Interrupt the hook repeatedly: the first signal may come while the worker writes a message."""
         if self._loop.time() < self._end:
             self._holder.free()
             self._next(HELD_AFTER, self._free)

@@ -13,7 +13,7 @@ steps follow, each harder than the step before, until the worker has answered th
 2. After 0.1 s the worker's loop counts as blocked, by a plain function that sleeps or computes. The fork server sends a
   signal on which the interpreter writes the stack of each thread into the worker's stack file ("dump").
 3. After another 0.03 s, the fork server sends a second signal ("free"), whose handler raises `CallTimedOut` in the code
-  that blocks the loop. The signal is repeated every 0.1 s, since the first may be ignored.
+  that blocks the loop. The signal is repeated every 0.1 s, since the first may come during a message.
 4. One second after the cancellation, the fork server kills the process ("kill") and its children.
 
 In steps 1 to 3 the worker survives, and with it the data that the hook keeps in memory; the processes that the call
@@ -58,7 +58,7 @@ KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest hos
 
 
 class BatchOutcome(NamedTuple):
-    """The seconds of each event that a worker began; by position, the errors, and the answers, which have no effect."""
+    """The seconds that each begun event took; by position, the errors of failed events, and answers without effect."""
 
     seconds: Sequence[float]
     failed: Mapping[int, HookFailed]
