@@ -29,7 +29,7 @@ from gateway.threads import run_in_thread
 SHOWN_SIGNS = 4  # of a secret
 LONG_ENOUGH = 16  # characters of a secret of which four may be shown
 NOT_ASKED = "Its network was not asked, since other settings change with it"
-PROXY = "proxy"  # a secret, since it may hold a password, and an address all the same: nothing goes there before a yes
+PROXY = "proxy"  # a secret, for it may hold a password, and also an address: nothing goes there before a yes
 SHORTEST_SECRET = 4  # characters; a shorter one is found in any text
 NO_SECRETS = (
     "a secret would be shown to all who see the proposal\n"
@@ -110,7 +110,7 @@ class SettingsPlan:
         return f"{written}; in force {'after a restart: ' + ', '.join(later) if later else 'now'}"
 
     def _write(self) -> None:
-        """Write it, if what was shown beside it still holds: the address of a key may stand in the other file."""
+        """Write it, if what was shown beside it still holds: the other file may hold the address of a key."""
         check_files(self._change)
         if self._read_files() != self._seen:
             raise ConfigError("config.yaml or .env has changed meanwhile; nothing was written")

@@ -1,16 +1,21 @@
 """The real gateway fires every event of the catalogue: none is documented that never happens."""
 
 import json
+import time
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from anyio import to_thread
+from msgspec.structs import replace
 
 from gateway.agent import Chunk, ModelRequest
 from gateway.control.client import call_gateway
 from gateway.events.catalogue import EVENT_SPECS
+from gateway.jobs.job import Job
+from gateway.jobs.journal import JobJournal
+from gateway.messages.message import Address
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.house import House, housed
 from gateway.testing.networks.wire import ANN, BEN, STRANGER
@@ -50,6 +55,7 @@ SCRIPT = (
     {"user": "run", "answers": [calling("shell", command="echo 1"), {"text": "it ran"}]},
     {"user": "brew", "answers": [calling("load_skill", skill="coffee"), {"text": "brewed"}]},
     {"user": "help me", "answers": [calling("delegate", agent="helper", task="a task"), {"text": "I was helped"}]},
+    {"user": "tea", "text": "the tea is ready"},
     {"user": "word", "text": "I listen."},
     *({"text": "I heard you.", "usage": {"calls": 1, "input_tokens": 5}},) * 4,
 )
@@ -61,6 +67,8 @@ class Parrot:
     name = "parrot"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        if "spill" in request.messages[-1].content:
+            raise RuntimeError("it is spilt")
         yield Chunk(request.messages[-1].content)
         yield Chunk(stop="stop")
 
@@ -98,6 +106,24 @@ async def spend_and_ring(house: House) -> None:
     await to_thread.run_sync(forget)
 
 
+async def let_jobs_come_due(house: House) -> None:
+    """Jobs of one moment that runs, fails, may not run, and was missed."""
+    now, here = time.time(), Address("terminal", "main")
+    key = "agent:main:internal:dm:job:tea"
+    tea = Job(
+        "1", "tea", "terminal:owner", "1s", "tea", Address("internal", "tea"), here, key, "owner", now - 1, at=now
+    )
+    kinds = {
+        "job:done": tea,
+        "job:failed": replace(tea, id="2", name="spill", text="spill", agent="helper", session_key=f"{key}2"),
+        "job:skipped": replace(tea, id="3", name="stranger", origin=Address("telegram", "404"), user_id="404"),
+        "job:missed": replace(tea, id="4", name="late", since=now - 9000, at=now - 8000, missed="skip"),
+    }
+    for name, job in kinds.items():
+        await JobJournal(house.gateway.engine).add(job)
+        await until(lambda name=name: any(told == name for told, _ in house.events), name)  # type: ignore[misc]
+
+
 @pytest.mark.process
 @pytest.mark.timeout(90)
 async def test_every_event_of_the_catalogue_is_fired_by_the_real_gateway(tmp_path: Path) -> None:
@@ -124,6 +150,7 @@ async def test_every_event_of_the_catalogue_is_fired_by_the_real_gateway(tmp_pat
         await wire.write(f"/pairing approve {shown.text.split('code is ')[1][:8]}")
         await house.hears("access:paired")
         await spend_and_ring(house)
+        await let_jobs_come_due(house)
         for number in range(5):
             await wire.write("word " * 300)
             await house.shows("I listen.", number + 1)

@@ -422,7 +422,7 @@ def test_events_are_filtered_and_paused(gateway: GatewayProcess, open_screen: Op
             gateway.say("/new", session=session)
             gateway.say("hello", session=session)
         tail = screen.room.get_by_label("Events, the newest first")
-        shows(tail, "got an answer")
+        shows(tail, "A turn ended")
         shows(tail, "dm:six")
         names = [row.get_attribute("title") for row in tail.locator("summary").all()]
         assert set(names) <= {"agent:end", "session:end"}

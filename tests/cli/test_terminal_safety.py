@@ -72,6 +72,8 @@ activity list | activity list --json | activity export | reload | reload --json
 usage | usage --by session | usage --json | people list | people list --json | people show telegram:{stranger}
 people show {bad} | people forget telegram:{stranger} --yes
 service status | service status --json | migrate --to nats | skills list | skills list --json | completions bash
+status --parts | jobs add song --when 2h --text {bad} | jobs list | jobs list --json | jobs show song | jobs show {bad}
+jobs history song | cron list | jobs remove song
 chat -m hello -s {bad} | sessions show {bad} | hooks info {bad} | logs --hook {bad} | {bad} | config show {bad}
 stop
 """

@@ -121,7 +121,7 @@ async def test_what_was_about_to_be_sent_is_not_sent_by_one_who_stood_still(bot:
 async def test_what_is_to_be_done_with_a_bot_is_done_where_it_is_served(bot: SharedBot) -> None:
     _one, other = bot.gateways.values()
     assert [node["name"] for node in await ask(other, "status", "nodes")] == ["other", "one"]
-    said = await anyio.to_thread.run_sync(other.cli, "status")
+    said = await anyio.to_thread.run_sync(other.cli, "status", "--parts")
     assert "it alone does" in said.stdout
     facts = await anyio.to_thread.run_sync(RunningGateway(other.home, other.environ).read_facts)
     assert facts.platforms == ("telegram",), "an upgrade of the other is not to wait for it"

@@ -1,4 +1,4 @@
-"""Somebody new: with the README alone to an answer, a hook and BOOT.md, then by `setup` to a model and Telegram.
+"""A new user: the README alone, then `setup`, to an answer and a hook.
 
 A fresh clone, a fresh home, nothing installed: what README.md shows is done, one command after the other, as it stands
 there, and has to say what the page says. Nothing else is known. *seconds*: how long the command took, with all that it

@@ -1,4 +1,4 @@
-"""The search of the web, by a real SearXNG: it is installed from its own source, and asked by the real daemon.
+"""The search of the web, by a real SearXNG that the daemon asks.
 
 An engine of its own kind `json_engine` finds what a stub on loopback has, so that nobody else's search is needed. The
 source comes from `SEARXNG`, a folder or an address for git, or else from where SearXNG is developed. The short run
