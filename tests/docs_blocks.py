@@ -266,6 +266,7 @@ def read_as_config(place: Path, text: str) -> None:
     home.own_folder.mkdir(parents=True, mode=0o700)
     home.config.touch(0o600)
     home.config.write_text(text)
-    configuration = load_configuration(load_settings_schema(), home, {"HOME": str(place)})
+    keys = dict.fromkeys(re.findall(r"\$\{(\w+)\}", text), "a-key-that-is-in-env")
+    configuration = load_configuration(load_settings_schema(), home, {"HOME": str(place), **keys})
     wrong = [finding for finding in configuration.warnings if "has no key" not in finding.what]  # nor has a page
     assert not wrong, wrong
