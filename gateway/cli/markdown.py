@@ -89,7 +89,7 @@ def _add_unseen(source: bytes, blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def render_blocks(source: bytes, blocks: Sequence[Block] | None, width: int) -> list[str]:
-    """Return the rows of these blocks, or of the source as it is if there are none."""
+    """Return the rows of these blocks; without a block, return the rows of the plain source."""
     renderer = _MarkdownRenderer(source)
     rows = (
         renderer.fold(escape_text(source.decode().strip("\n")), width)

@@ -48,7 +48,7 @@ class FileChange(Struct, frozen=True):
 
 
 class SettingChange(Struct, frozen=True):
-    """A change of settings, the warnings that are new with it, and the names of those that are secret."""
+    """A change of settings, the new warnings that it causes, and the names of its secret settings."""
 
     name: str
     files: tuple[FileChange, ...]

@@ -1,4 +1,4 @@
-"""What `status` prints: ten lines while all is well, and one more for each thing that needs a person."""
+"""`status` prints ten lines while all is well, and one more for each thing that needs a person."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -23,7 +23,7 @@ PROGRAM = (sys.executable, "-m", "gateway.cli")
 
 
 class Surroundings(Protocol):
-    """What a person's terminal knows of the gateway."""
+    """The gateway as a person's terminal shows it."""
 
     @property
     def environ(self) -> Mapping[str, str]: ...

@@ -23,7 +23,7 @@ TIMES = (0,) * 5 + (3,) + (0,) * (len(SECONDS) - 5)
 
 
 class Sums:
-    """What a process has counted since it began."""
+    """The counts of a process since its start."""
 
     def __init__(self) -> None:
         self.now = HalfHour(times=(0,) * len(TIMES))

@@ -1,4 +1,4 @@
-"""Who answers a proposal: an owner who types in a direct chat of a network, and the first answer alone."""
+"""An owner answers a proposal in a direct chat of a network, and only the first answer counts."""
 
 import time
 from dataclasses import replace
