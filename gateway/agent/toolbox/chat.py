@@ -99,7 +99,8 @@ async def unschedule(reminder: str, context: ToolContext, action: ScheduleAction
 
 def is_timetable(when: str) -> bool:
     """Return True for a time that comes again and again: `every 2h`, `@daily`, or a cron line."""
-    return when.strip().startswith("@") or len(when.split()) > 1
+    words = when.split()
+    return when.strip().startswith("@") or len(words) > 2 or words[:1] == ["every"]
 
 
 async def _send_part(context: ToolContext, part: Poll | Location) -> str:
