@@ -36,7 +36,7 @@ FLUSH_SECONDS = 2.0  # how long the last lines are waited for
 FOREIGN_LIMIT = 4 * BLOCK_LIMIT  # readers see no more, so secrets are not searched any further
 CUT_MARGIN = 8000
 
-# They log whole addresses (with a token in them, or a chat's text) at INFO, or every single request.
+# They log whole addresses (with a token in them, or a chat's text) at INFO, every request or every change of a file.
 NOISY_LOGGERS = (
     "httpx",
     "httpx2",
@@ -45,6 +45,7 @@ NOISY_LOGGERS = (
     "aiohttp",
     "openai",
     "asyncio",
+    "watchfiles",  # each change of a folder, which we name ourselves
 )
 
 log = logging.getLogger(__name__)
