@@ -82,14 +82,21 @@ class StatusReactions(msgspec.Struct, eq=False):
         """Wrap the way in, so that taken messages are marked as seen."""
 
         async def receive_and_note(message: Message, *extra: NewRecord, **how: Any) -> Receipt:
+            if message.kind not in ("text", "edit"):
+                return await receive(message, *extra, **how)
+            number = message.id.partition(":")[0]
+            marked = self._known.get(number) or MarkedMessage(
+                replace(message.address, account=self._presence.name.partition(":")[2]), message.user_id
+            )
+            remember(self._known, number, marked, MOST)
+            before, marked.wanted = marked.wanted, ""  # its turn may begin, and end, before `receive` returns
             receipt = await receive(message, *extra, **how)
-            if receipt.decision == "queued" and receipt.seq and message.kind in ("text", "edit"):
-                number = message.id.partition(":")[0]
-                marked = self._known.get(number) or MarkedMessage(
-                    replace(message.address, account=self._presence.name.partition(":")[2]), message.user_id
-                )
-                remember(self._known, number, marked, MOST)
-                self._want(number, "seen")
+            if receipt.decision == "queued" and receipt.seq:
+                self._want(number, marked.wanted or "seen")
+            elif before:
+                self._want(number, marked.wanted or before)
+            elif not marked.wanted:
+                self._known.pop(number, None)
             return receipt
 
         return receive_and_note

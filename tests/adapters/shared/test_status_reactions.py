@@ -71,6 +71,31 @@ async def test_a_reply_that_answers_no_message_touches_none() -> None:
         tasks.cancel_scope.cancel()
 
 
+async def test_a_turn_that_ends_before_its_message_is_noted_as_taken_shows_its_end() -> None:
+    registry, engine, shown = HookRegistry(), MemoryEngine(), list[str]()
+
+    async def put(_address: Address, _message: str, mark: str) -> None:
+        shown.append(mark)
+
+    async def answer_at_once(message: Message, *_extra: NewRecord, **_how: Any) -> Receipt:
+        for state in ("working", "done"):
+            await tell(engine, TurnSign("a turn", message.address, message.id, state))
+        await anyio.wait_all_tasks_blocked()
+        return Receipt("a session", seq=1)
+
+    marks: dict[MessageState, str] = {"seen": "a", "working": "b", "done": "c", "failed": "d"}
+    network = NetworkReactions(marks, put, show, 0.0, lambda _: "")
+    reactions = StatusReactions(network, lambda _: DISPLAY, Presence("net", registry, print))
+    async with registry, engine, anyio.create_task_group() as tasks:
+        tasks.start_soon(reactions.run, engine)
+        await anyio.wait_all_tasks_blocked()
+        await reactions.noting(answer_at_once)(message("what is it?"))
+        await until(lambda: bool(shown), "a reaction")
+        await anyio.wait_all_tasks_blocked()
+        assert shown[-1] == "c"
+        tasks.cancel_scope.cancel()
+
+
 async def tell(engine: Engine, sign: TurnSign) -> None:
     await engine.publish(subjects.sign_subject_of("net"), msgspec.json.encode(sign))
 
