@@ -406,7 +406,8 @@ def list_unknown(target: DoctorTarget, *, is_offline: bool) -> dict[str, str]:
 def show_findings(found: dict[str, list[Finding]], unknown: Mapping[str, str], *, is_running: bool) -> None:
     for name, findings in found.items():
         fine = unknown.get(name) or apply_style("fine", "green")
-        print_text(f"{name}: {'' if findings else fine}".rstrip())
+        words = "disk space" if name == "room" else name  # its key in --json is older than these words
+        print_text(f"{words}: {'' if findings else fine}".rstrip())
         for finding in findings:
             print_lines(to_one_line(f"{finding.place}: {finding.what}"), "  ")
             print_lines(to_one_line(finding.remedy), "    ")

@@ -15,6 +15,7 @@ from gateway.agent.models.factory import make_model
 from gateway.agent.models.provider import HttpModel
 from gateway.cli.output import show_progress
 from gateway.config.home import get_process_environment
+from gateway.config.providers import PROVIDERS
 from gateway.config.settings import ModelSettings
 from gateway.daemon.agents import model_spec_of
 from gateway.errors import ModelError
@@ -43,6 +44,7 @@ REFUSALS = {
 }
 SEE_NAMES = "see that base_url and the name are right"
 SEE_SERVER = "see that it runs, that base_url is right, and that the model fits into its memory"
+SEE_NETWORK = "see that this machine is online"
 
 
 class ModelFault(NamedTuple):
@@ -147,6 +149,7 @@ def _describe(error: ModelError, model: ModelSettings) -> ModelFault:
     address, said = address_of(model), to_one_line(error.what)[:MAX_WORDS]
     if error.remedy or not said.startswith("HTTP "):
         where = said.replace(ENDPOINT, address, 1)
-        return ModelFault(where if address in where else f"{address}: {where}", error.remedy or SEE_SERVER)
+        remedy = SEE_NETWORK if model.provider in PROVIDERS and not model.base_url else SEE_SERVER
+        return ModelFault(where if address in where else f"{address}: {where}", error.remedy or remedy)
     refuses, remedy = REFUSALS.get(error.kind, (f"refuses a call of {model.name!r}", SEE_NAMES))
     return ModelFault(f"{address} {refuses} ({said})", remedy, is_of_key=error.kind == "auth")

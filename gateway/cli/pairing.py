@@ -15,6 +15,7 @@ from gateway.cli.output import (
     show_result,
     show_table,
 )
+from gateway.cli.program import apply_program_name
 from gateway.config.home import Home
 from gateway.control.client import PATIENCE, call_gateway
 from gateway.dispatcher.pairing_commands import GIVEN_ROLES, NUMBER
@@ -81,7 +82,8 @@ def show_invitation(made: dict[str, Any]) -> None:
     left = format_duration(made["left"])
     print(f"invitation #{made['number']}: whoever opens it first is let in as {made['role']}; good once, for {left}\n")
     for way in made["ways"]:
-        print(to_one_line(f"{way['platform']}: {way['text']}" if way["platform"] else way["text"]))
+        text = f"{way['platform']}: {way['text']}" if way["platform"] else way["text"]
+        print(apply_program_name(to_one_line(text)))  # not folded, since it has an address in it
     print_text(f"\ntake it back: hermes-gateway pairing uninvite '#{made['number']}'")
 
 

@@ -128,8 +128,16 @@ class HandlerContext(Event):
 
     def __getattr__(self, name: str) -> Any:
         if name in HandlerContext.__slots__ or name not in self.kept_back:
-            raise AttributeError(str(UnknownKey(self.name, name, (*self, *self.kept_back))))
+            raise AttributeError(f"context has no attribute {name!r}{self._suggest_instead(name)}")
         return self.kept_back[name]
+
+    def _suggest_instead(self, name: str) -> str:
+        """Return what a handler probably meant: a field, an attribute, or a request to the gateway."""
+        meant = {request: f"context.gateway.{request}" for request in dir(self.gateway) if request[0] != "_"}
+        meant |= {field: f"context[{field!r}]" for field in (*self, *self.kept_back)}
+        meant |= {own: f"context.{own}" for own in ("ask", "data", "gateway", "options", "session", "turn")}
+        near = get_close_matches(name, meant, 1)
+        return f"; did you mean {meant[near[0]]}?" if near else ""
 
 
 NO_PARAMS = msgspec.Raw(b"{}")

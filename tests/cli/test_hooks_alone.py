@@ -172,6 +172,15 @@ def test_test_tries_a_folder_wherever_it_lies(gateway: GatewayProcess, tmp_path:
     assert trial["asked"] == [{"verb": "send", "to": "terminal:a", "text": "hi"}]
 
 
+def test_test_warns_of_an_event_that_nobody_emits(gateway: GatewayProcess) -> None:
+    gateway.add_hook(
+        "late", {"HOOK.yaml": "events: [agent:ende, agent:end]\n", "handler.py": "def handle(a, b): ...\n"}
+    )
+    first, second = json.loads(gateway.cli("hooks", "test", "late", "--json").stdout)["trials"]
+    assert [told for told in first["remarks"] if told.endswith("nobody emits `agent:ende`; did you mean `agent:end`?")]
+    assert not second["remarks"]
+
+
 def test_test_says_why_a_hook_does_not_start(gateway: GatewayProcess) -> None:
     gateway.add_hook(
         "greet",

@@ -10,6 +10,7 @@
 
 import os
 import re
+import socket
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Generator, Mapping
@@ -220,7 +221,9 @@ def as_model_errors() -> Generator[None]:
     except httpcore.TimeoutException as error:
         raise ModelError("the model's endpoint took too long to answer", kind="timeout") from error
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError) as error:
-        why = f"the model's endpoint could not be reached: {find_cause(error)}"
+        cause = find_cause(error)
+        words = "no machine of that name was found" if isinstance(cause, socket.gaierror) else cause
+        why = f"the model's endpoint could not be reached: {words}"
         raise ModelError(why[:LONGEST_REASON], kind="network") from error
 
 

@@ -100,10 +100,12 @@ async def run_trials(
         try:
             names = [name] if name else list_matching_events((version.manifest or manifest).subscriptions)
             fitting = {**fit_fields(manifest), **(fields or {})}
-            return [
+            trials = [
                 await _run_trial(wire, version, make_event(each, fitting), log, asked, services.redact)
                 for each in names
             ]
+            told = tuple(f"{one.place}: {one.what}; {one.remedy}" for one in version.findings)
+            return [msgspec.structs.replace(one, remarks=(*told, *one.remarks)) for one in trials[:1]] + trials[1:]
         finally:
             await wire.stop(TRIAL_STOP_TIMEOUT)
 

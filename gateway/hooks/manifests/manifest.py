@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -367,8 +368,9 @@ def _check_conditions(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding
     known = {field.name for points in meant for found in points for field in found.all_fields}
     for field in keys.when:
         if known and field not in known:
-            what = f"no event of this hook has a field `{to_printable(field)}`, so it would never be told"
-            remedy = f"its events have: {', '.join(sorted(known))}"
+            what = f"no event of this hook has a field `{to_printable(field)}`, so none is ever passed on"
+            near = get_close_matches(field[:64], sorted(known), 1)
+            remedy = f"did you mean `{near[0]}`?" if near else f"its events have: {', '.join(sorted(known))}"
             yield Finding(_place_of(root, "when", field), what, remedy, "warning")
 
 

@@ -139,7 +139,7 @@ class WorkerHandle:
             await self._end(why)
             raise HookFailed(why, kind="timeout", traceback=stacks) from None
         except BaseException:
-            await self._end("its start was given up")
+            await self._end("ended while it started, since the hook was changed or switched off")
             raise
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:

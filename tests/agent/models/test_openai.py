@@ -2,13 +2,17 @@
 
 import json
 import re
+import socket
 import time
 
+import httpcore
 import pytest
 
+from gateway.agent.models.endpoint_client import as_model_errors
 from gateway.agent.models.fallback import FallbackModel, RetryPolicy
 from gateway.agent.models.openai import OpenAIModel
 from gateway.backoff import Backoff
+from gateway.errors import ModelError
 from gateway.messages.transcript import Usage
 from tests.agent.models.conftest import ENDLESS
 
@@ -189,6 +193,12 @@ async def test_nobody_there_is_a_network_error(stage):
     result = await stage.play(stage.agent(model=model))
     assert "could not be reached" in result.error
     await model.aclose()
+
+
+def test_a_name_that_is_not_known_is_told_in_words():
+    unknown = httpcore.ConnectError(socket.gaierror(-2, "Name or service not known"))
+    with pytest.raises(ModelError, match=r"reached: no machine of that name was found$"), as_model_errors():
+        raise unknown
 
 
 async def test_a_passing_refusal_is_tried_again_once_in_one_layer(stage, endpoint, model):

@@ -237,6 +237,7 @@ def test_a_value_that_stands_as_a_key_is_told_its_key(tmp_path: Path) -> None:
 def test_a_condition_that_can_never_hold_is_told(tmp_path: Path) -> None:
     (found,) = warnings_in(read(tmp_path, "intercepts: [tool:before]\nwhen: {plattform: telegram}\n"))
     assert "no event of this hook has a field `plattform`" in found.what
+    assert found.remedy == "did you mean `platform`?"
     assert not read(tmp_path, "intercepts: ['tool:*', my:own]\nwhen: {whatever: 1, platform: x}\n").errors
 
 

@@ -211,7 +211,9 @@ async def test_prints_logs_and_tracebacks_go_to_its_log(make: Make, tmp_path: Pa
     [
         ("c['mesage']", "x has no 'mesage'; did you mean 'message'?"),
         ("c.options['limt']", "context.options has no 'limt'; did you mean 'limit'?"),
-        ("c.mesage", "did you mean 'message'?"),
+        ("c.message", "context has no attribute 'message'; did you mean context['message']?"),
+        ("c.option", "did you mean context.options?"),
+        ("c.store.get('a')", "did you mean context.gateway.store?"),
     ],
 )
 async def test_a_misspelled_key_is_named_with_the_one_that_was_meant(make: Make, body: str, said: str) -> None:
