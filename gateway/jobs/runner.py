@@ -1,17 +1,16 @@
 """Runs jobs: each due moment becomes a message to the agent, and has an end in the journal.
 
 The message and the record that the moment runs are one append, so a crash loses neither and repeats neither. The end of
-the turn is read from the conversation's chain, also after a restart. The next moments are in a heap: until the first
-one, nothing runs but a look at the clock every few seconds, since people and time servers set it.
+the turn is read from the conversation's chain, also after a restart.
 
 One of several gateways on a journal does this at a time. If two do it for a moment, the journal takes one of them.
 """
 
 import dataclasses
-import heapq
 import logging
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from gateway.engine.interface import Engine, Tail, append_until_written
 from gateway.errors import Conflict
 from gateway.jobs.job import GRACE, DueMoments, Job, Moment, MomentState, describe_moment
 from gateway.jobs.journal import JobJournal, StoredJob, key_of, make_job_put, make_row_put
-from gateway.jobs.schedule import LONGEST_JUMP, LOOK
+from gateway.jobs.timer import LONGEST_JUMP, Timer
 from gateway.messages.authors import HOOK, WEBHOOK, find_author
 from gateway.messages.message import Address, Message
 from gateway.messages.roles import Role, pick_low_role
@@ -56,39 +55,6 @@ class JobPorts(NamedTuple):
     emit: Callable[..., Any]
 
 
-class NextMoments:
-    """The next moment of each job, the first one at the top of a heap."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, str]] = []
-        self._due: dict[str, float] = {}
-
-    def put(self, key: str, due: float) -> None:
-        self._due[key] = due
-        heapq.heappush(self._heap, (due, key))
-
-    def drop(self, key: str) -> None:
-        self._due.pop(key, None)
-
-    def pop(self, now: float) -> str | None:
-        """Return a job that is due, and forget its moment."""
-        while self._heap and (self._heap[0][0] <= now or self._is_stale()):
-            is_stale = self._is_stale()
-            _, key = heapq.heappop(self._heap)
-            if not is_stale:
-                del self._due[key]
-                return key
-        return None
-
-    def first(self) -> float:
-        """Return the first moment; infinity without one."""
-        return self._heap[0][0] if self._heap else float("inf")
-
-    def _is_stale(self) -> bool:
-        due, key = self._heap[0]
-        return self._due.get(key) != due
-
-
 class JobRunner:
     """Runs the jobs of a journal while `run` runs. `ahead` is the lead of the wall clock over the journal's."""
 
@@ -104,54 +70,51 @@ class JobRunner:
         self._ports = ports
         self._clock = jobs.clock
         self._ahead = ahead
-        self._wall, self._steady = NextMoments(), NextMoments()
+        self._timer = Timer(self._load, self._begin_all, self._clock, ahead)
+        self.look = self._timer.look
         self._runs: dict[str, deque[float]] = defaultdict(deque)  # by maker, within the last hour
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._heard: Tail
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run jobs until cancelled. Any node may make one; this node runs it."""
         async with anyio.create_task_group() as self._tasks:
-            heard = await self._jobs.tail()
+            self._heard = await self._jobs.tail()
             await take_reminders(self._engine, self._jobs)
             await self._load()
+            async for found in self._jobs.read_all():
+                for due in found.job.running:
+                    await self._resume(found.job, due)
             task_status.started()
-            while True:
-                left = await self.look()
-                with anyio.move_on_after(min(left, LOOK)):
-                    await self._hear(heard)
-                if heard.dropped:
-                    heard = await self._jobs.tail()
-                    await self._load()
+            await self._timer.run(self._hear)
 
-    async def look(self) -> float:
-        """Begin what is due; return the seconds until the next moment."""
-        now, ahead = self._clock(), self._ahead()
-        for moments, clock in ((self._wall, now), (self._steady, now - ahead)):
-            while key := moments.pop(clock):
-                await self._begin(key)
-        return max(0.0, min(self._wall.first() - now, self._steady.first() - (now - ahead)))
-
-    async def _hear(self, heard: Tail) -> None:
-        async for record in heard:
-            kept = records.decode_readable(record.data)
-            if isinstance(kept, records.StoredValue):
-                self._plan(msgspec.convert(kept.value, Job))
-                return
+    async def _hear(self) -> None:
+        """Plan the next job that is changed, or all jobs if the tail has lost changes."""
+        record = await anext(self._heard)
+        kept = records.decode_readable(record.data)
+        if isinstance(kept, records.StoredValue):
+            self._plan(msgspec.convert(kept.value, Job))
+        if self._heard.dropped:
+            heard = await self._jobs.tail()
+            await self._load()
+            self._heard = heard  # at the end: a look at the clock may cut this off, and then it begins again
 
     async def _load(self) -> None:
-        self._wall, self._steady = NextMoments(), NextMoments()
         async for found in self._jobs.read_all():
             self._plan(found.job)
-            for due in found.job.running:
-                await self._resume(found.job, due)
 
     def _plan(self, job: Job) -> None:
         key, due = key_of(job), job.find_next()
-        self._wall.drop(key)
-        self._steady.drop(key)
-        if due is not None:
-            is_steady = job.ahead is not None and not job.asked
-            (self._steady if is_steady else self._wall).put(key, due - (job.ahead or 0.0) if is_steady else due)
+        if due is None:
+            self._timer.drop(key)
+        elif job.asked or self._is_from_wrong_time(job):
+            self._timer.put(key, 0.0)
+        else:
+            self._timer.put(key, due - (job.ahead or 0.0), is_steady=job.ahead is not None)
+
+    def _is_from_wrong_time(self, job: Job) -> bool:
+        """Tell whether the clock has been set back by far since the last moment of a job that repeats."""
+        return not job.at and job.since > self._clock() + LONGEST_JUMP
 
     async def _resume(self, job: Job, due: float) -> None:
         """Wait for the end of a moment that ran when the last gateway ended."""
@@ -159,21 +122,25 @@ class JobRunner:
         if moment and moment.state == "running" and self._tasks:
             self._tasks.start_soon(self._watch, job, moment, seq - 1)
 
+    async def _begin_all(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            await self._begin(key)
+
     async def _begin(self, key: str) -> None:
         """Begin the moment of a job that is due, by its present record."""
         while found := await self._jobs.read(key):
-            job, now = found.job, self._clock()
-            if not job.at and job.since > now + LONGEST_JUMP:  # the clock was set back by far
-                found = StoredJob(found.seq, job := replace(job, since=now))
-            due = job.find_due(now, self._ahead())
-            if due is None:
-                self._plan(job)
+            with suppress(Conflict):
+                self._plan(await self._begin_found(found))
                 return
-            try:
-                self._plan(await self._take(found, due))
-                return
-            except Conflict:
-                continue
+
+    async def _begin_found(self, found: StoredJob) -> Job:
+        job, now = found.job, self._clock()
+        if self._is_from_wrong_time(job):
+            job = replace(job, since=now)
+            await self._jobs.change(StoredJob(found.seq, job))
+        elif due := job.find_due(now, self._ahead()):
+            return await self._take(found, due)
+        return job
 
     async def _take(self, found: StoredJob, due: DueMoments) -> Job:
         """Write what becomes of these moments, and run the last one if it may run; return the job as it is then.

@@ -5,9 +5,8 @@ durable hook the same append contains the event, so a crash in between loses non
 be called (the gateway was down, the machine asleep, the hook broken), it gets one event afterwards, which says how late
 it is. Times at which the hook was switched off are skipped.
 
-The wall clock decides. People and time servers set it, so the scheduler reads it every few seconds. If the clock is put
-forward, hooks become due; if it is put back a little, nothing repeats until the clock has caught up. After a jump back
-of more than an hour the count starts again.
+The wall clock decides. If it is put forward, hooks become due; if it is put back a little, nothing repeats until the
+clock has caught up. After a jump back of more than an hour the count starts again.
 
 One of several gateways on a journal does this at a time. If two do it for a moment, only one of them emits: each mark
 is written on the condition that it follows the one that was read.
@@ -15,7 +14,7 @@ is written on the condition that it follows the one that was read.
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import anyio
@@ -25,11 +24,10 @@ import msgspec
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Conflict, Duplicate
 from gateway.hooks import HookRegistry
+from gateway.jobs.job import read_timetable
+from gateway.jobs.timer import LONGEST_JUMP, LOOK, Timer
 from gateway.records import records, subjects
-from gateway.yaml_source.timetable import parse_timetable
 
-LOOK = 5.0  # seconds between two readings of the wall clock, at most
-LONGEST_JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
 KEY = "schedule"  # its name in the registry
 
 log = logging.getLogger(__name__)
@@ -70,52 +68,73 @@ class Scheduler:
         self._clock = clock
         self._marks: dict[str, ScheduleMark] = {}
         self._woken = anyio.Event()
+        self._timer = Timer(self.load, self._begin, clock)
+        self.look = self._timer.look
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Call hooks until cancelled."""
         self._marks.clear()  # another gateway may have moved them
         leave = self._registry.watch(("hook:loaded", "hook:failed"), self._wake, key=KEY)
-        task_status.started()
         try:
-            while True:
-                self._woken = anyio.Event()
-                pause = await self.look()
-                with anyio.move_on_after(min(pause, LOOK)):
-                    await self._woken.wait()
+            await self.load()
+            task_status.started()
+            await self._timer.run(self._hear)
         finally:
             leave()
 
     def _wake(self, _name: str, _event: Any) -> None:
         self._woken.set()
 
-    async def look(self) -> float:
-        """Emit the events that are due; return the seconds until the next one."""
-        planned = list(self._planned())
-        for hook in self._marks.keys() - {plan.hook for plan in planned}:
-            del self._marks[hook]
-            await self._engine.purge(subjects.schedule_subject_of(hook))
-        return min([await self._look_again(plan) for plan in planned], default=LOOK)
+    async def _hear(self) -> None:
+        """Plan the hooks that are new, or have another timetable."""
+        await self._woken.wait()
+        self._woken = anyio.Event()
+        await self.load()
 
-    async def _look_again(self, plan: ScheduledHook) -> float:
+    async def load(self) -> None:
+        """Plan the hooks that are not planned as they are now."""
+        now = self._clock()
+        for plan in self._planned():
+            mark = self._marks.get(plan.hook)
+            if mark is None or not _is_counted_on(mark, plan, now):
+                await self._look_again(plan)
+
+    async def _begin(self, due: Sequence[str]) -> None:
+        """Call the hooks that are due, as they are now, and forget those that are gone."""
+        planned = {plan.hook: plan for plan in self._planned()}
+        for hook in due:
+            if plan := planned.get(hook):
+                await self._look_again(plan)
+            else:
+                self._marks.pop(hook, None)
+                await self._engine.purge(subjects.schedule_subject_of(hook))
+
+    async def _look_again(self, plan: ScheduledHook) -> None:
         """Look at one hook, again whenever another gateway has moved its mark meanwhile."""
         while True:
             try:
-                return await self._look_at(plan)
+                due = await self._look_at(plan)
             except Conflict:
                 self._marks.pop(plan.hook, None)
+            else:
+                self._timer.put(plan.hook, due)
+                return
 
     async def _look_at(self, plan: ScheduledHook) -> float:
-        now, timetable = self._clock(), parse_timetable(plan.timetable)
+        """Call a hook if it is due; return its next moment."""
+        now, timetable = self._clock(), read_timetable(plan.timetable, "")
         mark = self._marks.get(plan.hook) or await self._read(plan.hook)
-        if mark is None or mark.timetable != plan.timetable or mark.at > now + LONGEST_JUMP:
+        if mark is None or not _is_counted_on(mark, plan, now):
             mark = await self._write(plan, ScheduleMark(plan.timetable, now, mark.seq if mark else 0))
         self._marks[plan.hook] = mark
-        due = None if plan.presence == "away" else timetable.latest(mark.at, now)
+        due = timetable.latest(mark.at, now)
         if due is not None:
+            if plan.presence == "away":
+                return now + LOOK
             mark = ScheduleMark(plan.timetable, due, mark.seq)
             mark = await (self._emit(plan, mark, now) if plan.presence == "there" else self._write(plan, mark))
             self._marks[plan.hook] = mark
-        return LOOK if plan.presence == "away" else max(0.0, timetable.next_after(mark.at) - now)
+        return timetable.next_after(mark.at)
 
     async def _emit(self, plan: ScheduledHook, mark: ScheduleMark, now: float) -> ScheduleMark:
         name = f"schedule:{plan.hook}"
@@ -152,3 +171,8 @@ class Scheduler:
             seq = (await self._engine.append(put))[0]
         await self._engine.purge(where, seq - 1)
         return msgspec.structs.replace(mark, seq=seq)
+
+
+def _is_counted_on(mark: ScheduleMark, plan: ScheduledHook, now: float) -> bool:
+    """Tell whether a timetable goes on from its mark: it is the same, and the clock was not set back by far."""
+    return mark.timetable == plan.timetable and mark.at <= now + LONGEST_JUMP

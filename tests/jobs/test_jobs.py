@@ -298,6 +298,21 @@ async def test_a_clock_that_goes_back_repeats_nothing(house: House) -> None:
     assert await house.rows(job) == [(1, "ran", ""), (2, "ran", ""), (3, "ran", "")]
 
 
+async def test_a_clock_that_was_quite_wrong_does_not_silence_a_job(house: House) -> None:
+    job, year = await house.add(), 365 * 24
+    async with anyio.create_task_group() as tasks:
+        runner = house.runner()
+        await tasks.start(runner.run)
+        for at, hour in enumerate((year, 0.5, 1.5)):
+            house.now = NOON + hour * 3600
+            await runner.look()
+            if at != 1:
+                await house.end()
+                await house.settle()
+        tasks.cancel_scope.cancel()
+    assert [row for row in await house.rows(job) if row[1] == "ran"] == [(1.5, "ran", ""), (year, "ran", "")]
+
+
 async def test_a_name_is_the_maker_s_own(house: House) -> None:
     await house.add()
     with pytest.raises(AgentError, match="there is a job 'tea' already"):

@@ -1,5 +1,6 @@
 """The clock calls hooks: once for each time, also over restarts, and sanely when the clock jumps."""
 
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ import pytest
 
 from gateway.engine.interface import Engine
 from gateway.hooks import HookRegistry
-from gateway.jobs.schedule import LONGEST_JUMP, HookPresence, ScheduledHook, Scheduler
+from gateway.jobs.schedule import HookPresence, ScheduledHook, Scheduler
+from gateway.jobs.timer import LONGEST_JUMP
 from gateway.records import records
 from gateway.testing import GatewayProcess
 from tests.engine.memory_engine import MemoryEngine
@@ -42,6 +44,7 @@ class House:
         """Time passes; how late those were that are told now."""
         self.now += later
         self.told.clear()
+        await self.schedule.load()
         await self.schedule.look()
         await self.registry.settled()
         return [event["late_by"] for event in self.told]
@@ -62,6 +65,7 @@ async def test_it_is_told_when_it_is_due_and_not_before(house: House) -> None:
 
 
 async def test_the_pause_until_the_next_look_ends_when_it_is_due(house: House) -> None:
+    await house.schedule.load()
     assert await house.schedule.look() == HOUR
     house.now += HOUR - 5
     assert await house.schedule.look() == 5
@@ -78,7 +82,7 @@ async def test_a_restart_tells_nobody_twice(house: House) -> None:
 async def test_two_gateways_on_one_journal_tell_it_once(house: House) -> None:
     await house.look()
     other = Scheduler(house.engine, house.registry, lambda: house.planned, lambda: house.now)
-    await other.look()
+    await other.load()
     assert await house.look(HOUR) == [0.0]
     await other.look()
     await house.registry.settled()
@@ -187,3 +191,15 @@ def test_a_timetable_that_is_none_is_found_by_check(tmp_path: Path) -> None:
     done = gateway.cli("hooks", "check", "tick")
     assert done.returncode == 1
     assert "tick/HOOK.yaml:1:11: error: `schedule` has the hour '25'; it is 0 to 23" in done.stdout
+
+
+async def test_a_hook_that_is_not_due_costs_nothing(house: House) -> None:
+    house.planned = [ScheduledHook(f"h{at}", "0 9 * * *", "there", is_durable=False) for at in range(1000)]
+    await house.look()
+    calls = list[str]()
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        await house.schedule.look()
+    finally:
+        sys.setprofile(None)
+    assert len(calls) < 20
