@@ -1,31 +1,28 @@
 """`hermes-gateway security audit`: find what people could do that they should not, and its remedy; exit 1 for findings.
 
-The checks are in tables by subject, each with a lasting id. None runs code of a hook, and none needs a running gateway.
-A notice is good to know and no fault of the home: it does not change the exit code, and neither does a finding that is
-accepted by `security.accepted`. `--fix` removes rights of other users to files and folders; a person decides on all
-else.
+The checks are in modules by subject, each with a lasting id. None runs code of a hook, and none needs a running
+gateway. A notice is good to know and no fault of the home: it does not change the exit code, and neither does a finding
+that is accepted by `security.accepted`. `--fix` removes rights of other users to files and folders; a person decides on
+all else.
 """
 
 import argparse
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from gateway.cli.output import add_json_option, apply_style, print_lines, show_json
-from gateway.cli.security.adapters import ADAPTER_CHECKS
-from gateway.cli.security.files import FILE_CHECKS
-from gateway.cli.security.hooks import HOOK_CHECKS
-from gateway.cli.security.machine import MACHINE_CHECKS
-from gateway.cli.security.people import PEOPLE_CHECKS
-from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, read_audit_target
-from gateway.cli.security.tools import TOOL_CHECKS
+from gateway.cli.security import adapters, files, hooks, machine, people, tools
+from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, make_check, read_audit_target
 from gateway.config.home import Home, get_process_environment
 from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
 
 
+@make_check("config.accepted", "warning", "what was meant to be accepted is not")
 def _find_unknown_accepted(target: AuditTarget) -> Iterator[AuditFault]:
     for name in target.settings.security.accepted:
         if name not in {check.id for check in CHECKS}:
@@ -33,14 +30,11 @@ def _find_unknown_accepted(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of("security.accepted"), what, f"take {name} out of security.accepted")
 
 
-CHECKS: tuple[AuditCheck, ...] = (
-    *FILE_CHECKS,
-    *PEOPLE_CHECKS,
-    *TOOL_CHECKS,
-    *HOOK_CHECKS,
-    *ADAPTER_CHECKS,
-    *MACHINE_CHECKS,
-    AuditCheck("config.accepted", "warning", "what was meant to be accepted is not", _find_unknown_accepted),
+CHECKS: tuple[AuditCheck, ...] = tuple(
+    one
+    for part in (files, people, tools, hooks, adapters, machine, sys.modules[__name__])
+    for one in vars(part).values()
+    if isinstance(one, AuditCheck)
 )
 
 

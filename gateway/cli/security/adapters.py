@@ -6,7 +6,7 @@ from pathlib import Path
 from gateway.adapters.shared.adapter_finder import LEADS_OUT, check_folder
 from gateway.cli.doctor import list_origins
 from gateway.cli.security.files import WRITERS
-from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults, as_faults
+from gateway.cli.security.target import AuditFault, AuditTarget, as_faults, make_check
 from gateway.config.permissions import OTHER_OWNER, check_owner, check_writers
 from gateway.yaml_source.tree import Finding
 
@@ -29,17 +29,14 @@ def _list_dirs(target: AuditTarget) -> list[Path]:
     return [target.home.path(one) for one in target.settings.adapters.dirs]
 
 
-def _find_in_folders(begins: str, bits: int = 0) -> FindFaults:
+def _find_in_folders(target: AuditTarget, begins: str, bits: int = 0) -> Iterator[AuditFault]:
     """Find faults of adapters by the beginning of their words or remedy."""
-
-    def find(target: AuditTarget) -> Iterator[AuditFault]:
-        for one in _list_findings(target):
-            if one.what.startswith(begins) or one.remedy.startswith(begins):
-                yield from as_faults([one], *([Path(one.place.source)] if bits else ()), bits=bits)
-
-    return find
+    for one in _list_findings(target):
+        if one.what.startswith(begins) or one.remedy.startswith(begins):
+            yield from as_faults([one], *([Path(one.place.source)] if bits else ()), bits=bits)
 
 
+@make_check("adapters.in-reach", "error", "the agent could change code that runs inside the gateway")
 def _find_in_reach(target: AuditTarget) -> Iterator[AuditFault]:
     """Find adapters that commands may write.
 
@@ -55,6 +52,7 @@ def _find_in_reach(target: AuditTarget) -> Iterator[AuditFault]:
                 yield AuditFault(target.place_of(setting), what, remedy)
 
 
+@make_check("adapters.in-process", "notice", "code of others that nothing holds back")
 def _find_in_process(target: AuditTarget) -> Iterator[AuditFault]:
     for one, origin in list_origins(target.doctor):
         what = f"{one.name} runs inside the gateway, from {origin}: it sees every secret and every conversation"
@@ -62,35 +60,16 @@ def _find_in_process(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of(setting), what, f"unless you trust who wrote it, {setting}: false")
 
 
-ADAPTER_CHECKS = (
-    AuditCheck(
-        "adapters.other-owner",
-        "error",
-        "an adapter runs inside the gateway, and another user wrote it",
-        _find_in_folders(OTHER_OWNER),
-    ),
-    AuditCheck(
-        "adapters.writable",
-        "error",
-        "whoever can write to an adapter has what they write run inside the gateway",
-        _find_in_folders("run: chmod", WRITERS),
-    ),
-    AuditCheck(
-        "adapters.leads-out",
-        "error",
-        "code of an adapter that lies elsewhere can be changed there unseen",
-        _find_in_folders(LEADS_OUT),
-    ),
-    AuditCheck(
-        "adapters.in-reach",
-        "error",
-        "the agent could change code that runs inside the gateway",
-        _find_in_reach,
-    ),
-    AuditCheck(
-        "adapters.in-process",
-        "notice",
-        "code of others that nothing holds back",
-        _find_in_process,
-    ),
-)
+@make_check("adapters.other-owner", "error", "an adapter runs inside the gateway, and another user wrote it")
+def _find_other_owner(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_in_folders(target, OTHER_OWNER)
+
+
+@make_check("adapters.writable", "error", "whoever can write to an adapter has what they write run inside the gateway")
+def _find_writable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_in_folders(target, "run: chmod", WRITERS)
+
+
+@make_check("adapters.leads-out", "error", "code of an adapter that lies elsewhere can be changed there unseen")
+def _find_leads_out(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_in_folders(target, LEADS_OUT)

@@ -4,7 +4,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults, as_faults
+from gateway.cli.security.target import AuditFault, AuditTarget, as_faults, make_check
 from gateway.config.permissions import check_owner, check_readers, check_shape, check_writers, list_places, make_finding
 from gateway.hooks.places.folder_source import GROUP_WRITABLE, OTHER_OWNER, WORLD_WRITABLE
 from gateway.hooks.places.sources import HookVersion
@@ -13,11 +13,17 @@ WRITERS, OTHERS = 0o022, 0o077
 LEADS_OUT = "is a link that leads out of the folder"
 
 
+@make_check(
+    "files.misshapen",
+    "error",
+    "a link in place of our own file can be turned to another one by whoever owns what it leads to",
+)
 def _find_misshapen(target: AuditTarget) -> Iterator[AuditFault]:
     for path, wanted, follow in list_places(target.home):
         yield from as_faults(check_shape(path, wanted, follow=follow))
 
 
+@make_check("files.other-owner", "error", "another user of this machine can change what the gateway obeys or keeps")
 def _find_other_owners(target: AuditTarget) -> Iterator[AuditFault]:
     home = target.home
     kept = (home.journal, home.logs, home.files, home.hooks_lock, home.boot_md, home.hermes_config)
@@ -47,6 +53,7 @@ def _list_skill_files(target: AuditTarget) -> Iterator[Path]:
     yield from sorted(target.home.skills.glob("**/SKILL.md"))
 
 
+@make_check("sockets.control-open", "error", "whoever reaches the control socket is taken for the owner")
 def _find_open_socket(target: AuditTarget) -> Iterator[AuditFault]:
     """Check the folder of the control socket: it protects the socket, whose users count as the owner."""
     folder = target.home.socket.parent
@@ -59,17 +66,13 @@ def _find_open_socket(target: AuditTarget) -> Iterator[AuditFault]:
         yield from as_faults([found], folder, bits=OTHERS)
 
 
-def _find_in_hooks(*begins: str) -> FindFaults:
+def _find_in_hooks(target: AuditTarget, *begins: str) -> Iterator[AuditFault]:
     """Find faults of hooks about owners and rights, by the beginning of the findings."""
-
-    def find(target: AuditTarget) -> Iterator[AuditFault]:
-        for version in target.hooks:
-            found = [one for one in version.findings if one.what.startswith(begins)]
-            is_chmod = WORLD_WRITABLE in begins and version.source.is_placed
-            paths = _list_hook_paths(version) if is_chmod else ()
-            yield from as_faults(found, *paths, bits=WRITERS if is_chmod else 0)
-
-    return find
+    for version in target.hooks:
+        found = [one for one in version.findings if one.what.startswith(begins)]
+        is_chmod = WORLD_WRITABLE in begins and version.source.is_placed
+        paths = _list_hook_paths(version) if is_chmod else ()
+        yield from as_faults(found, *paths, bits=WRITERS if is_chmod else 0)
 
 
 def _list_hook_paths(version: HookVersion) -> tuple[Path, ...]:
@@ -78,125 +81,87 @@ def _list_hook_paths(version: HookVersion) -> tuple[Path, ...]:
     return (version.source.path, version.path, *code, *(folder for folder in below if version.path in folder.parents))
 
 
-FILE_CHECKS = (
-    AuditCheck(
-        "files.misshapen",
-        "error",
-        "a link in place of our own file can be turned to another one by whoever owns what it leads to",
-        _find_misshapen,
-    ),
-    AuditCheck(
-        "files.other-owner",
-        "error",
-        "another user of this machine can change what the gateway obeys or keeps",
-        _find_other_owners,
-    ),
-    AuditCheck(
-        "files.home-writable",
-        "error",
-        "others can put hooks and settings there, and these run with your rights",
-        lambda target: _find_writers([target.home.root, target.home.own_folder]),
-    ),
-    AuditCheck(
-        "files.settings-writable",
-        "error",
-        "others can let themselves in, and have commands run",
-        lambda target: _find_writers([target.home.config, target.home.env, target.home.hermes_config]),
-    ),
-    AuditCheck(
-        "files.env-readable",
-        "error",
-        "other users of this machine can take your tokens and keys",
-        lambda target: _find_readers([target.home.env], "others can read your secrets"),
-    ),
-    AuditCheck(
-        "web.key-readable",
-        "error",
-        "others can pass for this gateway, and read what people say to its page",
-        lambda target: _find_readers(
-            [Path(key)] if (key := target.settings.web.tls.key) else [], "others can read the key of the port"
-        ),
-    ),
-    AuditCheck(
-        "files.folder-readable",
-        "warning",
-        "others can look at what the gateway keeps; the next start closes it",
-        lambda target: _find_readers([target.home.own_folder], "others can look into it"),
-    ),
-    AuditCheck(
-        "files.journal-readable",
-        "warning",
-        "all conversations stand in it",
-        lambda target: _find_readers(
-            [target.home.search, *sorted(target.home.own_folder.glob("journal.db*"))], "others can read the journal"
-        ),
-    ),
-    AuditCheck(
-        "files.logs-readable",
-        "warning",
-        "logs say who wrote when, and what failed",
-        lambda target: _find_readers([target.home.logs, target.home.hook_logs], "others can read the logs"),
-    ),
-    AuditCheck(
-        "files.attachments-readable",
-        "warning",
-        "files that people sent lie there",
-        lambda target: _find_readers([target.home.files], "others can read attachments"),
-    ),
-    AuditCheck(
-        "files.backups-readable",
-        "warning",
-        "a backup holds all conversations",
-        lambda target: _find_readers(
-            [target.home.backups, *sorted(target.home.backups.glob("*"))], "others can read backups"
-        ),
-    ),
-    AuditCheck(
-        "files.boot-writable",
-        "error",
-        "the agent does at each start what stands in BOOT.md",
-        lambda target: _find_writers([target.home.boot_md]),
-    ),
-    AuditCheck(
-        "files.skills-writable",
-        "error",
-        "agents obey what stands in a skill",
-        lambda target: _find_writers(_list_skill_files(target)),
-    ),
-    AuditCheck(
-        "files.context-writable",
-        "error",
-        "agents obey what stands in a context file",
-        lambda target: _find_writers(dict.fromkeys(_list_context_files(target))),
-    ),
-    AuditCheck(
-        "files.hook-state-writable",
-        "error",
-        "what you agreed to and switched on stands there",
-        lambda target: _find_writers([target.home.hooks_lock, target.home.hook_state, target.home.installed_hooks]),
-    ),
-    AuditCheck(
-        "sockets.control-open",
-        "error",
-        "whoever reaches the control socket is taken for the owner",
-        _find_open_socket,
-    ),
-    AuditCheck(
-        "hooks.other-owner",
-        "error",
-        "a hook runs with the rights of the gateway's user, and another user wrote it",
-        _find_in_hooks(OTHER_OWNER),
-    ),
-    AuditCheck(
-        "hooks.writable",
-        "error",
-        "whoever can write to a hook has what they write run with your rights",
-        _find_in_hooks(WORLD_WRITABLE, GROUP_WRITABLE),
-    ),
-    AuditCheck(
-        "hooks.leads-out",
-        "error",
-        "code of a hook that lies elsewhere can be changed there unseen",
-        _find_in_hooks(LEADS_OUT),
-    ),
+@make_check("files.home-writable", "error", "others can put hooks and settings there, and these run with your rights")
+def _find_home_writable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_writers([target.home.root, target.home.own_folder])
+
+
+@make_check("files.settings-writable", "error", "others can let themselves in, and have commands run")
+def _find_settings_writable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_writers([target.home.config, target.home.env, target.home.hermes_config])
+
+
+@make_check("files.env-readable", "error", "other users of this machine can take your tokens and keys")
+def _find_env_readable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_readers([target.home.env], "others can read your secrets")
+
+
+@make_check("web.key-readable", "error", "others can pass for this gateway, and read what people say to its page")
+def _find_key_readable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_readers(
+        [Path(key)] if (key := target.settings.web.tls.key) else [], "others can read the key of the port"
+    )
+
+
+@make_check("files.folder-readable", "warning", "others can look at what the gateway keeps; the next start closes it")
+def _find_folder_readable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_readers([target.home.own_folder], "others can look into it")
+
+
+@make_check("files.journal-readable", "warning", "all conversations stand in it")
+def _find_journal_readable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_readers(
+        [target.home.search, *sorted(target.home.own_folder.glob("journal.db*"))], "others can read the journal"
+    )
+
+
+@make_check("files.logs-readable", "warning", "logs say who wrote when, and what failed")
+def _find_logs_readable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_readers([target.home.logs, target.home.hook_logs], "others can read the logs")
+
+
+@make_check("files.attachments-readable", "warning", "files that people sent lie there")
+def _find_attachments_readable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_readers([target.home.files], "others can read attachments")
+
+
+@make_check("files.backups-readable", "warning", "a backup holds all conversations")
+def _find_backups_readable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_readers([target.home.backups, *sorted(target.home.backups.glob("*"))], "others can read backups")
+
+
+@make_check("files.boot-writable", "error", "the agent does at each start what stands in BOOT.md")
+def _find_boot_writable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_writers([target.home.boot_md])
+
+
+@make_check("files.skills-writable", "error", "agents obey what stands in a skill")
+def _find_skills_writable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_writers(_list_skill_files(target))
+
+
+@make_check("files.context-writable", "error", "agents obey what stands in a context file")
+def _find_context_writable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_writers(dict.fromkeys(_list_context_files(target)))
+
+
+@make_check("files.hook-state-writable", "error", "what you agreed to and switched on stands there")
+def _find_hook_state_writable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_writers([target.home.hooks_lock, target.home.hook_state, target.home.installed_hooks])
+
+
+@make_check(
+    "hooks.other-owner", "error", "a hook runs with the rights of the gateway's user, and another user wrote it"
 )
+def _find_other_owner(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_in_hooks(target, OTHER_OWNER)
+
+
+@make_check("hooks.writable", "error", "whoever can write to a hook has what they write run with your rights")
+def _find_writable(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_in_hooks(target, WORLD_WRITABLE, GROUP_WRITABLE)
+
+
+@make_check("hooks.leads-out", "error", "code of a hook that lies elsewhere can be changed there unseen")
+def _find_leads_out(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_in_hooks(target, LEADS_OUT)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults
+from gateway.cli.security.target import AuditFault, AuditTarget, make_check
 from gateway.cli.security.tools import is_plain_http
 from gateway.config.platform_settings import list_accounts
 from gateway.config.secrets import MIN_LENGTH
@@ -29,21 +29,17 @@ def _list_hooks(target: AuditTarget) -> Iterator[tuple[HookVersion, Manifest, Ho
             yield version, version.manifest, overrides
 
 
-def _find_open_guards(prefix: str) -> FindFaults:
+def _find_open_guards(target: AuditTarget, prefix: str) -> Iterator[AuditFault]:
     """Find hooks or plugins that can deny a tool, and let it run when they fail."""
-
-    def find(target: AuditTarget) -> Iterator[AuditFault]:
-        for version, manifest, overrides in _list_hooks(target):
-            is_meant = version.name.startswith(PLUGIN_PREFIX) == bool(prefix)
-            is_closed = overrides.on_error == "deny" or (
-                overrides.on_error is None and (manifest.on_error == "raise" or any(map(manifest.denies, GUARDED)))
-            )
-            if is_meant and not is_closed and set(manifest.intercepts) & set(GUARDED) and _can_deny(version, manifest):
-                what = f"{version.called} can refuse a tool, and where it fails the tool runs"
-                remedy = f"hooks: {{{version.called}: {{on_error: deny}}}}"
-                yield AuditFault(SourceLocation(str(version.path)), what, remedy)
-
-    return find
+    for version, manifest, overrides in _list_hooks(target):
+        is_meant = version.name.startswith(PLUGIN_PREFIX) == bool(prefix)
+        is_closed = overrides.on_error == "deny" or (
+            overrides.on_error is None and (manifest.on_error == "raise" or any(map(manifest.denies, GUARDED)))
+        )
+        if is_meant and not is_closed and set(manifest.intercepts) & set(GUARDED) and _can_deny(version, manifest):
+            what = f"{version.called} can refuse a tool, and where it fails the tool runs"
+            remedy = f"hooks: {{{version.called}: {{on_error: deny}}}}"
+            yield AuditFault(SourceLocation(str(version.path)), what, remedy)
 
 
 def _can_deny(version: HookVersion, manifest: Manifest) -> bool:
@@ -54,6 +50,7 @@ def _can_deny(version: HookVersion, manifest: Manifest) -> bool:
     return bool(manifest.url) or any(map(DENIES.search, code.values()))
 
 
+@make_check("hooks.missed-operators", "warning", "operators get past what it forbids users")
 def _find_missed_operators(target: AuditTarget) -> Iterator[AuditFault]:
     """Find handlers that compare `scope` with `user`: before operators had their own word, that included them."""
     groups = target.settings.access.groups.values()
@@ -68,6 +65,7 @@ def _find_missed_operators(target: AuditTarget) -> Iterator[AuditFault]:
                     yield AuditFault(SourceLocation(str(version.path / name)), what, remedy)
 
 
+@make_check("hooks.in-process", "warning", "it reads every token, and its faults are the gateway's")
 def _find_in_process(target: AuditTarget) -> Iterator[AuditFault]:
     for version, _, overrides in _list_hooks(target):
         if overrides.isolation == "none":
@@ -76,6 +74,7 @@ def _find_in_process(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(place, what, f"hooks: {{{version.called}: {{isolation: process}}}}")
 
 
+@make_check("hooks.plain-http", "error", "who listens on the way reads messages and decides")
 def _find_plain_hooks(target: AuditTarget) -> Iterator[AuditFault]:
     for version, manifest, _ in _list_hooks(target):
         if is_plain_http(manifest.url):
@@ -83,6 +82,7 @@ def _find_plain_hooks(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(SourceLocation(str(version.path / "HOOK.yaml")), what, "write https:// in its `url`")
 
 
+@make_check("hooks.unsigned", "warning", "anybody can send that address made-up events")
 def _find_unsigned_hooks(target: AuditTarget) -> Iterator[AuditFault]:
     for version, manifest, _ in _list_hooks(target):
         if manifest.url.startswith("https:") and not manifest.secret_env:
@@ -91,6 +91,7 @@ def _find_unsigned_hooks(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(SourceLocation(str(version.path / "HOOK.yaml")), what, remedy)
 
 
+@make_check("hooks.tokens-given", "warning", "whoever has a token can be the bot")
 def _find_tokens_given(target: AuditTarget) -> Iterator[AuditFault]:
     """Find hooks that get the token of a network, with which anyone can act as the bot."""
     if target.doctor.configuration is None:
@@ -118,43 +119,35 @@ def _find_secrets(target: AuditTarget, *paths: Path) -> Iterator[AuditFault]:
                 yield AuditFault(SourceLocation(str(path), line, at), "a secret stands here in plain text", remedy)
 
 
+@make_check("secrets.in-unit", "error", "everybody on this machine can read a unit")
 def _find_unit_secrets(target: AuditTarget) -> Iterator[AuditFault]:
     for fault in _find_secrets(target, *target.units):
         remedy = "put it into a file below /etc/credstore, or into .env: everybody can read units"
         yield fault._replace(remedy=remedy)
 
 
-HOOK_CHECKS = (
-    AuditCheck("hooks.fail-open", "warning", "whoever makes the hook fail gets past it", _find_open_guards("")),
-    AuditCheck(
-        "plugins.fail-open", "warning", "whoever makes the plugin fail gets past it", _find_open_guards(PLUGIN_PREFIX)
-    ),
-    AuditCheck(
-        "hooks.in-process", "warning", "it reads every token, and its faults are the gateway's", _find_in_process
-    ),
-    AuditCheck("hooks.missed-operators", "warning", "operators get past what it forbids users", _find_missed_operators),
-    AuditCheck("hooks.plain-http", "error", "who listens on the way reads messages and decides", _find_plain_hooks),
-    AuditCheck("hooks.unsigned", "warning", "anybody can send that address made-up events", _find_unsigned_hooks),
-    AuditCheck("hooks.tokens-given", "warning", "whoever has a token can be the bot", _find_tokens_given),
-    AuditCheck(
-        "secrets.in-config",
-        "warning",
-        "settings are shown, copied and put into repositories; .env is not",
-        lambda target: _find_secrets(target, target.home.config, target.home.hermes_config),
-    ),
-    AuditCheck(
-        "secrets.in-instructions",
-        "error",
-        "it is sent to the model, and the model can say it",
-        lambda target: _find_secrets(target, target.home.boot_md, *sorted(target.home.skills.glob("**/SKILL.md"))),
-    ),
-    AuditCheck(
-        "secrets.in-hooks",
-        "warning",
-        "hooks are copied and shared; `env` in the manifest gives them what they need",
-        lambda target: _find_secrets(
-            target, *(version.path / file.name for version in target.hooks for file in version.files)
-        ),
-    ),
-    AuditCheck("secrets.in-unit", "error", "everybody on this machine can read a unit", _find_unit_secrets),
+@make_check("hooks.fail-open", "warning", "whoever makes the hook fail gets past it")
+def _find_fail_open(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_open_guards(target, "")
+
+
+@make_check("plugins.fail-open", "warning", "whoever makes the plugin fail gets past it")
+def _find_fail_open_plugins(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_open_guards(target, PLUGIN_PREFIX)
+
+
+@make_check("secrets.in-config", "warning", "settings are shown, copied and put into repositories; .env is not")
+def _find_in_config(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_secrets(target, target.home.config, target.home.hermes_config)
+
+
+@make_check("secrets.in-instructions", "error", "it is sent to the model, and the model can say it")
+def _find_in_instructions(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_secrets(target, target.home.boot_md, *sorted(target.home.skills.glob("**/SKILL.md")))
+
+
+@make_check(
+    "secrets.in-hooks", "warning", "hooks are copied and shared; `env` in the manifest gives them what they need"
 )
+def _find_in_hooks(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_secrets(target, *(version.path / file.name for version in target.hooks for file in version.files))

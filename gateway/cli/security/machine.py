@@ -6,7 +6,7 @@ from ipaddress import ip_network
 from pathlib import Path
 
 from gateway.cli.doctor import check_configuration, check_version
-from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults, as_faults
+from gateway.cli.security.target import AuditFault, AuditTarget, as_faults, make_check
 from gateway.cli.security.tools import is_plain_http
 from gateway.daemon.own_process import describe_readers
 from gateway.daemon.webhooks import find_bad_secrets
@@ -22,26 +22,31 @@ PYTHON_ENDS = {
 FEWEST_BITS = {4: 16, 6: 48}  # of a network of proxies; a wider one includes other machines
 
 
+@make_check("webhooks.short-secret", "warning", "whoever guesses it can have the agent work")
 def _find_bad_secrets(target: AuditTarget) -> Iterator[AuditFault]:
     if target.doctor.configuration:
         yield from as_faults(find_bad_secrets(target.doctor.configuration))
 
 
+@make_check("config.wrong", "error", "what the settings let happen could not be checked")
 def _find_wrong_settings(target: AuditTarget) -> Iterator[AuditFault]:
     """Report an unreadable configuration: without this, a check that cannot run would look like praise."""
     yield from as_faults(one for one in check_configuration(target.doctor) if one.severity == "error")
 
 
+@make_check("process.root", "notice", "a fault in the gateway is a fault of the whole machine")
 def _find_root(target: AuditTarget) -> Iterator[AuditFault]:
     if what := describe_readers(target.uid):
         remedy = "run it as a user of its own: see systemd/system/chat-gateway.service"
         yield AuditFault(SourceLocation("the user of the gateway"), what, remedy)
 
 
+@make_check("version.old", "warning", "what was mended since is not mended in what runs")
 def _find_old_daemon(target: AuditTarget) -> Iterator[AuditFault]:
     yield from as_faults(check_version(target.doctor))
 
 
+@make_check("version.python", "warning", "its known weaknesses stay")
 def _find_old_python(target: AuditTarget) -> Iterator[AuditFault]:
     end = PYTHON_ENDS.get(target.python)
     if end and target.today > end:
@@ -65,21 +70,18 @@ def _read_service(unit: Path) -> dict[str, str]:
     return found
 
 
-def _find_unit_lacks(key: str, *wanted: str) -> FindFaults:
+def _find_unit_lacks(target: AuditTarget, key: str, *wanted: str) -> Iterator[AuditFault]:
     """Find units of ours that do not set this key to one of the `wanted` values."""
-
-    def find(target: AuditTarget) -> Iterator[AuditFault]:
-        for unit in target.units:
-            if _read_service(unit).get(key, "").lower() not in wanted:
-                yield AuditFault(
-                    SourceLocation(str(unit)),
-                    f"it does not say {key}={wanted[0]}",
-                    f"{_name_edit(unit)}, and write: [Service] {key}={wanted[0]}",
-                )
-
-    return find
+    for unit in target.units:
+        if _read_service(unit).get(key, "").lower() not in wanted:
+            yield AuditFault(
+                SourceLocation(str(unit)),
+                f"it does not say {key}={wanted[0]}",
+                f"{_name_edit(unit)}, and write: [Service] {key}={wanted[0]}",
+            )
 
 
+@make_check("unit.root", "error", "a fault in the gateway is a fault of the whole machine")
 def _find_unit_root(target: AuditTarget) -> Iterator[AuditFault]:
     for unit in target.units:
         said = _read_service(unit)
@@ -97,6 +99,7 @@ def _name_edit(unit: Path) -> str:
     return f"run: systemctl {'--user ' if _is_of_person(unit) else ''}edit {unit.stem}"
 
 
+@make_check("web.wide-proxies", "error", "any of them says who asks and from where")
 def _find_wide_proxies(target: AuditTarget) -> Iterator[AuditFault]:
     for written in target.settings.web.trusted_proxies:
         network = ip_network(written)
@@ -106,29 +109,25 @@ def _find_wide_proxies(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of("web.trusted_proxies"), what, remedy)
 
 
+@make_check("web.plain-url", "error", "whoever is on the way reads the page and takes over logins")
 def _find_plain_url(target: AuditTarget) -> Iterator[AuditFault]:
     if is_plain_http(url := target.settings.web.url):
         what = f"people reach the page at {url}, unencrypted"
         yield AuditFault(target.place_of("web.url"), what, f"web: {{url: 'https{url.removeprefix('http')}'}}")
 
 
-MACHINE_CHECKS = (
-    AuditCheck("web.wide-proxies", "error", "any of them says who asks and from where", _find_wide_proxies),
-    AuditCheck("web.plain-url", "error", "whoever is on the way reads the page and takes over logins", _find_plain_url),
-    AuditCheck("webhooks.short-secret", "warning", "whoever guesses it can have the agent work", _find_bad_secrets),
-    AuditCheck("config.wrong", "error", "what the settings let happen could not be checked", _find_wrong_settings),
-    AuditCheck("process.root", "notice", "a fault in the gateway is a fault of the whole machine", _find_root),
-    AuditCheck("version.old", "warning", "what was mended since is not mended in what runs", _find_old_daemon),
-    AuditCheck("version.python", "warning", "its known weaknesses stay", _find_old_python),
-    AuditCheck("unit.root", "error", "a fault in the gateway is a fault of the whole machine", _find_unit_root),
-    AuditCheck(
-        "unit.no-hardening",
-        "warning",
-        "what the gateway starts can gain rights that it has not (sudo, setuid programs)",
-        _find_unit_lacks("NoNewPrivileges", "yes", "true", "on", "1"),
-    ),
-    AuditCheck("unit.core-dumps", "warning", "a core of it holds every token", _find_unit_lacks("LimitCORE", "0")),
-    AuditCheck(
-        "unit.open-umask", "warning", "others can read what it writes", _find_unit_lacks("UMask", "0077", "077")
-    ),
+@make_check(
+    "unit.no-hardening", "warning", "what the gateway starts can gain rights that it has not (sudo, setuid programs)"
 )
+def _find_no_hardening(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_unit_lacks(target, "NoNewPrivileges", "yes", "true", "on", "1")
+
+
+@make_check("unit.core-dumps", "warning", "a core of it holds every token")
+def _find_core_dumps(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_unit_lacks(target, "LimitCORE", "0")
+
+
+@make_check("unit.open-umask", "warning", "others can read what it writes")
+def _find_open_umask(target: AuditTarget) -> Iterator[AuditFault]:
+    return _find_unit_lacks(target, "UMask", "0077", "077")

@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 
 from gateway.access.owners import format_line, infer_owners, suggest_owner
 from gateway.access.rules import EVERY_TOOL, AccessRules
-from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, as_faults
+from gateway.cli.security.target import AuditFault, AuditTarget, as_faults, make_check
 from gateway.config.checks import find_open_networks
 from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import DEFAULT_RATE, GUEST_TOOLS
@@ -26,10 +26,12 @@ def _read_rules(target: AuditTarget) -> AccessRules | None:
     return access_rules_from(target.doctor.configuration) if target.doctor.configuration else None
 
 
+@make_check("access.everybody", "error", "every stranger of that network can talk to your agent")
 def _find_everybody(target: AuditTarget) -> Iterator[AuditFault]:
     yield from as_faults(find_open_networks(target.settings, target.place_of("access.everybody")))
 
 
+@make_check("access.open-chats", "warning", "who comes into such a group is a guest, whoever they are")
 def _find_open_chats(target: AuditTarget) -> Iterator[AuditFault]:
     for network, ids in asdict(target.settings.access.chats).items():
         if ids:
@@ -38,6 +40,9 @@ def _find_open_chats(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of(f"access.chats.{network}"), what, remedy)
 
 
+@make_check(
+    "access.network-roles", "warning", "moderators of that network's server let people in, and you are not asked"
+)
 def _find_network_roles(target: AuditTarget) -> Iterator[AuditFault]:
     for one in list_accounts(target.settings.platforms):
         if getattr(one.settings, "allowed_roles", ()):
@@ -46,6 +51,7 @@ def _find_network_roles(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of(".".join((*one.path, "allowed_roles"))), what, remedy)
 
 
+@make_check("access.guest-tools", "error", "strangers can have these tools used")
 def _find_guest_tools(target: AuditTarget) -> Iterator[AuditFault]:
     more = [name for name in target.settings.access.tools.guest if name not in GUEST_TOOLS]
     if more:
@@ -54,6 +60,7 @@ def _find_guest_tools(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of("access.tools.guest"), what, remedy)
 
 
+@make_check("access.user-tools", "warning", "everybody who may speak can ask for commands")
 def _find_user_tools(target: AuditTarget) -> Iterator[AuditFault]:
     names = target.settings.access.tools.user
     if any(name in EVERY_TOOL or fnmatchcase("shell", name) for name in names):
@@ -61,6 +68,7 @@ def _find_user_tools(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of("access.tools.user"), "users have the shell", remedy)
 
 
+@make_check("access.user-commands", "warning", "users can change what is an admin's to change")
 def _find_user_commands(target: AuditTarget) -> Iterator[AuditFault]:
     given = target.settings.access.user_commands or ()
     ours = [command.name for command in BUILT_IN if not command.is_for("user") and command.name in given]
@@ -69,6 +77,7 @@ def _find_user_commands(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of("access.user_commands"), what, "take them out of access.user_commands")
 
 
+@make_check("access.common-owners", "error", "the same number is another person elsewhere")
 def _find_common_owners(target: AuditTarget) -> Iterator[AuditFault]:
     """Find ids under `all` that are valid on several networks, where they may be other people."""
     if target.doctor.configuration is None:
@@ -89,6 +98,7 @@ def _infer_owners(target: AuditTarget, rules: AccessRules) -> dict[str, str]:
     return infer_owners(rules, target.people.people, kept)
 
 
+@make_check("access.inferred-owner", "warning", "a guess decides who may do everything; a line would")
 def _find_inferred_owner(target: AuditTarget) -> Iterator[AuditFault]:
     rules = _read_rules(target)
     for network, user in (_infer_owners(target, rules) if rules else {}).items():
@@ -96,12 +106,14 @@ def _find_inferred_owner(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of(f"access.users.{network}"), what, format_line(network, user))
 
 
+@make_check("access.no-approver", "warning", "what asks first is refused, unless you are at the terminal")
 def _find_no_approver(target: AuditTarget) -> Iterator[AuditFault]:
     rules = _read_rules(target)
     if rules and (line := suggest_owner(rules, target.people.people, _infer_owners(target, rules))):
         yield AuditFault(target.place_of("access.users"), "people may speak, and nobody on a network may approve", line)
 
 
+@make_check("access.many-messages", "warning", "one person can use up your model's budget")
 def _find_many_messages(target: AuditTarget) -> Iterator[AuditFault]:
     access = target.settings.access
     rates = {f"access.groups.{name}.rate": group.rate or 0 for name, group in access.groups.items()}
@@ -116,6 +128,7 @@ def _find_many_messages(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of(where), f"one person may send {rate} messages a minute", remedy)
 
 
+@make_check("access.idle-groups", "warning", "the group limits nothing for them")
 def _find_idle_groups(target: AuditTarget) -> Iterator[AuditFault]:
     """Find groups without effect: a group never removes rights, and its people have more elsewhere."""
     rules = _read_rules(target)
@@ -134,6 +147,7 @@ def _find_idle_groups(target: AuditTarget) -> Iterator[AuditFault]:
                 yield AuditFault(target.place_of(f"access.groups.{name}"), what, remedy)
 
 
+@make_check("access.many-admins", "warning", "each of them may let in others and approve")
 def _find_many_admins(target: AuditTarget) -> Iterator[AuditFault]:
     for name, group in target.settings.access.groups.items():
         if group.role == "admin" and len(group.people) > MANY_ADMINS:
@@ -142,12 +156,14 @@ def _find_many_admins(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of(f"access.groups.{name}.role"), what, remedy)
 
 
+@make_check("approvals.asker", "error", "the question guards nothing: who asks agrees")
 def _find_asker(target: AuditTarget) -> Iterator[AuditFault]:
     if "asker" in target.settings.tools.approvers:
         what = "whoever asks for a tool that asks first says yes to it themself"
         yield AuditFault(target.place_of("tools.approvers"), what, "tools: {approvers: [owner, admin]}")
 
 
+@make_check("access.local-proxy", "warning", "whoever is on this machine can take anybody's role")
 def _find_local_proxy(target: AuditTarget) -> Iterator[AuditFault]:
     web = target.settings.web
     networks = [ip_network(one) for one in web.trusted_proxies] if web.identity else []
@@ -155,34 +171,3 @@ def _find_local_proxy(target: AuditTarget) -> Iterator[AuditFault]:
         what = f"every user and program of this machine can say in {web.identity} that they are anybody"
         remedy = "let the proxy come from an address of its own, such as that of a container"
         yield AuditFault(target.place_of("web.trusted_proxies"), what, remedy)
-
-
-PEOPLE_CHECKS = (
-    AuditCheck(
-        "access.local-proxy", "warning", "whoever is on this machine can take anybody's role", _find_local_proxy
-    ),
-    AuditCheck("access.everybody", "error", "every stranger of that network can talk to your agent", _find_everybody),
-    AuditCheck(
-        "access.open-chats", "warning", "who comes into such a group is a guest, whoever they are", _find_open_chats
-    ),
-    AuditCheck(
-        "access.network-roles",
-        "warning",
-        "moderators of that network's server let people in, and you are not asked",
-        _find_network_roles,
-    ),
-    AuditCheck("access.guest-tools", "error", "strangers can have these tools used", _find_guest_tools),
-    AuditCheck("access.user-tools", "warning", "everybody who may speak can ask for commands", _find_user_tools),
-    AuditCheck("access.user-commands", "warning", "users can change what is an admin's to change", _find_user_commands),
-    AuditCheck("access.common-owners", "error", "the same number is another person elsewhere", _find_common_owners),
-    AuditCheck(
-        "access.inferred-owner", "warning", "a guess decides who may do everything; a line would", _find_inferred_owner
-    ),
-    AuditCheck(
-        "access.no-approver", "warning", "what asks first is refused, unless you are at the terminal", _find_no_approver
-    ),
-    AuditCheck("access.many-messages", "warning", "one person can use up your model's budget", _find_many_messages),
-    AuditCheck("access.idle-groups", "warning", "the group limits nothing for them", _find_idle_groups),
-    AuditCheck("access.many-admins", "warning", "each of them may let in others and approve", _find_many_admins),
-    AuditCheck("approvals.asker", "error", "the question guards nothing: who asks agrees", _find_asker),
-)

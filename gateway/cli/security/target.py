@@ -77,6 +77,13 @@ class AuditCheck(NamedTuple):
     find: FindFaults
 
 
+def make_check(
+    name: str, severity: Literal["error", "warning", "notice"], means: str
+) -> Callable[[FindFaults], AuditCheck]:
+    """Make a check of a function that finds faults."""
+    return lambda find: AuditCheck(name, severity, means, find)
+
+
 def read_audit_target(home: Home, environ: Mapping[str, str]) -> AuditTarget:
     """Read everything for an audit, with or without a running gateway; no code of a hook is run."""
     doctor = read_target(home, environ)

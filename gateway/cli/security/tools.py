@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from gateway.agent.toolbox.key_homes import list_key_homes
 from gateway.cli.doctor import check_roots, check_sandbox
-from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, as_faults
+from gateway.cli.security.target import AuditFault, AuditTarget, as_faults, make_check
 
 # Programs that run any given command, or the content of a file that the agent may write.
 RUNS_OTHERS = frozenset({
@@ -18,11 +18,13 @@ RUNS_OTHERS = frozenset({
 })  # fmt: skip
 
 
+@make_check("tools.shell-unasked", "error", "whatever talks the model into a command has it run")
 def _find_shell_unasked(target: AuditTarget) -> Iterator[AuditFault]:
     if target.settings.tools.shell == "allow":
         yield AuditFault(target.place_of("tools.shell"), "every command runs without a question", "tools: {shell: ask}")
 
 
+@make_check("tools.shell-allow", "error", "such a rule is as good as no question at all")
 def _find_shell_rules(target: AuditTarget) -> Iterator[AuditFault]:
     rules = [rule for rule in target.settings.tools.shell_allow if isinstance(rule, dict)]
     for name in sorted({name for rule in rules for name in rule} & RUNS_OTHERS):
@@ -31,6 +33,7 @@ def _find_shell_rules(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of("tools.shell_allow"), what, remedy)
 
 
+@make_check("tools.sandbox-off", "warning", "a command reads your keys and the gateway's home")
 def _find_sandbox_off(target: AuditTarget) -> Iterator[AuditFault]:
     tools = target.settings.tools
     if tools.shell != "off" and tools.sandbox.mode == "off" and not tools.sandbox.command:
@@ -38,16 +41,19 @@ def _find_sandbox_off(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of("tools.sandbox.mode"), what, "tools: {sandbox: {mode: auto}}")
 
 
+@make_check("tools.sandbox-missing", "warning", "the kernel holds less than is promised")
 def _find_sandbox_missing(target: AuditTarget) -> Iterator[AuditFault]:
     yield from as_faults(check_sandbox(target.doctor))
 
 
+@make_check("tools.sandbox-sockets", "error", "such a socket (Docker, an ssh agent) leads out")
 def _find_sandbox_sockets(target: AuditTarget) -> Iterator[AuditFault]:
     if target.settings.tools.sandbox.sockets:
         what = "commands of the agent reach sockets of other programs"
         yield AuditFault(target.place_of("tools.sandbox.sockets"), what, "tools: {sandbox: {sockets: false}}")
 
 
+@make_check("tools.keys-given", "warning", "a command can read or plant keys")
 def _find_keys_given(target: AuditTarget) -> Iterator[AuditFault]:
     sandbox, keys = target.settings.tools.sandbox, _list_keys(target)
     own = (target.home.root, *target.home.root.parents)  # folders below these need not be keys
@@ -60,6 +66,7 @@ def _find_keys_given(target: AuditTarget) -> Iterator[AuditFault]:
                 yield AuditFault(target.place_of(f"tools.sandbox.{key}"), what, remedy)
 
 
+@make_check("tools.wide-roots", "error", "the agent could change what it is told to obey")
 def _find_wide_roots(target: AuditTarget) -> Iterator[AuditFault]:
     yield from as_faults(check_roots(target.doctor))
 
@@ -68,6 +75,7 @@ def _list_keys(target: AuditTarget) -> tuple[Path, ...]:
     return (target.home.root, *list_key_homes({"HOME": str(target.person)}))
 
 
+@make_check("tools.inner-hosts", "warning", "a page can have the agent ask services inside")
 def _find_inner_hosts(target: AuditTarget) -> Iterator[AuditFault]:
     for host in target.settings.tools.fetch_hosts:
         what = f"the web tool reaches {host} on this machine or network"
@@ -75,6 +83,7 @@ def _find_inner_hosts(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of("tools.fetch_hosts"), what, remedy)
 
 
+@make_check("mcp.trust-all", "error", "tools that act do so on a model's word alone")
 def _find_trusted_servers(target: AuditTarget) -> Iterator[AuditFault]:
     for name, server in target.settings.mcp_servers.items():
         if server.enabled and server.trust == "all":
@@ -83,6 +92,7 @@ def _find_trusted_servers(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of(f"mcp_servers.{name}.trust"), what, remedy)
 
 
+@make_check("mcp.plain-http", "warning", "who listens on the way reads and changes it")
 def _find_plain_servers(target: AuditTarget) -> Iterator[AuditFault]:
     for name, server in target.settings.mcp_servers.items():
         if server.enabled and is_plain_http(server.url):
@@ -91,6 +101,7 @@ def _find_plain_servers(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of(f"mcp_servers.{name}.url"), what, remedy)
 
 
+@make_check("models.plain-http", "warning", "who listens on the way reads and changes it")
 def _find_plain_models(target: AuditTarget) -> Iterator[AuditFault]:
     models = {f"models.{key}": one for key, one in target.settings.models.items()}
     for name, model in {"model": target.settings.model, **models}.items():
@@ -112,22 +123,3 @@ def is_plain_http(url: str) -> bool:
         return not ipaddress.ip_address(host).is_loopback
     except ValueError:
         return True
-
-
-TOOL_CHECKS = (
-    AuditCheck(
-        "tools.shell-unasked", "error", "whatever talks the model into a command has it run", _find_shell_unasked
-    ),
-    AuditCheck("tools.shell-allow", "error", "such a rule is as good as no question at all", _find_shell_rules),
-    AuditCheck("tools.sandbox-off", "warning", "a command reads your keys and the gateway's home", _find_sandbox_off),
-    AuditCheck("tools.sandbox-missing", "warning", "the kernel holds less than is promised", _find_sandbox_missing),
-    AuditCheck(
-        "tools.sandbox-sockets", "error", "such a socket (Docker, an ssh agent) leads out", _find_sandbox_sockets
-    ),
-    AuditCheck("tools.keys-given", "warning", "a command can read or plant keys", _find_keys_given),
-    AuditCheck("tools.wide-roots", "error", "the agent could change what it is told to obey", _find_wide_roots),
-    AuditCheck("tools.inner-hosts", "warning", "a page can have the agent ask services inside", _find_inner_hosts),
-    AuditCheck("mcp.trust-all", "error", "tools that act do so on a model's word alone", _find_trusted_servers),
-    AuditCheck("mcp.plain-http", "warning", "who listens on the way reads and changes it", _find_plain_servers),
-    AuditCheck("models.plain-http", "warning", "who listens on the way reads and changes it", _find_plain_models),
-)
