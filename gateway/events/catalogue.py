@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import Any
 
 from gateway.events.fields import EventField, EventSpec
@@ -22,89 +21,88 @@ _CALL = {"id": "call_1", "name": "shell", "args": _ARGS}
 _TOOL = {"name": "shell", "description": "Run a command.", "schema": {"type": "object"}}
 _ANSWER = "It is 18 degrees and sunny in Paris."
 
-_VALUES_BY_FIELD: Mapping[str, Any] = MappingProxyType(
-    {
-        "id": "sample-1",
-        "time": 1_790_000_000.0,
-        "platform": "terminal",
-        "platforms": ["terminal"],
-        "user_id": "123456789",
-        "user_name": "Ann",
-        "scope": "owner",
-        "role": "owner",
-        "chat_id": "123456789",
-        "chat_type": "dm",
-        "session_id": "20260101_120000_abc123",
-        "session_key": "agent:main:terminal:dm:main",
-        "turn_id": "turn-1",
-        "agent": "main",
-        "reason": "a sample",
-        "message_id": "42",
-        "message_ids": ["43"],
-        "text": _SAID,
-        "message_full": _SAID,
-        "messages": [{"role": "user", "content": _SAID}],
-        "response_full": _ANSWER,
-        "content": _ANSWER,
-        "chunk": "It is ",
-        "system": "You are helpful.",
-        "tool": "shell",
-        "tool_names": ["shell"],
-        "tool_calls": [_CALL],
-        "calls": [_CALL],
-        "args": _ARGS,
-        "call_id": "call_1",
-        "results": [{"call_id": "call_1", "name": "shell", "content": "a.txt", "error": None}],
-        "usage": {"input_tokens": 12, "output_tokens": 3},
-        "stop": "end_turn",
-        "iteration": 1,
-        "duration": 0.12,
-        "completed": True,
-        "model": "demo",
-        "provider": "demo",
-        "skill": "tea",
-        "action": "load",
-        "node": "call_llm",
-        "node_type": "call_llm",
-        "hook": "another-hook",
-        "kind": "main",
-        "reaction": "👍",
-        "attempts": 1,
-        "command": "status",
-        "raw_command": "status",
-    }
-)
-_VALUES_BY_EVENT: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "agent:start": {"message": _SAID},
-        "agent:end": {"message": _SAID, "response": _ANSWER},
-        "agent:step": {
-            "tools": [{"name": "shell", "result": "a.txt", "arguments": '{"command": "ls"}', "error": False}]
-        },
-        "tool:after": {"result": "a.txt"},
-        "message:add": {"message": {"role": "user", "content": _SAID}},
-        "llm:before": {"tools": [_TOOL]},
-        "tools:before": {"tools": [_TOOL]},
-        "handoff:before": {"kind": "call", "source": "main", "target": "helper", "input": "Look it up."},
-        "handoff:after": {"kind": "call", "source": "main", "target": "helper", "result": _ANSWER},
-        "llm:chunk": {"text": ""},
-        "schedule:*": {"due": 1_790_000_000.0, "late_by": 0.2},
-        "webhook:*": {
-            "webhook": "issues",
-            "kind": "issues.opened",
-            "delivery_id": "72d3162e-cc78-11e3-81ab-4c9367dc0958",
-            "headers": {"x-github-event": "issues"},
-            "body": {"action": "opened", "issue": {"title": "It rains in"}},
-            "text": '{"action": "opened", "issue": {"title": "It rains in"}}',
-            "role": "guest",
-        },
-        "message:failed": {"error": "the chat is gone"},
-        "command:*": {"args": "", "raw_args": ""},
-    }
-)
-_VALUES_BY_TYPE: Mapping[str, Any] = MappingProxyType(
-    {"string": "", "integer": 0, "number": 0.0, "boolean": False, "object": {}, "any": None}
-)
+_VALUES_BY_FIELD: Mapping[str, Any] = {
+    "id": "sample-1",
+    "time": 1_790_000_000.0,
+    "platform": "terminal",
+    "platforms": ["terminal"],
+    "user_id": "123456789",
+    "user_name": "Ann",
+    "scope": "owner",
+    "role": "owner",
+    "chat_id": "123456789",
+    "chat_type": "dm",
+    "session_id": "20260101_120000_abc123",
+    "session_key": "agent:main:terminal:dm:main",
+    "turn_id": "turn-1",
+    "agent": "main",
+    "reason": "a sample",
+    "message_id": "42",
+    "message_ids": ["43"],
+    "text": _SAID,
+    "message_full": _SAID,
+    "messages": [{"role": "user", "content": _SAID}],
+    "response_full": _ANSWER,
+    "content": _ANSWER,
+    "chunk": "It is ",
+    "system": "You are helpful.",
+    "tool": "shell",
+    "tool_names": ["shell"],
+    "tool_calls": [_CALL],
+    "calls": [_CALL],
+    "args": _ARGS,
+    "call_id": "call_1",
+    "results": [{"call_id": "call_1", "name": "shell", "content": "a.txt", "error": None}],
+    "usage": {"input_tokens": 12, "output_tokens": 3},
+    "stop": "end_turn",
+    "iteration": 1,
+    "duration": 0.12,
+    "completed": True,
+    "model": "demo",
+    "provider": "demo",
+    "skill": "tea",
+    "action": "load",
+    "node": "call_llm",
+    "node_type": "call_llm",
+    "hook": "another-hook",
+    "kind": "main",
+    "reaction": "👍",
+    "attempts": 1,
+    "command": "status",
+    "raw_command": "status",
+}
+_VALUES_BY_EVENT: Mapping[str, Mapping[str, Any]] = {
+    "agent:start": {"message": _SAID},
+    "agent:end": {"message": _SAID, "response": _ANSWER},
+    "agent:step": {"tools": [{"name": "shell", "result": "a.txt", "arguments": '{"command": "ls"}', "error": False}]},
+    "tool:after": {"result": "a.txt"},
+    "message:add": {"message": {"role": "user", "content": _SAID}},
+    "llm:before": {"tools": [_TOOL]},
+    "tools:before": {"tools": [_TOOL]},
+    "handoff:before": {"kind": "call", "source": "main", "target": "helper", "input": "Look it up."},
+    "handoff:after": {"kind": "call", "source": "main", "target": "helper", "result": _ANSWER},
+    "llm:chunk": {"text": ""},
+    "schedule:*": {"due": 1_790_000_000.0, "late_by": 0.2},
+    "webhook:*": {
+        "webhook": "issues",
+        "kind": "issues.opened",
+        "delivery_id": "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+        "headers": {"x-github-event": "issues"},
+        "body": {"action": "opened", "issue": {"title": "It rains in"}},
+        "text": '{"action": "opened", "issue": {"title": "It rains in"}}',
+        "role": "guest",
+    },
+    "message:failed": {"error": "the chat is gone"},
+    "command:*": {"args": "", "raw_args": ""},
+}
+_VALUES_BY_TYPE: Mapping[str, Any] = {
+    "string": "",
+    "integer": 0,
+    "number": 0.0,
+    "boolean": False,
+    "object": {},
+    "any": None,
+}
 
 
 def _sample_value_of(field: EventField) -> Any:
@@ -115,20 +113,18 @@ def _sample_value_of(field: EventField) -> Any:
     return [] if field.type.endswith("[]") else _VALUES_BY_TYPE[field.type]
 
 
-EVENT_SPECS: Mapping[str, EventSpec] = MappingProxyType({spec.name: spec for spec in (*GATEWAY_EVENTS, *TURN_EVENTS)})
+EVENT_SPECS: Mapping[str, EventSpec] = {spec.name: spec for spec in (*GATEWAY_EVENTS, *TURN_EVENTS)}
 
 # Names that hooks in the wild subscribe to and that never fire in Hermes either, and what they are called here.
-_RENAMED_EVENTS: Mapping[str, str] = MappingProxyType(
-    {
-        "before_message": "message:received",
-        "command:before": "command:*",
-        "agent:interim": "agent:step",
-        "agent:pre_process": "agent:start",
-        "gateway:message_received": "message:received",
-        "message:pre_route": "message:received",
-        "session:finalize": "session:end",
-    }
-)
+_RENAMED_EVENTS: Mapping[str, str] = {
+    "before_message": "message:received",
+    "command:before": "command:*",
+    "agent:interim": "agent:step",
+    "agent:pre_process": "agent:start",
+    "gateway:message_received": "message:received",
+    "message:pre_route": "message:received",
+    "session:finalize": "session:end",
+}
 
 
 def get_event_spec(name: str) -> EventSpec | None:

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
-SHORT_FORMS: Mapping[str, str] = MappingProxyType({"message_full": "message", "response_full": "response"})
+SHORT_FORMS: Mapping[str, str] = {"message_full": "message", "response_full": "response"}
 SHORT_LENGTH = 500  # characters, as handlers written for Hermes expect
 
 
@@ -44,6 +43,13 @@ class EventSpec:
         own = {field.name for field in self.fields}
         shared = (*(TURN_FIELDS if self.in_turn else ()), *COMMON_FIELDS)
         return (*self.fields, *(field for field in shared if field.name not in own))
+
+
+def make_event_spec(
+    name: str, doc: str, *fields: EventField, outcomes: frozenset[str] = frozenset(), in_turn: bool = False
+) -> EventSpec:
+    """Define an event by its fields, and by the outcomes that it honours."""
+    return EventSpec(name, doc, fields, outcomes, in_turn)
 
 
 def make_writable_field(name: str, kind: str, doc: str, live: bool = False) -> EventField:
