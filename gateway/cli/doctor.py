@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import anyio
@@ -329,23 +328,21 @@ def check_hooks(found: DoctorTarget) -> Iterator[Finding]:
             yield make_finding(folder.path, f"it cannot run here: {lack}", remedy)
 
 
-CHECKS: Mapping[str, DoctorCheck] = MappingProxyType(
-    {
-        "home": check_home_folder,
-        "configuration": check_configuration,
-        "process": check_process,
-        "journal": check_journal,
-        "room": check_disk_space,
-        "models": check_models,
-        "platforms": check_platforms,
-        "hooks": check_hooks,
-        "roots": check_roots,
-        "byte code": check_byte_code,
-        "service": lambda _found: check_own_units(get_process_environment()),
-        "kernel": check_kernel,
-        "sandbox": check_sandbox,
-    }
-)
+CHECKS: Mapping[str, DoctorCheck] = {
+    "home": check_home_folder,
+    "configuration": check_configuration,
+    "process": check_process,
+    "journal": check_journal,
+    "room": check_disk_space,
+    "models": check_models,
+    "platforms": check_platforms,
+    "hooks": check_hooks,
+    "roots": check_roots,
+    "byte code": check_byte_code,
+    "service": lambda _found: check_own_units(get_process_environment()),
+    "kernel": check_kernel,
+    "sandbox": check_sandbox,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,6 @@ field that the row does not name.
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from inspect import iscoroutinefunction, signature
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import anyio
@@ -48,14 +47,12 @@ OF_ROOMS = (
     port_answers,
 )
 OF_SEVERAL = (gateway, home, hooks, jobs, networks, people, port, proposals, questions)
-ANSWERS: Mapping[str, Answer] = MappingProxyType(
-    {
-        name.replace("_", ".", 1): answer
-        for module in (*OF_ROOMS, *OF_SEVERAL)
-        for name, answer in vars(module).items()
-        if iscoroutinefunction(answer) and answer.__module__ == module.__name__ and not name.startswith("_")
-    }
-)
+ANSWERS: Mapping[str, Answer] = {
+    name.replace("_", ".", 1): answer
+    for module in (*OF_ROOMS, *OF_SEVERAL)
+    for name, answer in vars(module).items()
+    if iscoroutinefunction(answer) and answer.__module__ == module.__name__ and not name.startswith("_")
+}
 """The functions by the names of their verbs."""
 
 

@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Collection, Coroutine, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
@@ -23,40 +22,38 @@ RECOVERED_AFTER = 10.0  # a part that ran this long has recovered: its next paus
 PartState: TypeAlias = Literal["starting", "up", "standby", "restarting", "paused", "stopped"]
 
 
-PART_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "facts": "follows access, rules, names and usage in the journal",
-        "lanes": "answers messages, one at a time in a conversation",
-        "signs of turns": "shows in chats that a turn runs",
-        "jobs": "does at its time what was scheduled",
-        "events of others": "passes on events of other gateways",
-        "hooks that wait": "ends the waits of hooks for an answer",
-        "approvals": "asks approvers, and closes what was answered",
-        "proposals": "ends what the page proposed before a restart",
-        "voice": "reads answers aloud",
-        "quiet chats": "remembers for a day what is said to others there",
-        "names": "keeps the names of people and chats",
-        "journal alerts": "tells where alerts go that the journal is ill",
-        "terminal": "delivers to the terminal",
-        "internal": "delivers what goes to no chat",
-        "api": "delivers to programs",
-        "chat": "delivers to the chat of the page",
-        "search": "keeps the index of conversations",
-        "state.db": "keeps Hermes's database of sessions",
-        "session list": "keeps Hermes's list of sessions",
-        "alerts": "tells people what went wrong",
-        "tool servers": "runs the servers of tools",
-        "retention": "removes conversations that are old enough",
-        "files": "shares and removes the files of people",
-        "backups": "copies the journal",
-        "usage": "sums up tokens and cost",
-        "figures": "counts turns and calls of hooks by half hours",
-        "traces": "sends traces",
-        "control": "answers commands of this program",
-        "schedule": "calls hooks when they are due",
-        "web": "serves the page, programs and webhooks",
-    }
-)
+PART_WORDS: Mapping[str, str] = {
+    "facts": "follows access, rules, names and usage in the journal",
+    "lanes": "answers messages, one at a time in a conversation",
+    "signs of turns": "shows in chats that a turn runs",
+    "jobs": "does at its time what was scheduled",
+    "events of others": "passes on events of other gateways",
+    "hooks that wait": "ends the waits of hooks for an answer",
+    "approvals": "asks approvers, and closes what was answered",
+    "proposals": "ends what the page proposed before a restart",
+    "voice": "reads answers aloud",
+    "quiet chats": "remembers for a day what is said to others there",
+    "names": "keeps the names of people and chats",
+    "journal alerts": "tells where alerts go that the journal is ill",
+    "terminal": "delivers to the terminal",
+    "internal": "delivers what goes to no chat",
+    "api": "delivers to programs",
+    "chat": "delivers to the chat of the page",
+    "search": "keeps the index of conversations",
+    "state.db": "keeps Hermes's database of sessions",
+    "session list": "keeps Hermes's list of sessions",
+    "alerts": "tells people what went wrong",
+    "tool servers": "runs the servers of tools",
+    "retention": "removes conversations that are old enough",
+    "files": "shares and removes the files of people",
+    "backups": "copies the journal",
+    "usage": "sums up tokens and cost",
+    "figures": "counts turns and calls of hooks by half hours",
+    "traces": "sends traces",
+    "control": "answers commands of this program",
+    "schedule": "calls hooks when they are due",
+    "web": "serves the page, programs and webhooks",
+}
 NETWORK_WORDS = "serves this chat network"  # for a part that is not in `PART_WORDS`
 
 

@@ -1,7 +1,6 @@
 """All verbs of the running gateway by name: the rows of all packages."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from gateway.access.verbs import VERBS as ACCESS
 from gateway.adapters.verbs import VERBS as ADAPTERS
@@ -25,4 +24,4 @@ from gateway.web.verbs import VERBS as WEB
 _PARTS = (*DAEMON, *CONFIG, *LOGS, *RECORDS, *EVENTS, *HOOKS, *ADAPTERS, *OUTBOX)
 _PEOPLE = (*JOBS, *QUESTIONS, *PROPOSALS, *SESSIONS, *ACCESS, *PEOPLE, *USAGE, *FIGURES, *WEB)
 
-VERBS: Mapping[str, Verb] = MappingProxyType({verb.name: verb for verb in (*_PARTS, *_PEOPLE)})
+VERBS: Mapping[str, Verb] = {verb.name: verb for verb in (*_PARTS, *_PEOPLE)}

@@ -6,7 +6,6 @@ gateway's own commands; a plugin may add rows at any time.
 
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -17,9 +16,12 @@ from gateway.messages.transcript import Entry
 from gateway.records import records
 
 CommandRights: TypeAlias = Literal["everyone", "user", "operator", "admin"]
-LOWEST_ROLES: Mapping[CommandRights, Role] = MappingProxyType(
-    {"everyone": "guest", "user": "guest", "operator": "operator", "admin": "admin"}
-)
+LOWEST_ROLES: Mapping[CommandRights, Role] = {
+    "everyone": "guest",
+    "user": "guest",
+    "operator": "operator",
+    "admin": "admin",
+}
 
 
 class CommandResult(msgspec.Struct, frozen=True):

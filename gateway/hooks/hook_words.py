@@ -6,7 +6,6 @@ and answers as it reads every page and file.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from gateway.events import Event, outcome_from
@@ -14,22 +13,20 @@ from gateway.events.outcomes import find_retry
 from gateway.hooks.hook import Handler
 
 _ASKED = ("user", "system")  # the roles of entries that the agent obeys
-_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "message:received": frozenset({"text", "heard"}),
-        "message:add": frozenset({"message"}),
-        "audio:before": frozenset({"result"}),
-        "audio:after": frozenset({"text"}),
-        "agent:start": frozenset({"message_full", "messages", "context"}),
-        "llm:before": frozenset({"messages", "system", "tools", "result"}),
-        "llm:after": frozenset({"tool_calls"}),
-        "node:before": frozenset({"result"}),
-        "node:after": frozenset({"result"}),
-        "tools:before": frozenset({"calls"}),
-        "tool:before": frozenset({"tool", "args"}),
-        "handoff:before": frozenset({"target", "input"}),
-    }
-)
+_FIELDS: Mapping[str, frozenset[str]] = {
+    "message:received": frozenset({"text", "heard"}),
+    "message:add": frozenset({"message"}),
+    "audio:before": frozenset({"result"}),
+    "audio:after": frozenset({"text"}),
+    "agent:start": frozenset({"message_full", "messages", "context"}),
+    "llm:before": frozenset({"messages", "system", "tools", "result"}),
+    "llm:after": frozenset({"tool_calls"}),
+    "node:before": frozenset({"result"}),
+    "node:after": frozenset({"result"}),
+    "tools:before": frozenset({"calls"}),
+    "tool:before": frozenset({"tool", "args"}),
+    "handoff:before": frozenset({"target", "input"}),
+}
 
 
 def watch_words(decide: Handler, hook: str) -> Handler:

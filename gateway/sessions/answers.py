@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -66,14 +65,12 @@ def make_filter(names: KnownNames, text: str) -> Callable[[str, str, str, str], 
     return is_meant
 
 
-ORDER_KEYS: Mapping[SessionOrder, Callable[[KnownNames, SessionInfo], float | str]] = MappingProxyType(
-    {
-        "latest": lambda _, row: row.last_active,
-        "began": lambda _, row: row.began,
-        "turns": lambda _, row: row.turns,
-        "name": lambda names, row: find_session_name(names, row.platform, row.user_id, row.session_key),
-    }
-)
+ORDER_KEYS: Mapping[SessionOrder, Callable[[KnownNames, SessionInfo], float | str]] = {
+    "latest": lambda _, row: row.last_active,
+    "began": lambda _, row: row.began,
+    "turns": lambda _, row: row.turns,
+    "name": lambda names, row: find_session_name(names, row.platform, row.user_id, row.session_key),
+}
 """The sort key of a row in each order: the same value as in `ORDERS` of the search."""
 
 

@@ -5,7 +5,6 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import anyio
@@ -417,14 +416,12 @@ def _count_usage(db: sqlite3.Connection, days: int) -> SessionStatistics:
     return SessionStatistics(replace(total, sessions=sessions), tuple(platforms), tuple(by_day))
 
 
-ORDERS: Mapping[SessionOrder, tuple[str, str, str]] = MappingProxyType(
-    {
-        "latest": ("last_active", "DESC", "<"),
-        "began": ("began", "DESC", "<"),
-        "turns": ("turns", "DESC", "<"),
-        "name": ("name_of(platform, user_id, key)", "ASC", ">"),
-    }
-)
+ORDERS: Mapping[SessionOrder, tuple[str, str, str]] = {
+    "latest": ("last_active", "DESC", "<"),
+    "began": ("began", "DESC", "<"),
+    "turns": ("turns", "DESC", "<"),
+    "name": ("name_of(platform, user_id, key)", "ASC", ">"),
+}
 """The expression of an order, its direction, and the operator for rows behind a given row."""
 FIRST_SQL = f"""(
 SELECT substr(content, 1, {READ_FOR_THEM}) FROM entry AS first

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -325,16 +324,14 @@ def _rewrite_turns(db: sqlite3.Connection, session: Session) -> bool:
 
 OF_PIECE = "FROM piece WHERE conv = ? AND session = ? AND platform = ? AND chat = ? AND message = ?"
 OF_TURN = "FROM entry WHERE conv = ? AND session = ? AND turn = ?"
-CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = MappingProxyType(
-    {
-        records.SessionOpened: _apply_opened,
-        records.Claim: _apply_claim,
-        records.TurnEnded: _apply_done,
-        records.MessageDeleted: _apply_deleted,
-        records.TurnsUndone: _apply_undone,
-        records.SettingChanged: _apply_changed,
-    }
-)
+CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = {
+    records.SessionOpened: _apply_opened,
+    records.Claim: _apply_claim,
+    records.TurnEnded: _apply_done,
+    records.MessageDeleted: _apply_deleted,
+    records.TurnsUndone: _apply_undone,
+    records.SettingChanged: _apply_changed,
+}
 
 
 class SearchTerms(msgspec.Struct, frozen=True):

@@ -8,7 +8,6 @@ in the chain, only this node may run the turn. The start of another session, or 
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -327,21 +326,19 @@ def find_words(session: Session, name: MessageName, by: str) -> str:
 
 _add_step = _change_turn(lambda turn, kept: replace(turn, steps=(*turn.steps, kept)))
 
-CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = MappingProxyType(
-    {
-        records.SessionOpened: _apply_opened,
-        records.Claim: _apply_claim,
-        records.LlmStep: _add_step,
-        records.ToolStarted: _add_step,
-        records.ToolFinished: _add_step,
-        records.DecisionRecord: _add_decision,
-        records.InterimReply: _change_turn(lambda turn, kept: replace(turn, said=(*turn.said, kept.reply_id))),
-        records.ClaimReleased: _change_turn(_release_claim),
-        records.QuestionsAsked: _change_turn(_wait_for_answers),
-        records.QuestionAnswered: _apply_answered,
-        records.TurnEnded: _apply_done,
-        records.MessageDeleted: _apply_deleted,
-        records.SettingChanged: _apply_changed,
-        records.TurnsUndone: _apply_undone,
-    }
-)
+CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = {
+    records.SessionOpened: _apply_opened,
+    records.Claim: _apply_claim,
+    records.LlmStep: _add_step,
+    records.ToolStarted: _add_step,
+    records.ToolFinished: _add_step,
+    records.DecisionRecord: _add_decision,
+    records.InterimReply: _change_turn(lambda turn, kept: replace(turn, said=(*turn.said, kept.reply_id))),
+    records.ClaimReleased: _change_turn(_release_claim),
+    records.QuestionsAsked: _change_turn(_wait_for_answers),
+    records.QuestionAnswered: _apply_answered,
+    records.TurnEnded: _apply_done,
+    records.MessageDeleted: _apply_deleted,
+    records.SettingChanged: _apply_changed,
+    records.TurnsUndone: _apply_undone,
+}

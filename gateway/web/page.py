@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeAlias
 from urllib.parse import unquote
 
@@ -45,15 +44,13 @@ POLICY = (
     "manifest-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-PROTECTED: Mapping[str, str] = MappingProxyType(
-    {
-        "Content-Security-Policy": POLICY,
-        "Referrer-Policy": "no-referrer",
-        "X-Frame-Options": "DENY",
-        "Cross-Origin-Opener-Policy": "same-origin",
-        "Cross-Origin-Resource-Policy": "same-origin",
-    }
-)
+PROTECTED: Mapping[str, str] = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 KNOWN_ALREADY = "the proxy says who you are: no link is needed here, nor good"
 USED_LINK = "this link was used, or is older than a minute: `hermes-gateway open` prints a new one"
 MOST_OF_LINK = 1000  # bytes of JSON

@@ -1,7 +1,6 @@
 """Answers about hooks: their state, and switches of one hook."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -26,14 +25,12 @@ from gateway.records.activity import CALLER, OWNER
 from gateway.verbs import NameParams
 from gateway.web.event_stream import cut_field
 
-RANKS: Mapping[HookState, int] = MappingProxyType(
-    {
-        **dict.fromkeys(("broken", "tripped", "refused"), 0),
-        **dict.fromkeys(("missing", "waiting", "pending", "without effect"), 1),
-        "loaded": 2,
-        "disabled": 4,
-    }
-)
+RANKS: Mapping[HookState, int] = {
+    **dict.fromkeys(("broken", "tripped", "refused"), 0),
+    **dict.fromkeys(("missing", "waiting", "pending", "without effect"), 1),
+    "loaded": 2,
+    "disabled": 4,
+}
 UNRANKED = 3
 
 
