@@ -1,5 +1,6 @@
 """Every error of the gateway, named after what was at fault. A message names the thing, the place and the remedy."""
 
+import socket
 from enum import IntEnum
 from typing import Any
 
@@ -147,3 +148,15 @@ def describe_error(error: BaseException) -> str:
     if str(error) and isinstance(error, GatewayError):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def describe_cause(error: BaseException) -> str:
+    """Describe the error of a connection that one library after the other has wrapped."""
+    inner = [error.__cause__, *error.args, *getattr(error, "exceptions", ())]
+    if found := next((one for one in inner if isinstance(one, BaseException)), None):
+        return describe_cause(found)
+    return (
+        "no machine of that name was found"
+        if isinstance(error, socket.gaierror)
+        else str(error) or type(error).__name__
+    )

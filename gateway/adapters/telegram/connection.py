@@ -4,7 +4,6 @@ No text of ours contains the token, nor an address with the token in it.
 """
 
 import logging
-import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,7 +29,7 @@ from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 from gateway.adapters.shared.network_errors import NetworkErrors, make_rate_limit_error
 from gateway.adapters.telegram.answers import AnsweredRequest
 from gateway.adapters.telegram.settings import TelegramSettings
-from gateway.errors import AdapterError
+from gateway.errors import AdapterError, describe_cause
 
 PLATFORM = "telegram"
 PUBLIC_API = "https://api.telegram.org"
@@ -38,8 +37,6 @@ WAIT = 20.0  # seconds for an answer; a poll has its own time in addition
 CONNECT = 10.0
 CALLS = 32  # at a time
 LAST_MOMENTS = ("send_request_headers.started", "send_request_body.started")  # the HTTP library's names
-
-LIBRARY_ERROR = re.compile(r"^httpx\.\w+: (?=.)")
 
 
 def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambda: None) -> Bot:
@@ -107,8 +104,9 @@ def as_adapter_error(error: TelegramError) -> AdapterError:
         case TimedOut():
             return AdapterError("Telegram did not answer in time")
         case NetworkError():
-            what, _, _page = str(error).partition(". Parsing the server response")  # the library adds the whole page
-            return AdapterError(f"Telegram cannot be reached: {LIBRARY_ERROR.sub('', what)}")
+            # the library adds the whole page
+            what, _, _page = describe_cause(error).partition(". Parsing the server response")
+            return AdapterError(f"Telegram cannot be reached: {what}")
     return AdapterError(f"Telegram: {error}")
 
 

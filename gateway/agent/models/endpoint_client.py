@@ -10,7 +10,6 @@
 
 import os
 import re
-import socket
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Generator, Mapping
@@ -27,7 +26,7 @@ from gateway import __version__
 from gateway.agent.libraries import describe_install, is_installed
 from gateway.agent.models.refusal import LONGEST_REASON, RefusedRequest
 from gateway.config.environment import find_proxy
-from gateway.errors import ConfigError, ModelError
+from gateway.errors import ConfigError, ModelError, describe_cause
 
 MOST_CONNECTIONS, MOST_RESTING = 1000, 100
 LONGEST_REST = 50.0  # seconds; many servers and balancers close what rests for a minute
@@ -221,14 +220,5 @@ def as_model_errors() -> Generator[None]:
     except httpcore.TimeoutException as error:
         raise ModelError("the model's endpoint took too long to answer", kind="timeout") from error
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError) as error:
-        cause = find_cause(error)
-        words = "no machine of that name was found" if isinstance(cause, socket.gaierror) else cause
-        why = f"the model's endpoint could not be reached: {words}"
+        why = f"the model's endpoint could not be reached: {describe_cause(error)}"
         raise ModelError(why[:LONGEST_REASON], kind="network") from error
-
-
-def find_cause(error: BaseException) -> BaseException:
-    """Find the error that one library after the other has wrapped."""
-    inner = [error.__cause__, *error.args, *getattr(error, "exceptions", ())]
-    found = next((one for one in inner if isinstance(one, BaseException)), None)
-    return find_cause(found) if found else error
