@@ -94,10 +94,9 @@ class TurnSigns:
 
 
 async def tail_turn_signs(engine: Engine, served_as: str) -> AsyncIterator[TurnSign]:
-    """Yield the signs for one bot of a network, until the journal is closed."""
+    """Return the signs for one bot of a network, from now on until the journal is closed."""
     told: Tail = await engine.tail(subjects.sign_subject_of(served_as))
-    async for record in told:
-        yield msgspec.json.decode(record.data, type=TurnSign)
+    return (msgspec.json.decode(record.data, type=TurnSign) async for record in told)
 
 
 def find_end_state(result: TurnResult) -> MessageState:

@@ -32,7 +32,7 @@ class Node:
         self.told: list[TurnSign] = []
 
     async def hear(self, engine: Engine) -> None:
-        async for sign in tail_turn_signs(engine, "net"):
+        async for sign in await tail_turn_signs(engine, "net"):
             self.told.append(sign)
 
 

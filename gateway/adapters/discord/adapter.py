@@ -100,6 +100,7 @@ class DiscordAdapter(msgspec.Struct, eq=False):
         async with anyio.create_task_group() as tasks:
             receiver = DiscordReceiver(line, tasks, presses, self._settings, context, presence, recent)
             await receiver.history.load()
+            await tasks.start(reactions.run, parts.engine)
             with line.telling(receiver.listeners, presence.skip):
                 tasks.start_soon(listen, line)
                 with anyio.fail_after(self.times.ready):
@@ -109,7 +110,6 @@ class DiscordAdapter(msgspec.Struct, eq=False):
                 presence.up(detail_of(line))
                 show_menu = partial(menu.send_menu, line, parts.commands)
                 await begin_transport(tasks, context, carrier, show_typing, TYPING_PAUSE, show_menu=show_menu)
-                tasks.start_soon(reactions.run, parts.engine)
                 tasks.start_soon(receiver.inbox.note_alive, presence, self.times.alive)
                 await self._watch(line, presence)
 

@@ -7,13 +7,14 @@ and their failures harm nothing: a missing right is reported once, and not tried
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import anyio
 import msgspec
+from anyio.abc import TaskStatus
 
 from gateway.adapters.shared.adapter import Presence, ReceiveMessage
 from gateway.adapters.shared.incoming import remember
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 MOST = 500  # messages whose state is known; reactions cannot keep up with more
 MOST_WAITING = 200  # messages whose reaction is to be changed
 LONGEST_SILENCE = 60.0
+LAST_CALLS = 1.0  # seconds for the reactions that are due at a stop
 UNSAID = (
     "reactions under messages are not possible {where}: {why}; to be without them: platforms.{name}.reactions: false"
 )
@@ -108,21 +110,34 @@ class StatusReactions(msgspec.Struct, eq=False):
             remember(self._known, number, MarkedMessage(address, shown=None), MOST)
             self._want(number, "done")
 
-    async def run(self, engine: Engine) -> None:
-        """Follow the turns and change reactions, until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._hear, engine)
-            while True:
-                while self._waiting:
-                    number = next(iter(self._waiting))
-                    del self._waiting[number]
-                    if await self._change(number):
-                        await anyio.sleep(self._network.pause)
-                self._news = anyio.Event()
-                await self._news.wait()
+    async def run(self, engine: Engine, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Follow the turns and change reactions, until cancelled. Start it before the first message is received."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._hear, await tail_turn_signs(engine, self._presence.name))
+                task_status.started()
+                while True:
+                    await self._change_waiting(self._network.pause)
+                    self._news = anyio.Event()
+                    await self._news.wait()
+        finally:  # turns that ended as the gateway stopped
+            with anyio.move_on_after(LAST_CALLS, shield=True):
+                await self._change_waiting(0.0)
 
-    async def _hear(self, engine: Engine) -> None:
-        async for sign in tail_turn_signs(engine, self._presence.name):
+    async def _change_waiting(self, pause: float) -> None:
+        while self._waiting:
+            number = next(iter(self._waiting))
+            del self._waiting[number]
+            try:
+                is_called = await self._change(number)
+            except anyio.get_cancelled_exc_class():  # the call may not have reached the network
+                self._waiting[number] = None
+                raise
+            if is_called:
+                await anyio.sleep(pause)
+
+    async def _hear(self, signs: AsyncIterator[TurnSign]) -> None:
+        async for sign in signs:
             self._note_turn(sign)
 
     def _note_turn(self, sign: TurnSign) -> None:

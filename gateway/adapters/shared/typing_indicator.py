@@ -63,7 +63,7 @@ class TypingIndicator(msgspec.Struct, eq=False):
                     await self._news.wait()
 
     async def _hear(self, engine: Engine) -> None:
-        async for sign in tail_turn_signs(engine, self._served_as):
+        async for sign in await tail_turn_signs(engine, self._served_as):
             self._note(sign)
 
     def _note(self, sign: TurnSign) -> None:

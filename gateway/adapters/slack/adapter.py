@@ -124,14 +124,15 @@ class SlackAdapter(msgspec.Struct, eq=False):
             hearing = self._connected(url, app, web, presence, carrier, complaints)
         else:
             hearing = self._called(app, web, presence, me.name)
-        async with hearing as watch, anyio.create_task_group() as tasks:
-            tasks.start_soon(receiver.read_again, web, marks, since)
-            signs = threads.show_working, AT_WORK_PAUSE, threads.hide_working
-            await begin_transport(tasks, context, carrier, *signs)
-            tasks.start_soon(reactions.run, parts.engine)
-            tasks.start_soon(threads.run)
-            tasks.start_soon(inbox.note_alive, presence, self.times.alive)
-            await watch()
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(reactions.run, parts.engine)
+            async with hearing as watch:
+                tasks.start_soon(receiver.read_again, web, marks, since)
+                signs = threads.show_working, AT_WORK_PAUSE, threads.hide_working
+                await begin_transport(tasks, context, carrier, *signs)
+                tasks.start_soon(threads.run)
+                tasks.start_soon(inbox.note_alive, presence, self.times.alive)
+                await watch()
 
     @asynccontextmanager
     async def _called(

@@ -69,9 +69,9 @@ class TelegramAdapter(msgspec.Struct, eq=False):
         is_called = self._settings.mode == "webhook"
         receiver = webhook.make_receiver() if is_called else await webhook.begin_polls()
         async with anyio.create_task_group() as tasks:
+            await tasks.start(reactions.run, parts.engine)
             show, show_menu = partial(show_typing, bot), partial(menu.send_menu, bot, self._context)
             await begin_transport(tasks, context, carrier, show, TYPING_PAUSE, show_menu=show_menu)
-            tasks.start_soon(reactions.run, parts.engine)
             polled = list[str]()
 
             def complain() -> None:

@@ -83,17 +83,37 @@ async def test_a_turn_that_ends_before_its_message_is_noted_as_taken_shows_its_e
         await anyio.wait_all_tasks_blocked()
         return Receipt("a session", seq=1)
 
-    marks: dict[MessageState, str] = {"seen": "a", "working": "b", "done": "c", "failed": "d"}
-    network = NetworkReactions(marks, put, show, 0.0, lambda _: "")
+    network = NetworkReactions({"seen": "a", "working": "b", "done": "c", "failed": "d"}, put, show, 0.0, lambda _: "")
     reactions = StatusReactions(network, lambda _: DISPLAY, Presence("net", registry, print))
     async with registry, engine, anyio.create_task_group() as tasks:
-        tasks.start_soon(reactions.run, engine)
-        await anyio.wait_all_tasks_blocked()
+        await tasks.start(reactions.run, engine)
         await reactions.noting(answer_at_once)(message("what is it?"))
         await until(lambda: bool(shown), "a reaction")
         await anyio.wait_all_tasks_blocked()
         assert shown[-1] == "c"
         tasks.cancel_scope.cancel()
+
+
+async def test_a_reaction_that_is_due_at_a_stop_is_still_made() -> None:
+    registry, engine, shown, is_called = HookRegistry(), MemoryEngine(), list[str](), anyio.Event()
+
+    async def put(_address: Address, _message: str, mark: str) -> None:
+        if not is_called.is_set():
+            is_called.set()
+            await anyio.sleep_forever()
+        shown.append(mark)
+
+    network = NetworkReactions({"seen": "a", "working": "b", "done": "c", "failed": "d"}, put, show, 0.0, lambda _: "")
+    reactions = StatusReactions(network, lambda _: DISPLAY, Presence("net", registry, print))
+    async with registry, engine, anyio.create_task_group() as tasks:
+        await tasks.start(reactions.run, engine)
+        said = message("what is it?")
+        await reactions.noting(receive)(said)
+        await is_called.wait()
+        await tell(engine, TurnSign("a turn", said.address, said.id, "done"))
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert shown == ["c"]
 
 
 async def tell(engine: Engine, sign: TurnSign) -> None:
