@@ -21,6 +21,7 @@ ROWS = {
     "checksums": 3,
     "cluster": 7,
     "code_lines": 3,
+    "docs": 1,
     "folders": 16,
     "hooks": 23,
     "idle": 11,
