@@ -22,6 +22,7 @@ SETUP = PlatformSetup(
             "numbers, which Discord copies when its Developer Mode is on (right click on a person, Copy User ID)",
             "the id of a channel",
             SPEC.user_id,
+            SPEC.chat_id,
         ),
     ),
 )

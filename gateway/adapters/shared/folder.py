@@ -46,8 +46,10 @@ class PlatformSetup(msgspec.Struct, frozen=True):
     manifest: "Callable[[CommandTable, str], dict[str, Any]] | None" = None
 
 
-def make_access_questions(network: str, ids: str, example: str, pattern: str) -> tuple[SetupQuestion, SetupQuestion]:
-    """Make the questions about allowed people and the home channel, with the network's own kind of id."""
+def make_access_questions(
+    network: str, ids: str, example: str, pattern: str, chat_pattern: str = r"\S+"
+) -> tuple[SetupQuestion, SetupQuestion]:
+    """Make the questions about allowed people and the home channel, with the network's own kinds of ids."""
     name = network.upper()
     return (
         SetupQuestion(
@@ -62,6 +64,7 @@ def make_access_questions(network: str, ids: str, example: str, pattern: str) ->
             "--home-channel",
             "the chat for reports and alerts, as an id",
             f"for instance {example}",
+            rf"{chat_pattern}|{pattern}",
         ),
     )
 

@@ -40,7 +40,11 @@ SETUP = PlatformSetup(
             is_called=True,
         ),
         *make_access_questions(
-            "slack", "such as U012ABCDEF, from a person's profile, Copy member ID", "C012ABCDEF", SPEC.user_id
+            "slack",
+            "such as U012ABCDEF, from a person's profile, Copy member ID",
+            "C012ABCDEF",
+            SPEC.user_id,
+            SPEC.chat_id,
         ),
     ),
     manifest=build_manifest,

@@ -16,6 +16,8 @@ SETUP = PlatformSetup(
             is_token=True,
             example="123456789:AAF with 32 more signs",
         ),
-        *make_access_questions("telegram", "numbers, which @userinfobot tells", "your own id", SPEC.user_id),
+        *make_access_questions(
+            "telegram", "numbers, which @userinfobot tells", "your own id", SPEC.user_id, SPEC.chat_id
+        ),
     ),
 )
