@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, get_type_hints
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_type_hints
 
 import anyio
 import msgspec
@@ -22,6 +22,14 @@ from gateway.messages.parts import Location, MessagePart, Poll
 AskPerson: TypeAlias = Callable[[str, str], Any]
 ScheduleAction: TypeAlias = Literal["remove", "pause", "resume"]
 RAW_ARGS = "__raw__"  # the argument that holds a model's text which was no JSON object
+
+
+class ScheduledWork(NamedTuple):
+    """The work of a job: a text for the agent, or a command, which a person has allowed if `is_allowed`."""
+
+    text: str
+    command: str = ""
+    is_allowed: bool = False
 
 
 class ChatPort(Protocol):
@@ -39,8 +47,8 @@ class ChatPort(Protocol):
     def can_show(self, kind: type[MessagePart]) -> bool:
         """Return True if the network shows such parts natively."""
 
-    async def schedule(self, text: str, when: str, key: str) -> str:
-        """Schedule the text as a message at that time, or at each of these times. Returns words about that."""
+    async def schedule(self, work: ScheduledWork, when: str, key: str) -> str:
+        """Schedule the work for that time, or for each of these times. Returns words about that."""
 
     async def list_scheduled(self, name: str) -> str:
         """List what is scheduled in this conversation; with a name, how its last times ended."""

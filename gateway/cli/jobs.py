@@ -1,4 +1,4 @@
-"""`hermes-gateway jobs`: texts that the agent gets at their times, and what became of each time.
+"""`hermes-gateway jobs`: texts for the agent, or commands, at their times, and what became of each time.
 
 `hermes-gateway cron` is another spelling.
 """
@@ -21,7 +21,12 @@ DEEDS = {
     "run": ("run it now, in addition to its own times", "the job {0} runs now: hermes-gateway jobs history {0}"),
     "remove": ("remove it", "the job {} is removed"),
 }
-GIVEN = frozenset({"name", "when", "text", "to", "zone", "agent", "missed", "overlap", "max_time", "replace"})
+GIVEN = frozenset(
+    {
+        *("name", "when", "text", "command", "to", "zone", "agent"),
+        *("missed", "overlap", "max_time", "repeatable", "replace"),
+    }
+)
 EXAMPLE = 'hermes-gateway jobs add NAME --when "every 2h" --text TEXT'
 
 
@@ -32,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("name", help="what it is called")
     when = "20m, 2030-12-31T09:00, every 2h, or a cron line as '0 9 * * 1-5'"
     add.add_argument("--when", required=True, metavar="WHEN", help=when)
-    add.add_argument("--text", required=True, help="what the agent is to do")
+    what = add.add_mutually_exclusive_group(required=True)
+    what.add_argument("--text", default="", help="what the agent is to do")
+    what.add_argument("--command", default="", metavar="CMD", help="what runs in a shell, without a model")
     add.add_argument("--to", default="", metavar="PLACE", help="the chat that gets the answer, as `send` takes it")
     add.add_argument("--zone", default="", help="the time zone, as Europe/Berlin; by default gateway.timezone")
     add.add_argument("--agent", default="", metavar="NAME", help="who does it; by default as the routes say")
@@ -41,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     overlap = "if the one before still runs, a time is skipped, or one waits (skip)"
     add.add_argument("--overlap", choices=get_args(Overlap), default="skip", help=overlap)
     add.add_argument("--max-time", type=read_duration, default=600.0, metavar="TIME", help="stop it after that (10m)")
+    add.add_argument("--repeatable", action="store_true", help="run a command again that a crash cut off")
     add.add_argument("--replace", action="store_true", help="in the place of the job with this name")
     shown = verbs.add_parser("show", help="one of them, with its text")
     history = verbs.add_parser("history", help="what became of each of its times, the newest first")
@@ -93,7 +101,7 @@ def show_job(one: dict[str, Any]) -> None:
         "to": one["to"] or "its history",
         "agent": one["agent"] or "-",
         "rules": f"missed {one['missed']}, overlap {one['overlap']}, at most {format_duration(one['max_time'])}",
-        "text": one["text"],
+        **({"command": one["command"]} if one["command"] else {"text": one["text"]}),
     }
     show_fields(facts.items(), is_whole=True)
 

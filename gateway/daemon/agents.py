@@ -25,7 +25,7 @@ from gateway.agent.toolbox.files import make_file_tools
 from gateway.agent.toolbox.key_homes import WIDE_ROOT, find_wide_roots, list_key_homes, list_startup_files
 from gateway.agent.toolbox.memory import Memory, make_memory_tools
 from gateway.agent.toolbox.search import SearchOptions, TakeSearch, make_search_tool
-from gateway.agent.toolbox.shell import RunCommand, ShellOptions, make_shell_tool
+from gateway.agent.toolbox.shell import SHELL, RunCommand, ShellOptions, make_shell_tool
 from gateway.agent.toolbox.shell_rules import ShellPlaces
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
 from gateway.agent.toolbox.web import PageParser, WebOptions, make_web_tool
@@ -116,6 +116,7 @@ class Agents:
             make_workspace(roots, forbidden)
         except OSError as error:
             raise ConfigError(f"tools.roots: {error.filename}: {error.strerror}; name a folder") from None
+        self.shell = self._make_shell()
         self._tools = self._make_tools()
         self._named = {MAIN: settings.main} | dict(settings.agents)
         self._agents = {name: self._agent(name, ()) for name in self._named}
@@ -164,6 +165,11 @@ class Agents:
     def find(self, *names: str) -> Agent:
         """Return the first of these agents that exists, or the main agent: a rule may name an agent that is gone."""
         return next((self._agents[name] for name in names if name in self._agents), self._agents[MAIN])
+
+    def find_shell(self, *names: str) -> Tool | None:
+        """Return the shell tool of the first of these agents that exists, whatever its model; None if it has none."""
+        wanted = self._named[self.find(*names).name].tools
+        return find_tool(select_by_name(self._tools, wanted), SHELL)
 
     def _agent(self, name: str, callers: tuple[str, ...]) -> Agent:
         """Make an agent and the agents that it may call, without its own callers: the recursion would never end."""
@@ -216,7 +222,7 @@ class Agents:
         found = [
             *make_file_tools(self.reach.find_workspace, settings.output_limit),
             *make_memory_tools(self._surroundings.memory),
-            *make_chat_tools(),
+            *make_chat_tools(self.shell),
         ]
         found.append(
             make_web_tool(WebOptions(frozenset(settings.fetch_hosts), settings.output_limit, self._surroundings.parser))
@@ -226,12 +232,17 @@ class Agents:
             found.append(
                 make_search_tool(SearchOptions(found_by.provider, limit, take, found_by.url, found_by.key.reveal()))
             )
-        if settings.shell != "off":
-            env = {name: self._environ[name] for name in SHELL_VARIABLES if name in self._environ}
-            find_places, run = self._find_places, self._surroundings.run_command
-            watch = partial(self._surroundings.context_files.watch, self.reach.instructions)
-            found.append(make_shell_tool(ShellOptions(settings, find_places, env, run, self._make_sandbox(), watch)))
+        if self.shell:
+            found.append(make_shell_tool(self.shell))
         return tuple(found)
+
+    def _make_shell(self) -> ShellOptions | None:
+        settings, around = self._settings.tools, self._surroundings
+        if settings.shell == "off":
+            return None
+        env = {name: self._environ[name] for name in SHELL_VARIABLES if name in self._environ}
+        watch = partial(around.context_files.watch, self.reach.instructions)
+        return ShellOptions(settings, self._find_places, env, around.run_command, self._make_sandbox(), watch)
 
     def _find_places(self, facts: Mapping[str, Any]) -> ShellPlaces:
         """Return the places where commands run and write, and the places hidden from commands, such as keys."""

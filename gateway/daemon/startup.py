@@ -27,6 +27,7 @@ from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.turns import Turns, find_agent
 from gateway.daemon.groups.work import Work
 from gateway.daemon.hooks import check_hooks, list_scheduled
+from gateway.daemon.job_programs import run_job_program
 from gateway.daemon.journal import ReportWaiting
 from gateway.daemon.nodes import SCHEDULE, TENDING
 from gateway.daemon.notices import (
@@ -279,7 +280,8 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     if "lanes" in nodes.roles:
         yield Part("lanes", turns.lanes.run)
         yield Part("signs of turns", turns.signs.run)
-    ports = JobPorts(turns.lanes.accept, turns.lanes.interrupt, people.access.find_role, base.registry.emit)
+    program = gateway.bind(run_job_program)
+    ports = JobPorts(turns.lanes.accept, turns.lanes.interrupt, people.access.find_role, base.registry.emit, program)
     clock = base.engine.clock.calculate_difference
     yield nodes.make_part("jobs", JobRunner(base.engine, turns.dispatcher.jobs, ports, ahead=clock).run, TENDING)
     yield Part("events of others", gateway.presence.event_relay.run)

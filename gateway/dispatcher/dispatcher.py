@@ -49,8 +49,9 @@ from gateway.files.lines import split_file_lines
 from gateway.hooks.cause import use_cause
 from gateway.hooks.line_watcher import ANY_FILE
 from gateway.hooks.scope import ANSWER_EVENTS, HookScope
+from gateway.jobs.job import SILENT
 from gateway.jobs.journal import JobJournal
-from gateway.jobs.runner import JOB_MESSAGE
+from gateway.jobs.messages import JOB_MESSAGE
 from gateway.lanes.audio import TRANSCRIPTION
 from gateway.lanes.lanes import Lanes
 from gateway.lanes.turn import (
@@ -86,7 +87,6 @@ log = logging.getLogger(__name__)
 
 NOTED = ("message:received", "session:end", "session:reset", "session:start")  # the events of `note_claim`
 JOB_MESSAGES = (JOB_MESSAGE, "reminder-")  # how the ids of job messages begin; 0.1 used the second prefix
-SILENT = "[SILENT]"  # the gateway does not send this answer to a job
 NOBODY = (None, UNREACHABLE, UNSHOWN)  # the answers without a person; hooks take them as a denial
 TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
 

@@ -5,10 +5,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from gateway.agent.tools import ScheduleAction
+from gateway.agent.toolbox.shell import SHELL
+from gateway.agent.tools import ScheduleAction, ScheduledWork, find_tool
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AdapterError, AgentError
-from gateway.jobs.job import BY_HAND, Job, describe_end, describe_job, describe_moment, parse_time
+from gateway.jobs.job import BY_HAND, Job, describe_end, describe_job, describe_moment, digest_of, parse_time
 from gateway.jobs.journal import JobJournal
 from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import can_send, find_hook
@@ -74,16 +75,23 @@ class TurnChat(msgspec.Struct, eq=False):
     def can_show(self, kind: type[MessagePart]) -> bool:
         return self.context.chats.can_show(self.message.address, kind)
 
-    async def schedule(self, text: str, when: str, key: str) -> str:
-        """Make a job of this conversation in the name of the turn's author; the same `key` makes a single job."""
+    async def schedule(self, work: ScheduledWork, when: str, key: str) -> str:
+        """Make a job of this conversation in the name of the turn's author; the same `key` makes a single job.
+
+        Raises:
+            AgentError: the time is none, the author has too many jobs, or may not run commands.
+        """
+        if work.command and not self._has_shell():
+            raise AgentError("a command needs the tool `shell`, which you do not have here")
         jobs, clock, turn, said = self.jobs, self.context.engine.clock, self.turn, self.message
         zone, now = self.context.settings.timezone(), jobs.clock()
         at, ahead = parse_time(when, zone, now, clock.calculate_difference)
         whole, here = subjects.token_of(f"{turn.turn_id}/{key}"), said.address
         number = whole[:6]  # its name, which is the maker's own; histories of all makers lie side by side
-        job = Job(whole, number, said.payer, when, text, here, here, turn.session.key, said.user_id, now)
+        job = Job(whole, number, said.payer, when, work.text, here, here, turn.session.key, said.user_id, now)
         job = replace(job, role=said.role or self.role, is_internal=said.kind == "internal", person=said.person)
         job = replace(job, zone=zone, at=at, ahead=ahead)
+        job = replace(job, command=work.command, allowed=digest_of(work.command) if work.is_allowed else "")
         await jobs.add(job)
         due = describe_moment(job.find_next() or at, zone)
         return f"Reminder {number} is set for {due}{'' if at else f', and repeats: {when}'}."
@@ -104,6 +112,10 @@ class TurnChat(msgspec.Struct, eq=False):
             await self.jobs.remove(job)
         else:
             await self.jobs.pause(job, BY_AGENT if action == "pause" else "")
+
+    def _has_shell(self) -> bool:
+        tool = find_tool(self.context.agents.choose(self.message, self.turn.session).tools, SHELL)
+        return tool is not None and self.context.access.fit_tool(tool, self.role) is not None
 
     async def _list(self) -> list[Job]:
         """List the jobs of this conversation that its author made; an admin sees those of everybody."""

@@ -1,9 +1,10 @@
-"""A job: a text for the agent at one moment, or at the moments of a timetable.
+"""A job: a text for the agent, or a command, at one moment, or at the moments of a timetable.
 
 A moment is a job and the instant at which it is due. `20m` counts on the journal's steady clock, so setting the wall
 clock does not shift it; a time, a cron line and `every 2h` go by the wall clock.
 """
 
+import hashlib
 from collections.abc import Callable
 from datetime import datetime, tzinfo
 from functools import lru_cache
@@ -21,6 +22,7 @@ MAX_AHEAD = 366 * 86_400.0
 SHORTEST_INTERVAL = 60.0
 MOST_COUNTED = 10_000  # moments that were missed in a row
 MOST_ROWS, LONGEST_KEPT = 1000, 90 * 86_400.0  # of the history of a job
+SILENT = "[SILENT]"  # the gateway does not send this answer to a job
 BY_HAND = "paused by hand"  # at the terminal, or on the page; the agent does not resume it
 GRACE = 60.0  # seconds by which a moment may be late without being missed
 WRONG_TIME = "{when!r} is no time; write 20m, 3h, 2d, 2030-12-31T09:00, `every 2h` or a cron line as `0 9 * * 1-5`"
@@ -49,6 +51,9 @@ class Job(msgspec.Struct, frozen=True):
     it; `is_internal`: that turn was no person's, but answered for by `person`. `at` is its one moment; 0: it repeats.
     `ahead`: by how many seconds the wall clock was ahead then; None: it goes by the wall clock. `asked` is a moment
     of `jobs run`. `paused` is the reason. `last` is the last moment that has ended, without its answer.
+
+    A `command` runs in the place of a text; `allowed` is the digest of the one that a person has allowed. A crash that
+    cuts off a `repeatable` one has it run again.
     """
 
     id: str
@@ -76,6 +81,9 @@ class Job(msgspec.Struct, frozen=True):
     failures: int = 0
     running: tuple[float, ...] = ()
     last: Moment | None = None
+    command: str = ""
+    allowed: str = ""
+    repeatable: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -197,6 +205,11 @@ def find_history_limit(job: Job, now: float) -> float:
     return min(LONGEST_KEPT, 86_400.0 * MOST_ROWS / found.count) if found else LONGEST_KEPT
 
 
+def digest_of(command: str) -> str:
+    """Return the digest of a command, to which its approval is bound."""
+    return hashlib.sha256(command.encode()).hexdigest()
+
+
 def describe_moment(at: float, zone: str) -> str:
     """Write a moment for a person, by the clock of the zone."""
     return f"{datetime.fromtimestamp(at, find_zone(zone)).astimezone(find_zone(zone)):%Y-%m-%d %H:%M %Z}"
@@ -207,7 +220,7 @@ def describe_job(job: Job) -> str:
     due = job.at or read_timetable(job.when, job.zone).next_after(job.since)
     facts = [describe_moment(due, job.zone), *([] if job.at else [job.when]), *(["paused"] if job.paused else [])]
     last = f" [last: {describe_end(job.last, job.zone)}]" if job.last else ""
-    return f"{job.name}: {', '.join(facts)}: {job.text}{last}"
+    return f"{job.name}: {', '.join(facts)}: {job.text or job.command}{last}"
 
 
 def describe_end(moment: Moment, zone: str) -> str:

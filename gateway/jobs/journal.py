@@ -126,8 +126,11 @@ class JobJournal:
         seq, kept = await records.read_last(self._engine, where, records.StoredValue)
         return seq, msgspec.convert(kept.value, Moment) if kept else None
 
-    async def end(self, job: Job, moment: Moment) -> Job | None:
-        """Write the end of a running moment; return the job as it is then. None: it has an end already."""
+    async def end(self, job: Job, moment: Moment, *beside: NewRecord) -> Job | None:
+        """Write the end of a running moment, and others in the same append; return the job as it is then.
+
+        None: it has an end already.
+        """
         while True:
             seq, before = await self.read_moment(job, moment.due)
             found = await self.read(key_of(job))
@@ -135,13 +138,13 @@ class JobJournal:
                 return None
             row = make_row_put(job, moment, seq)
             if found is None or found.job.id != job.id:  # removed meanwhile
-                await self._engine.append(row)
+                await self._engine.append(row, *beside)
                 return job
             left = tuple(due for due in found.job.running if due != moment.due)
             failures = found.job.failures + 1 if moment.state == "failed" else 0
             now = msgspec.structs.replace(found.job, running=left, failures=failures, last=_without_answer(moment))
             try:
-                await self.change(StoredJob(found.seq, now), row)
+                await self.change(StoredJob(found.seq, now), row, *beside)
             except Conflict:
                 continue
             await self._engine.purge(row.subject, seq)

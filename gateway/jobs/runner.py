@@ -1,12 +1,12 @@
 """Runs jobs: each due moment becomes a message to the agent, and has an end in the journal.
 
 The message and the record that the moment runs are one append, so a crash loses neither and repeats neither. The end of
-the turn is read from the conversation's chain, also after a restart.
+the turn is read from the conversation's chain, also after a restart. A command runs at most once, too: if a crash cuts
+it off, it runs again only if it is `repeatable`.
 
 One of several gateways on a journal does this at a time. If two do it for a moment, the journal takes one of them.
 """
 
-import dataclasses
 import logging
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,27 +19,24 @@ import anyio.abc
 import msgspec
 from msgspec.structs import replace
 
-from gateway.engine.interface import Engine, Tail, append_until_written
+from gateway.engine.interface import Engine, NewRecord, Tail, append_until_written
 from gateway.errors import Conflict
 from gateway.jobs.job import GRACE, DueMoments, Job, Moment, MomentState, describe_moment
 from gateway.jobs.journal import JobJournal, StoredJob, key_of, make_job_put, make_row_put
+from gateway.jobs.messages import find_low_role, make_message
+from gateway.jobs.programs import MAY_HAVE_RUN, STRANGER, TOO_LONG, RunProgram, run_no_program, run_program
 from gateway.jobs.timer import LONGEST_JUMP, Timer
-from gateway.messages.authors import HOOK, WEBHOOK, find_author
-from gateway.messages.message import Address, Message
-from gateway.messages.roles import Role, pick_low_role
+from gateway.messages.message import Message
+from gateway.messages.roles import Role
 from gateway.records import records, subjects
 from gateway.records.stores import read_store
 from gateway.yaml_source.units import format_duration
 
-JOB_MESSAGE = "job-"  # starts the ids of their messages
 HOUR, RUNS_AN_HOUR, MOST_FAILURES = 3600.0, 60, 5
-DUE_TEXT = "[A reminder that was set here is due. Tell the person, or do what it says.] {}"
-JOB_TEXT = "[The job {} is due. Do what it says; if you have nothing to say, answer [SILENT] alone.] {}"
 LONGEST_ANSWER, LONGEST_REASON = 4000, 500
 EVENTS = {"ran": "done"}  # the names of events where they are not those of the states
 WHY = {"interrupted": "it was stopped", "expired": "it came too late", "forgotten": "it was forgotten"}
 STILL_RUNNING = "the moment before it still runs"
-STRANGER = "its maker may not speak here any more"
 SPENT = f"its maker's jobs have run {RUNS_AN_HOUR} times in an hour"
 TOO_OFTEN = f"failed {MOST_FAILURES} times in a row"
 
@@ -47,12 +44,13 @@ log = logging.getLogger(__name__)
 
 
 class JobPorts(NamedTuple):
-    """The parts of the gateway that a job needs when it is due: lanes, access, events."""
+    """The parts of the gateway that a job needs when it is due: lanes, access, events, programs."""
 
     accept: Callable[..., Awaitable[int | None]]
     interrupt: Callable[[str], Awaitable[Any]]
     find_role: Callable[[Message], Role | None]
     emit: Callable[..., Any]
+    run_program: RunProgram = run_no_program
 
 
 class JobRunner:
@@ -83,8 +81,9 @@ class JobRunner:
             await take_reminders(self._engine, self._jobs)
             await self._load()
             async for found in self._jobs.read_all():
-                for due in found.job.running:
-                    await self._resume(found.job, due)
+                running = found.job.running
+                for due in running[:1] if found.job.command else running:  # the others begin when it has ended
+                    await self._resume(found.job, due, is_cut_off=True)
             task_status.started()
             await self._timer.run(self._hear)
 
@@ -107,20 +106,16 @@ class JobRunner:
         key, due = key_of(job), job.find_next()
         if due is None:
             self._timer.drop(key)
-        elif job.asked or self._is_from_wrong_time(job):
+        elif job.asked or is_from_wrong_time(job, self._clock()):
             self._timer.put(key, 0.0)
         else:
             self._timer.put(key, due - (job.ahead or 0.0), is_steady=job.ahead is not None)
 
-    def _is_from_wrong_time(self, job: Job) -> bool:
-        """Tell whether the clock has been set back by far since the last moment of a job that repeats."""
-        return not job.at and job.since > self._clock() + LONGEST_JUMP
-
-    async def _resume(self, job: Job, due: float) -> None:
-        """Wait for the end of a moment that ran when the last gateway ended."""
+    async def _resume(self, job: Job, due: float, *, is_cut_off: bool) -> None:
+        """Go on with a moment that waited, or that ran when the last gateway ended."""
         seq, moment = await self._jobs.read_moment(job, due)
         if moment and moment.state == "running" and self._tasks:
-            self._tasks.start_soon(self._watch, job, moment, seq - 1)
+            self._tasks.start_soon(self._watch, job, moment, seq - 1, is_cut_off)
 
     async def _begin_all(self, keys: Sequence[str]) -> None:
         for key in keys:
@@ -135,7 +130,7 @@ class JobRunner:
 
     async def _begin_found(self, found: StoredJob) -> Job:
         job, now = found.job, self._clock()
-        if self._is_from_wrong_time(job):
+        if is_from_wrong_time(job, now):
             job = replace(job, since=now)
             await self._jobs.change(StoredJob(found.seq, job))
         elif due := job.find_due(now, self._ahead()):
@@ -153,44 +148,52 @@ class JobRunner:
         if (await self._jobs.read_moment(job, due.last))[1] is not None:  # the clock went back, and it has run
             await self._jobs.change(StoredJob(found.seq, after))
             return after
-        rows, message = [], None
+        rows = list[Moment]()
         if job.missed == "skip" and due.late_by > GRACE and not job.asked:
             reason = "the gateway was not there"
             rows.append(Moment(due.first, "missed", reason, due.late_by, due.last, due.count))
         else:
             if due.count > 1:
                 rows.append(Moment(due.first, "missed", "the next one ran", 0.0, due.previous, due.count - 1))
-            message = make_message(job, due.last, self._ports.find_role)
-            reason = self._find_refusal(job, message)
+            reason = self._find_refusal(job)
             state: MomentState = "skipped" if reason else "running"
             rows.insert(0, Moment(due.last, state, reason, round(due.late_by, 3)))
             if reason == STRANGER:
                 after = replace(after, paused=STRANGER)
-        await self._write(found.seq, after, rows, message)
+        await self._write(found.seq, after, rows)
         return after
 
-    async def _write(self, seq: int, job: Job, rows: list[Moment], message: Message | None) -> None:
+    async def _write(self, seq: int, job: Job, rows: list[Moment]) -> None:
         first = rows[0]
         puts = [make_row_put(job, one) for one in rows]
-        if first.state != "running" or message is None:
-            await self._jobs.change(StoredJob(seq, replace(job, last=first)), *puts)
-        else:
+        if first.state == "running":
             self._runs[job.maker].append(self._clock())
-            now = replace(job, running=(*job.running, first.due))
-            put = make_job_put(StoredJob(seq, now))
-            accepted = await self._ports.accept(message, job.session_key, *puts, put)
-            await self._engine.purge(put.subject, seq)
-            self._tell("due", job, first)
-            if self._tasks:
-                at = accepted or (await self._jobs.read_moment(job, first.due))[0] - 1
-                self._tasks.start_soon(self._watch, job, first, at)
+            await self._start(StoredJob(seq, job), first, puts)
+        else:
+            await self._jobs.change(StoredJob(seq, replace(job, last=first)), *puts)
         for one in rows:
             if one.state != "running":
-                self._tell(one.state, job, one)
+                tell(self._ports, one.state, job, one)
 
-    def _find_refusal(self, job: Job, message: Message | None) -> str:
-        """Return why a moment is skipped, or ""."""
+    async def _start(self, found: StoredJob, moment: Moment, puts: list[NewRecord]) -> None:
+        """Write that a moment runs, with its message to the agent, or begin its command."""
+        job = found.job
+        now, at = replace(job, running=(*job.running, moment.due)), 0
+        message = None if job.command else make_message(job, moment.due, self._ports.find_role)
         if message is None:
+            await self._jobs.change(StoredJob(found.seq, now), *puts)
+        else:
+            put = make_job_put(StoredJob(found.seq, now))
+            accepted = await self._ports.accept(message, job.session_key, *puts, put)
+            await self._engine.purge(put.subject, found.seq)
+            at = accepted or (await self._jobs.read_moment(job, moment.due))[0] - 1
+        tell(self._ports, "due", job, moment)
+        if self._tasks and not (job.command and job.running):
+            self._tasks.start_soon(self._watch, job, moment, at)
+
+    def _find_refusal(self, job: Job) -> str:
+        """Return why a moment is skipped, or ""."""
+        if find_low_role(job, self._ports.find_role) is None:
             return STRANGER
         if len(job.running) > (job.overlap == "queue"):
             return STILL_RUNNING
@@ -199,51 +202,41 @@ class JobRunner:
             runs.popleft()
         return SPENT if len(runs) >= RUNS_AN_HOUR else ""
 
-    async def _watch(self, job: Job, moment: Moment, seq: int) -> None:
+    async def _watch(self, job: Job, moment: Moment, seq: int, is_cut_off: bool = False) -> None:
         """Wait for the end of a running moment, whose message has this sequence, and write it down."""
-        end, is_long = await wait_for_end(self._engine, self._ports, job, seq)
-        state, reason = read_end(end, f"took longer than {format_duration(job.max_time)}" if is_long else "")
-        answer = (await records.read_answer(self._engine, job.session_key, end.turn_id, seq))[:LONGEST_ANSWER]
-        moment = replace(moment, state=state, reason=reason[:LONGEST_REASON], answer=answer)
-        now = await append_until_written(partial(self._jobs.end, job, moment), f"the end of the job {job.name}")
+        if not job.command:
+            await self._end(job, await find_turn_end(self._engine, self._ports, job, moment, seq))
+        elif is_cut_off and not job.repeatable:
+            await self._end(job, replace(moment, state="failed", reason=MAY_HAVE_RUN))
+        else:
+            ended, reply = await run_program(job, moment, self._ports.find_role, self._ports.run_program)
+            put = records.make_reply_put(reply, job.session_key, "", self._engine.clock.read())
+            await self._end(job, ended, *([put] if ended.answer else []))
+
+    async def _end(self, job: Job, moment: Moment, *beside: NewRecord) -> None:
+        """Write down the end of a moment, and begin the command that waits for it."""
+        moment = replace(moment, reason=moment.reason[:LONGEST_REASON], answer=moment.answer[:LONGEST_ANSWER])
+        end = partial(self._jobs.end, job, moment, *beside)
+        now = await append_until_written(end, f"the end of the job {job.name}")
         if now is None:
             return
-        self._tell(state, job, moment)
+        tell(self._ports, moment.state, job, moment)
         if now.failures >= MOST_FAILURES and not now.at:
-            log.warning("the job %s of %s %s, and is paused: %s", job.name, job.maker, TOO_OFTEN, reason)
+            log.warning("the job %s of %s %s, and is paused: %s", job.name, job.maker, TOO_OFTEN, moment.reason)
             await self._jobs.pause(now, TOO_OFTEN)
-
-    def _tell(self, state: str, job: Job, moment: Moment) -> None:
-        name = EVENTS.get(state, state)
-        facts = {"job": job.name, "maker": job.maker, "due": moment.due, "late_by": moment.late_by}
-        self._ports.emit(f"job:{name}", **facts, reason=moment.reason)
+        if now.command and now.running and now.id == job.id:
+            await self._resume(now, now.running[0], is_cut_off=False)
 
 
-def make_message(job: Job, due: float, find_role: Callable[[Message], Role | None]) -> Message | None:
-    """Make the message of a moment, with the least rights of the job and its maker; None: they may not speak."""
-    text = DUE_TEXT.format(job.text) if job.at else JOB_TEXT.format(job.name, job.text)
-    said = Message(f"{JOB_MESSAGE}{job.id}-{due:.3f}", job.address, job.user_id, text, session=job.session_key)
-    said = dataclasses.replace(said, agent=job.agent, person=job.person, is_job=True)
-    if job.is_internal:
-        least = find_internal_role(job, find_role)
-        return dataclasses.replace(said, kind="internal", role=least) if least else None
-    now = find_role(Message("", job.origin, job.user_id, ""))
-    if now is None:
-        return None
-    role = pick_low_role(now, job.role)
-    if job.address == job.origin and role == now:
-        return said
-    return dataclasses.replace(said, kind="internal", role=role, person=job.person or job.maker)
+def tell(ports: JobPorts, state: str, job: Job, moment: Moment) -> None:
+    """Emit the event of a moment."""
+    facts = {"job": job.name, "maker": job.maker, "due": moment.due, "late_by": moment.late_by}
+    ports.emit(f"job:{EVENTS.get(state, state)}", **facts, reason=moment.reason)
 
 
-def find_internal_role(job: Job, find_role: Callable[[Message], Role | None]) -> Role | None:
-    """Return the least of a job's rights and those that the person who answers for it has now; None: they have none."""
-    network, _, user = job.person.partition(":")
-    if not user or job.person.startswith((HOOK, WEBHOOK)) or find_author(job.person).startswith((HOOK, WEBHOOK)):
-        return job.role  # no person, but a hook or a webhook, whose rights were given to it
-    at = job.origin if job.origin.platform == network else Address(network, user)
-    now = find_role(Message("", at, user, ""))
-    return pick_low_role(now, job.role) if now else None
+def is_from_wrong_time(job: Job, now: float) -> bool:
+    """Tell whether the clock has been set back by far since the last moment of a job that repeats."""
+    return not job.at and job.since > now + LONGEST_JUMP
 
 
 async def wait_for_end(engine: Engine, ports: JobPorts, job: Job, seq: int) -> tuple[records.TurnEnded, bool]:
@@ -275,6 +268,14 @@ async def wait_for_end(engine: Engine, ports: JobPorts, job: Job, seq: int) -> t
                 left, began = left - (anyio.current_time() - began), None
             case records.Claim(on=on) if on >= seq and not is_long:
                 began = anyio.current_time() if began is None else began
+
+
+async def find_turn_end(engine: Engine, ports: JobPorts, job: Job, moment: Moment, seq: int) -> Moment:
+    """Wait for the end of the turn that answers this message, and return the moment as it ended."""
+    end, is_long = await wait_for_end(engine, ports, job, seq)
+    state, reason = read_end(end, TOO_LONG.format(format_duration(job.max_time)) if is_long else "")
+    answer = await records.read_answer(engine, job.session_key, end.turn_id, seq)
+    return replace(moment, state=state, reason=reason, answer=answer)
 
 
 def read_end(end: records.TurnEnded, reason: str) -> tuple[MomentState, str]:

@@ -16,21 +16,24 @@ class JobParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobAddParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A new job: its text for the agent, and when it is due.
+    """A new job: its text for the agent, or a command that runs without a model, and when it is due.
 
     Its answer goes `to` a chat, as `send` takes it; without one, it stays in the history. `zone` is that of times and
-    cron lines, by default `gateway.timezone`. After `max_time` seconds its turn is stopped.
+    cron lines, by default `gateway.timezone`. After `max_time` seconds its turn or command is ended. A command that a
+    crash cuts off runs again only if it is `repeatable`.
     """
 
     name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
     when: str
-    text: Annotated[str, msgspec.Meta(min_length=1, max_length=20_000)]
+    text: Annotated[str, msgspec.Meta(max_length=20_000)] = ""
+    command: Annotated[str, msgspec.Meta(max_length=20_000)] = ""
     to: str = ""
     zone: str = ""
     agent: str = ""
     missed: Missed = "once"
     overlap: Overlap = "skip"
     max_time: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 600.0
+    repeatable: bool = False
     replace: bool = False
 
 

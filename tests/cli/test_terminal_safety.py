@@ -73,7 +73,7 @@ usage | usage --by session | usage --json | people list | people list --json | p
 people show {bad} | people forget telegram:{stranger} --yes
 service status | service status --json | migrate --to nats | skills list | skills list --json | completions bash
 status --parts | jobs add song --when 2h --text {bad} | jobs list | jobs list --json | jobs show song | jobs show {bad}
-jobs history song | cron list | jobs remove song
+jobs history song | cron list | jobs remove song | jobs add tune --when 2h --command {bad} | jobs show tune
 chat -m hello -s {bad} | sessions show {bad} | hooks info {bad} | logs --hook {bad} | {bad} | config show {bad}
 stop
 """

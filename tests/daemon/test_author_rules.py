@@ -34,7 +34,7 @@ from gateway.hooks.manifests.reach import NO_LIMITS_KNOWN, HookLimits, HookReach
 from gateway.hooks.places.folder_source import FolderSource
 from gateway.hooks.places.sources import HookVersion
 from gateway.hooks.services import STORE_VERBS, check_request
-from gateway.jobs.runner import JOB_MESSAGE
+from gateway.jobs.messages import JOB_MESSAGE
 from gateway.lanes.context import is_same_person_continuing
 from gateway.messages import authors
 from gateway.messages.message import Address, Message, Reply

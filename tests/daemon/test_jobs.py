@@ -89,6 +89,39 @@ def test_jobs_are_listed_shown_replaced_paused_and_removed(gateway: GatewayProce
         assert words in refused.stderr
 
 
+def test_a_command_runs_as_the_shell_tool_would_and_a_kill_is_told(gateway: GatewayProcess) -> None:
+    allowed = {"tool_calls": [{"name": "schedule", "args": {"when": "1s", "command": "echo said $HOME"}}]}
+    gateway.script(
+        {"user": "check", "answers": [allowed, {"text": "it is set"}]},
+        settings="tools: {roots: [work], shell_timeout: 1s}\n",
+    )
+    (gateway.home.root / "work").mkdir(parents=True)
+    gateway.start()
+    add = ["jobs", "add", "where", "--when", "every 1h", "--command"]
+    assert gateway.cli(*add, "pwd; sleep 1.5; echo $HERMES_HOME; cat $0/x").returncode == 0
+    assert gateway.cli("jobs", "run", "where").returncode == 0
+    gateway.until(lambda: states_of(gateway, "where") == ["failed"])
+    (ended,) = history_of(gateway, "where")
+    assert ended["answer"].splitlines()[:2] == [str((gateway.home.root / "work").resolve()), ""]
+    assert ended["reason"] == "exit code 1"
+    assert "command" in gateway.cli("jobs", "show", "where").stdout
+    slow = ["jobs", "add", "slow", "--when", "every 1h", "--command", "touch begun; sleep 600", "--replace"]
+    for more, states in (["--max-time", "1s"], ["failed"]), ([], ["running"]):
+        assert gateway.cli(*slow, *more).returncode == 0
+        assert gateway.cli("jobs", "run", "slow").returncode == 0
+        gateway.until(lambda states=states: states_of(gateway, "slow") == states)
+    gateway.until((gateway.home.root / "work/begun").exists)
+    gateway.kill()
+    gateway.start()
+    gateway.until(lambda: states_of(gateway, "slow") == ["failed"])
+    assert history_of(gateway, "slow")[0]["reason"] == "may have run"
+    assert "May I run schedule?" in str(gateway.say("check"))
+    assert gateway.say("yes")["reply"] == "it is set"
+    (made,) = (one["name"] for one in gateway.call("jobs.list")["jobs"] if one["command"].startswith("echo"))
+    gateway.until(lambda: states_of(gateway, made) == ["ran"])
+    assert history_of(gateway, made)[0]["answer"].startswith("said /")
+
+
 def test_no_command_of_the_agent_makes_a_job(gateway: GatewayProcess) -> None:
     cli = shlex.join([sys.executable, "-m", "gateway.cli", "jobs", "add", "evil", "--when", "1s", "--text", "evil"])
     command = f"HERMES_HOME={gateway.home.root} {cli}"

@@ -16,7 +16,9 @@ from gateway.engine.interface import NewRecord
 from gateway.errors import AgentError
 from gateway.jobs.job import Job, count_moments, find_history_limit, parse_time, read_timetable
 from gateway.jobs.journal import MOST_OF_ONE, JobJournal
-from gateway.jobs.runner import DUE_TEXT, SPENT, STILL_RUNNING, STRANGER, TOO_OFTEN, JobPorts, JobRunner
+from gateway.jobs.messages import DUE_TEXT
+from gateway.jobs.programs import STRANGER
+from gateway.jobs.runner import SPENT, STILL_RUNNING, TOO_OFTEN, JobPorts, JobRunner
 from gateway.lanes.lanes import make_inbound_put
 from gateway.messages.message import Message
 from gateway.messages.roles import Role
@@ -47,10 +49,12 @@ class House:
         self.stopped: list[str] = []
 
     def runner(self) -> JobRunner:
-        ports = JobPorts(
+        return JobRunner(self.engine, self.jobs, self.ports(), lambda: self.ahead)
+
+    def ports(self) -> JobPorts:
+        return JobPorts(
             self.accept, self.stop, lambda _: self.role, lambda name, **facts: self.told.append((name, facts))
         )
-        return JobRunner(self.engine, self.jobs, ports, lambda: self.ahead)
 
     async def accept(self, message: Message, key: str, *extra: NewRecord) -> int:
         seqs = await self.engine.append(make_inbound_put(message, key, "", self.now), *extra)
@@ -409,9 +413,9 @@ def running(tasks: anyio.abc.TaskGroup) -> Iterator[None]:
 async def test_a_reminder_comes_as_a_message_and_silence_is_kept() -> None:
     turns = [
         {"user": "wake me", "answers": [calling("schedule", text="the tea", when="0.2s"), {"text": "I will"}]},
-        {"user": "is due", "text": "your tea!"},
+        {"user": "due. Tell the person, or do what it says.] the tea", "text": "your tea!"},
         {"user": "look", "answers": [calling("schedule", text="nothing", when="0.2s"), {"text": "I do"}]},
-        {"user": "is due", "text": " [SILENT]\n"},
+        {"user": "due. Tell the person, or do what it says.] nothing", "text": " [SILENT]\n"},
     ]
     async with chat(*turns, tools=make_chat_tools()) as room, anyio.create_task_group() as tasks:
         lanes, told = room.dispatcher.lanes, list[str]()

@@ -5,11 +5,12 @@ A message goes to the person before the work is done, to another chat, or later 
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta
 
-from gateway.agent.tools import ChatPort, ScheduleAction, Tool, ToolContext, tool_from
+from gateway.agent.toolbox.shell import LONGEST_COMMAND, ShellOptions
+from gateway.agent.tools import ChatPort, ScheduleAction, ScheduledWork, Tool, ToolContext, tool_from
 from gateway.errors import AgentError
 from gateway.messages.parts import (
     FEWEST_OPTIONS,
@@ -26,8 +27,28 @@ DONE: Mapping[ScheduleAction, str] = {"remove": "taken back", "pause": "paused",
 Option: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 
 
-def make_chat_tools() -> tuple[Tool, ...]:
+def make_chat_tools(shell: ShellOptions | None = None) -> tuple[Tool, ...]:
     """Make `send_message`, which asks before it writes elsewhere, `send_poll`, `send_place`, and `schedule`."""
+
+    async def schedule(
+        when: str,
+        context: ToolContext,
+        text: Annotated[str, Meta(max_length=LONGEST_TEXT)] = "",
+        command: Annotated[str, Meta(max_length=LONGEST_COMMAND)] = "",
+    ) -> str:
+        """Be reminded of something in this conversation later, or again and again; or have a shell command run.
+
+        `when`: `20m`, `3h`, `2d`, a time as 2030-12-31T09:00, `every 2h`, or a cron line.
+        """
+        if bool(text) == bool(command):
+            raise AgentError("give a text, or a command, and not both")
+        is_allowed = needs_approval(shell, command, context.facts)  # and so a person did, or this would not run
+        return await _chat(context).schedule(ScheduledWork(text, command, is_allowed), when, context.call_id)
+
+    def asks(args: dict[str, Any], facts: Mapping[str, Any]) -> bool:
+        command = str(args.get("command") or "")
+        return is_timetable(str(args.get("when"))) or needs_approval(shell, command, facts)
+
     send = tool_from(
         send_message, asks=lambda args, _facts: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")
     )
@@ -37,7 +58,7 @@ def make_chat_tools() -> tuple[Tool, ...]:
         # them.
         replace(tool_from(send_poll, repeatable=True), is_trusted=True, sends=Poll),
         replace(tool_from(send_place, repeatable=True), is_trusted=True, sends=Location),
-        tool_from(schedule, asks=lambda args, _facts: is_timetable(str(args.get("when")))),
+        tool_from(schedule, asks=asks, subject=lambda args: str(args.get("command") or "")),
         tool_from(scheduled, repeatable=True, read_only=True),
         tool_from(unschedule, repeatable=True),
     )
@@ -76,16 +97,6 @@ async def send_place(
     return await _send_part(context, Location(latitude=latitude, longitude=longitude, title=title, address=address))
 
 
-async def schedule(
-    text: Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)], when: str, context: ToolContext
-) -> str:
-    """Be reminded of something in this conversation later, or again and again.
-
-    `when`: `20m`, `3h`, `2d`, a time as 2030-12-31T09:00, `every 2h`, or a cron line.
-    """
-    return await _chat(context).schedule(text, when, context.call_id)
-
-
 async def scheduled(context: ToolContext, reminder: str = "") -> str:
     """List the reminders of this conversation, or how the last times of one ended."""
     return await _chat(context).list_scheduled(reminder) or "There is none."
@@ -95,6 +106,11 @@ async def unschedule(reminder: str, context: ToolContext, action: ScheduleAction
     """Take a reminder back, or pause or resume it."""
     await _chat(context).change_scheduled(reminder, action)
     return f"Reminder {reminder} is {DONE[action]}."
+
+
+def needs_approval(shell: ShellOptions | None, command: str, facts: Mapping[str, Any]) -> bool:
+    """Return True if a person must allow the command of a job first, as of a call of `shell`."""
+    return shell is not None and bool(command) and shell.needs_approval(command, facts)
 
 
 def is_timetable(when: str) -> bool:

@@ -22,6 +22,8 @@ RunCommand: TypeAlias = Callable[[CommandSpec, Callable[[bytes], None]], Awaitab
 
 WatchCommand: TypeAlias = Callable[[], AbstractAsyncContextManager[RunningCommand]]
 
+SHELL = "shell"
+LONGEST_COMMAND = 20_000
 ASK_OUTSIDE = (
     "It failed, maybe because of the sandbox. May I run it once outside of it, with all your rights? What it runs of "
     "this folder (hooks of git, a Makefile, a script) has them too, and earlier commands may have changed that."
@@ -31,8 +33,7 @@ NOT_OUTSIDE = (
     "It failed, maybe because of the sandbox (`tools.sandbox` of the configuration says what commands reach), "
     "and the person did not let it run outside of it."
 )
-
-
+NO_OUTPUT = "[no output]"
 CHANGED_INSTRUCTIONS = (
     "[{name} changed. It steers later turns, so these go on with what stood there before, until whoever owns the "
     "gateway has looked at it and touched it: touch {path}. Tell the person what you would change there.]"
@@ -75,16 +76,20 @@ class ShellOptions(msgspec.Struct, frozen=True):
 
 
 class CommandOutput(msgspec.Struct, frozen=True):
-    """The output of a command and its end, in words; and if the sandbox may be the reason of a failure."""
+    """The output of a command and its end, in words; and if the sandbox may be the reason of a failure.
+
+    `status` is its exit code; None: it was ended at its limit.
+    """
 
     text: str
+    status: int | None = 0
     may_be_sandbox: bool = False
 
 
 def make_shell_tool(shell: ShellOptions) -> Tool:
     """Make `shell`, which asks first if necessary, and again if the sandbox may have made a command fail."""
 
-    async def run(command: Annotated[str, Meta(min_length=1, max_length=20_000)], context: ToolContext) -> str:
+    async def run(command: Annotated[str, Meta(min_length=1, max_length=LONGEST_COMMAND)], context: ToolContext) -> str:
         """Run a command in a shell and get its output, standard error included."""
         ask, question = context.ask if is_trusted(context.facts) else None, _question_of(command)
         if ask and question in context.answers:  # it has run inside, and is not run there again
@@ -98,7 +103,7 @@ def make_shell_tool(shell: ShellOptions) -> Tool:
 
     return tool_from(
         run,
-        name="shell",
+        name=SHELL,
         asks=lambda args, facts: shell.needs_approval(str(args["command"]), facts),
         subject=lambda args: str(args["command"]),
     )
@@ -110,26 +115,30 @@ def _question_of(command: str) -> str:
 
 
 async def run_command(
-    shell: ShellOptions, command: str, facts: Mapping[str, Any], is_outside: bool = False
+    shell: ShellOptions, command: str, facts: Mapping[str, Any], is_outside: bool = False, seconds: float = 0.0
 ) -> CommandOutput:
-    """Run a command, and return its output and its end; at its end or its limit, all its processes have ended."""
+    """Run a command, and return its output and its end; at its end or its limit, all its processes have ended.
+
+    The limit is `seconds`, or that of the settings.
+    """
+    limit = seconds or shell.settings.shell_timeout
     spec = shell.make_spec(command, facts, is_outside)
     output = _OutputBuffer(shell.settings.output_limit)
     status = 0
     async with nullcontext(RunningCommand()) if is_outside else shell.watch() as watched:
-        with anyio.move_on_after(shell.settings.shell_timeout) as limit:
+        with anyio.move_on_after(limit) as clock:
             status = await shell.run(spec, output.add)
     text = output.text()
     for path in watched.changed:
         text = f"{text}\n{CHANGED_INSTRUCTIONS.format(name=path.name, path=path)}".lstrip()
-    if limit.cancelled_caught:
-        return CommandOutput(f"{text}\n[ended: it still ran after {shell.settings.shell_timeout:g} seconds]".lstrip())
+    if clock.cancelled_caught:
+        return CommandOutput(f"{text}\n[ended: it still ran after {limit:g} seconds]".lstrip(), None)
     if not status:
-        return CommandOutput(text or "[no output]")
+        return CommandOutput(text or NO_OUTPUT)
     is_inside = spec.sandbox is not None or (shell.sandbox.has_front and not is_outside)
     may_be = is_inside and is_refused(text)
     more = f"\n{MAY_BE_SANDBOX}" if may_be else ""
-    return CommandOutput(f"{text}\n[exit code {status}]{more}".lstrip(), may_be)
+    return CommandOutput(f"{text}\n[exit code {status}]{more}".lstrip(), status, may_be)
 
 
 class _OutputBuffer:

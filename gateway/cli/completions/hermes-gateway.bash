@@ -133,7 +133,7 @@ _hermes_gateway() {
                 ' send') words="--help --to --file --wait --json" ;;
                 ' jobs') words="list add show history pause resume run remove --help" ;;
                 ' jobs list') words="--help --json" ;;
-                ' jobs add') words="--help --when --text --to --zone --agent --missed --overlap --max-time --replace --json" ;;
+                ' jobs add') words="--help --when --text --command --to --zone --agent --missed --overlap --max-time --repeatable --replace --json" ;;
                 ' jobs show') words="--help --json" ;;
                 ' jobs history') words="--help --json" ;;
                 ' jobs pause') words="--help --json" ;;
@@ -142,7 +142,7 @@ _hermes_gateway() {
                 ' jobs remove') words="--help --json" ;;
                 ' cron') words="list add show history pause resume run remove --help" ;;
                 ' cron list') words="--help --json" ;;
-                ' cron add') words="--help --when --text --to --zone --agent --missed --overlap --max-time --replace --json" ;;
+                ' cron add') words="--help --when --text --command --to --zone --agent --missed --overlap --max-time --repeatable --replace --json" ;;
                 ' cron show') words="--help --json" ;;
                 ' cron history') words="--help --json" ;;
                 ' cron pause') words="--help --json" ;;

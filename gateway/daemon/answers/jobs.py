@@ -8,7 +8,7 @@ from gateway.daemon.groups.process import Base
 from gateway.daemon.groups.turns import Turns
 from gateway.daemon.groups.work import Work
 from gateway.errors import AgentError
-from gateway.jobs.job import BY_HAND, Job, Moment, find_zone, parse_time
+from gateway.jobs.job import BY_HAND, Job, Moment, digest_of, find_zone, parse_time
 from gateway.jobs.journal import JobJournal
 from gateway.jobs.verbs import JobAddParams, JobParams
 from gateway.messages.message import Address
@@ -37,6 +37,8 @@ async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -
     jobs, clock, agents = turns.dispatcher.jobs, base.engine.clock, work.agents.now.names
     zone, now = params.zone or base.settings.gateway.timezone, jobs.clock()
     find_zone(zone)
+    if bool(params.text.strip()) == bool(params.command.strip()):
+        raise AgentError("a job needs a text for the agent, or a command, and not both")
     if params.agent and params.agent not in agents:
         raise AgentError(f"the agent {params.agent!r} was not found; there are {', '.join(sorted(agents))}")
     address = turns.context.places.resolve_destination(params.to) if params.to else Address(INTERNAL, params.name)
@@ -59,6 +61,9 @@ async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -
         missed=params.missed,
         overlap=params.overlap,
         max_time=params.max_time,
+        command=params.command,
+        allowed=digest_of(params.command),
+        repeatable=params.repeatable,
     )
     await jobs.add(job, replace=params.replace)
     return _describe(job)
@@ -101,7 +106,10 @@ def _describe_end(moment: Moment) -> dict[str, Any]:
 
 def _describe(job: Job) -> dict[str, Any]:
     state = "running" if job.running else "paused" if job.paused else "over" if job.is_over else "waiting"
-    fields = ("name", "maker", "when", "zone", "text", "agent", "missed", "overlap", "max_time", "failures", "paused")
+    fields = (
+        *("name", "maker", "when", "zone", "text", "command", "agent"),
+        *("missed", "overlap", "max_time", "repeatable", "failures", "paused"),
+    )
     to = "" if job.address.platform == INTERNAL else f"{job.address.served_as}:{job.address.chat_id}"
     return {
         **{name: getattr(job, name) for name in fields},
