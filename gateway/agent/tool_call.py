@@ -187,11 +187,13 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     is_harmless = tool.repeatable and not tool.suspect
     if before is not None and not (is_harmless or before.repeatable):
         raise AgentError(SUSPECT_TEXT if tool.suspect else UNKNOWN_OUTCOME)
+    if tool.bind and ports.chat:
+        args = tool.bind(args, ports.chat)
     about = _describe_call(call, chosen, args)
     if tool.asks:
         await ports.load_approvals()
     needed_yes = check_approval(ports, tool, about)
-    if not tool.read_only:
+    if tool.changes != "nothing":
         await call.gate.pass_through(call_id, needed_yes=needed_yes)
     # Written before it acts: after a crash in the tool, the next try of the turn knows that it may have run.
     started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=is_harmless)

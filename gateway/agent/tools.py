@@ -38,6 +38,9 @@ class ChatPort(Protocol):
     async def say(self, text: str, to: str, key: str) -> str:
         """Send a message here, or to another chat. Returns words about that for the model."""
 
+    def bind(self, to: str) -> str:
+        """Return a destination with the id of the chat that its name means now. Raises AgentError without one."""
+
     async def send_file(self, path: Path, caption: str, key: str) -> str:
         """Send a file here; its path is the real one. Returns words about that for the model."""
 
@@ -91,13 +94,14 @@ class Tool:
     `repeatable`: a second run does no harm, so that an interrupted call may be run again.
     `asks`: a person has to approve first, always or depending on arguments and people.
     `subject`: returns the scope of a lasting approval (without it: every call of this tool).
+    `bind`: puts ids in the place of names, before the question, so that a person approves what the call will do.
     `suspect`: it may have caused the death of the process in which it ran, and is not run again although it is
         repeatable.
     `is_trusted`: it needs no approval, and may be granted without being named.
     `sends`: it is for conversations where such a part can be shown.
     `narrow`: the variant for people who may not use every tool.
-    `read_only`: it changes nothing, so that it need not wait while a call beside it awaits an approval.
-    `changes_files`: it may change files of the machine.
+    `changes`: files of the machine, only things of the gateway (`messages`), or nothing, so that it need not wait while
+        a call beside it awaits an approval.
     """
 
     name: str
@@ -108,12 +112,12 @@ class Tool:
     asks: ApprovalRule = False
     subject: Callable[[dict[str, Any]], str] | None = None
     accept: Callable[[dict[str, Any]], None] | None = None
+    bind: Callable[[dict[str, Any], ChatPort], dict[str, Any]] | None = None
     suspect: bool = False
     is_trusted: bool = False
     sends: type[MessagePart] | None = None
     narrow: "Tool | None" = None
-    read_only: bool = False
-    changes_files: bool = True
+    changes: Literal["files", "messages", "nothing"] = "files"
     spec: ToolSpec = field(init=False, repr=False, compare=False)  # as it is offered to a model
 
     def __post_init__(self) -> None:
@@ -122,7 +126,7 @@ class Tool:
     @property
     def may_change_files(self) -> bool:
         """Return True if the host's files may have changed after it has run."""
-        return self.changes_files and not self.read_only and not (self.is_trusted and self.repeatable)
+        return self.changes == "files" and not (self.is_trusted and self.repeatable)
 
 
 class ArgumentError(AgentError):
@@ -200,12 +204,11 @@ def tool_from(
         given = msgspec.structs.asdict(msgspec.convert(args, struct, strict=False))
         return await function(**given, **({"context": context} if wants_context else {}))
 
+    changes: Literal["files", "nothing"] = "nothing" if read_only else "files"
     schema = msgspec.json.schema(struct)
     schema = {**schema["$defs"].pop(name), **({"$defs": schema["$defs"]} if schema["$defs"] else {})}
     schema.pop("title", None)
-    return Tool(
-        name, inspect.getdoc(function) or "", schema, call, repeatable, asks, subject, accept, read_only=read_only
-    )
+    return Tool(name, inspect.getdoc(function) or "", schema, call, repeatable, asks, subject, accept, changes=changes)
 
 
 def find_tool(tools: Sequence[Tool], name: str) -> Tool | None:

@@ -12,7 +12,10 @@ from gateway.errors import ExitCode
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--to", required=True, metavar="PLATFORM[:CHAT[:THREAD]]", help="where to; without a chat, the home channel"
+        "--to",
+        required=True,
+        metavar="PLATFORM[:CHAT[:THREAD]]",
+        help="where to; CHAT is an id or a name as #general; without a chat, the home channel",
     )
     parser.add_argument(
         "--file", action="append", default=[], metavar="PATH", help="a file beside the text; repeatable"

@@ -16,6 +16,7 @@ from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
 from gateway.config.providers import PROVIDERS
+from gateway.config.schema import SettingsSchema
 from gateway.config.settings import (
     DEFAULT_RATE,
     GUEST_TOOLS,
@@ -112,3 +113,18 @@ def build_setup_info(home: Home, settings: Settings) -> GatewayFacts:
         idle_minutes=round(sessions.idle / 60),
         daily_at=sessions.daily_at,
     )
+
+
+def find_id_shapes(schema: SettingsSchema) -> dict[str, str]:
+    """Return, for each network, the pattern of the ids of its chats and people."""
+    return {name: f"{spec.chat_id}|{spec.user_id}" for name, spec in schema.platforms.items()}
+
+
+def list_chats_in_settings(settings: Settings) -> dict[str, str]:
+    """List the chats that the configuration names, each with the name that it gives, or ""."""
+    bots = list_accounts(settings.platforms)
+    found = {chat: "" for chat in settings.chats if chat.rpartition(":")[0] in {one.name for one in bots}}
+    for one in bots:
+        found |= {f"{one.name}:{chat}": "" for chat in getattr(settings.access.chats, one.platform)}
+        found |= {f"{one.name}:{one.settings.home_channel}": one.settings.home_channel_name}
+    return found

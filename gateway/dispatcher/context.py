@@ -13,6 +13,7 @@ from gateway.agent.media import MediaReader
 from gateway.agent.toolbox.file_reach import FindWorkspace
 from gateway.chats.rules import ChatRules
 from gateway.config.settings import SessionSettings
+from gateway.dispatcher.chat_names import ChatNames
 from gateway.dispatcher.commands import CommandTable
 from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
@@ -92,11 +93,12 @@ class GatewayReports(msgspec.Struct, frozen=True):
 
 
 class ChatPlaces(msgspec.Struct, frozen=True):
-    """The chats for messages without an address. `about` returns the current setup of the gateway."""
+    """The chats for messages without an address, or by name. `about` returns the current setup of the gateway."""
 
     about: Callable[[], GatewayFacts]
     access: AccessControl
     outbox: Outbox
+    chat_names: ChatNames
 
     def list_homes(self, *, all_networks: bool = False) -> list[Address]:
         """List the home channels of the served networks, or of all networks."""
@@ -124,24 +126,27 @@ class ChatPlaces(msgspec.Struct, frozen=True):
             for bot in [one for one in bots if ":" not in name and one.partition(":")[0] == name] or [name]
         ]
 
-    def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None) -> Address:
+    def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None, role: Role = "owner") -> Address:
         """Return the address of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.
 
-        The bot of an account is a platform of its own: `telegram:work`. `why_not` maps each platform that the gateway
-        does not serve to the reason.
+        The bot of an account is a platform of its own: `telegram:work`. The chat is an id, or a name as in
+        `discord:#general`. `why_not` maps each platform that the gateway does not serve to the reason. Only an owner or
+        admin (`role`) reads which chats there are.
 
         Raises:
-            AdapterError: the platform is not served, or has no home channel.
+            AdapterError: the platform is not served, or has no home channel or no such chat.
         """
-        facts = self.about()
-        served = {one.name for one in facts.networks if one.served} | self.outbox.platforms.keys()
-        platform, chat, thread = split_place(to, {one.name for one in facts.networks}, served)
+        facts, served = self.about(), self._list_served()
+        platform, place = self._split(to)
         if platform not in served and to != HOME:
             why = f": {why_not.get(platform, 'there is no such network')}" if why_not is not None else ""
             others = ", ".join(sorted(served - {INTERNAL})) or "none"
             remedy = "set one up with: hermes-gateway setup --help"
             raise AdapterError(f"{platform[:60]!r} is not served here{why}; served: {others}\n{remedy}")
-        if chat:
+        if self.chat_names.is_name(platform, place):
+            return self.chat_names.find(platform, place, role)
+        if place:
+            chat, _, thread = place.partition(" (")[0].partition(":")  # as `ChatNames.show` shows it
             return address_of(platform, chat, thread)
         found = facts.home_of("" if to == HOME else platform)
         if found is None:
@@ -150,6 +155,27 @@ class ChatPlaces(msgspec.Struct, frozen=True):
             section = f"platforms.{name.replace(':', '.accounts.')}"
             raise AdapterError(f"{what}\nwrite {name}:CHAT, or set {section}.home_channel in config.yaml")
         return address_of(found.name, found.home_channel)
+
+    def is_name(self, to: str) -> bool:
+        """Return True if a destination is a chat by its name, which may mean another chat tomorrow."""
+        return self.chat_names.is_name(*self._split(to))
+
+    def show_bound(self, address: Address, name: str) -> str:
+        """Return the chat that a name meant, for people; and the chat that it means now, if that is another."""
+        shown = self.chat_names.show(address)
+        if not name:
+            return shown
+        try:
+            now = self.chat_names.show(self.resolve_destination(name))
+        except AdapterError:
+            return f"{shown}; {name} means no chat now"
+        return shown if now == shown else f"{shown}; {name} means {now} now"
+
+    def _split(self, to: str) -> tuple[str, str]:
+        return split_place(to, {one.name for one in self.about().networks}, self._list_served())
+
+    def _list_served(self) -> set[str]:
+        return {one.name for one in self.about().networks if one.served} | self.outbox.platforms.keys()
 
 
 class TurnAgents(msgspec.Struct, frozen=True):
@@ -228,8 +254,8 @@ class DispatcherContext(msgspec.Struct, frozen=True):
         return bool(message.sent_at) and self.engine.clock.latest() - message.sent_at > self.settings.too_old
 
 
-def split_place(to: str, known: Collection[str], served: Collection[str]) -> tuple[str, str, str]:
-    """Split a destination into bot, chat and thread. The name of a network with one bot means that bot."""
+def split_place(to: str, known: Collection[str], served: Collection[str]) -> tuple[str, str]:
+    """Split a destination into bot and chat. The name of a network with one bot means that bot."""
     platform, _, rest = to.partition(":")
     account, _, behind = rest.partition(":")
     accounts = [name for name in sorted(served) if name.startswith(f"{platform}:")]
@@ -237,5 +263,4 @@ def split_place(to: str, known: Collection[str], served: Collection[str]) -> tup
         platform, rest = name, behind
     elif platform not in served and len(accounts) == 1:
         platform = accounts[0]
-    chat, _, thread = rest.partition(":")
-    return platform, chat, thread
+    return platform, rest

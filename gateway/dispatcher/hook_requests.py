@@ -191,7 +191,7 @@ class HookRequests:
             if address is None:
                 raise AdapterError(f"no message ever came in the session {to}")
             return address, to
-        return self._context.places.resolve_destination(to), ""
+        return self._context.places.resolve_destination(to, role=RIGHTS.get()), ""
 
     async def _address_of(self, key: str) -> Address | None:
         """Return the address of a session's last message; if the message is gone, the address of the session."""

@@ -13,7 +13,7 @@ from gateway.jobs.job import BY_HAND, Job, describe_end, describe_job, describe_
 from gateway.jobs.journal import JobJournal
 from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import can_send, find_hook
-from gateway.messages.message import Message, Reply, attachment_from
+from gateway.messages.message import Address, Message, Reply, attachment_from
 from gateway.messages.parts import Location, MessagePart, Poll, add_words
 from gateway.messages.roles import Role, is_admin
 from gateway.records import subjects
@@ -45,12 +45,18 @@ class TurnChat(msgspec.Struct, eq=False):
         if to and not can_send(author, self.context.agents.find_limits(find_hook(author)).uses):
             helps = "; `uses: [send]` in its HOOK.yaml allows it" if find_hook(author) else ""
             raise AgentError(f"this turn was begun by `{author}` and sends nothing to other chats{helps}")
-        try:
-            address = self.context.places.resolve_destination(to) if to else self.message.address
-        except AdapterError as error:
-            raise AgentError(str(error)) from None
+        address = self._find_place(to) if to else self.message.address
         await self.turn.say(Reply(f"{self.turn.turn_id}:say:{key}", address, text, role=self.role))
         return "It is being sent."
+
+    def bind(self, to: str) -> str:
+        """Return the chat that a name means now, by its id; any other destination stays as it is.
+
+        Raises:
+            AgentError: no chat has that name here.
+        """
+        places = self.context.places
+        return places.chat_names.show(self._find_place(to)) if places.is_name(to) else to
 
     async def send_file(self, path: Path, caption: str, key: str) -> str:
         """Send a file to the chat of the turn; a repeated call with the same `key` sends it once.
@@ -116,6 +122,12 @@ class TurnChat(msgspec.Struct, eq=False):
     def _has_shell(self) -> bool:
         tool = find_tool(self.context.agents.choose(self.message, self.turn.session).tools, SHELL)
         return tool is not None and self.context.access.fit_tool(tool, self.role) is not None
+
+    def _find_place(self, to: str) -> Address:
+        try:
+            return self.context.places.resolve_destination(to, role=self.message.role or self.role)
+        except AdapterError as error:
+            raise AgentError(str(error)) from None
 
     async def _list(self) -> list[Job]:
         """List the jobs of this conversation that its author made; an admin sees those of everybody."""

@@ -50,7 +50,8 @@ class Job(msgspec.Struct, frozen=True):
     `origin` is where it was made, and `address` where its answer goes. It has at most the `role` of the turn that made
     it; `is_internal`: that turn was no person's, but answered for by `person`. `at` is its one moment; 0: it repeats.
     `ahead`: by how many seconds the wall clock was ahead then; None: it goes by the wall clock. `asked` is a moment
-    of `jobs run`. `paused` is the reason. `last` is the last moment that has ended, without its answer.
+    of `jobs run`. `paused` is the reason. `last` is the last moment that has ended, without its answer. `named` is the
+    name by which the chat of `address` was found.
 
     A `command` runs in the place of a text; `allowed` is the digest of the one that a person has allowed. A crash that
     cuts off a `repeatable` one has it run again.
@@ -84,6 +85,7 @@ class Job(msgspec.Struct, frozen=True):
     command: str = ""
     allowed: str = ""
     repeatable: bool = False
+    named: str = ""
 
     @property
     def is_over(self) -> bool:

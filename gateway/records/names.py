@@ -139,6 +139,18 @@ class KnownNames:
         self._unwritten[_subject_of(kept)] = kept
         self._news.set()
 
+    def learn_chats(self, bot: str, listed: Iterable[KnownName]) -> None:
+        """Take in the whole list of a bot's chats; the name of a chat that is not there any more goes."""
+        names = {one.of: one for one in listed}
+        for gone in [one for one in self.chats.known if one.rpartition(":")[0] == bot and one not in names]:
+            self.chats.drop(gone)
+            subject = subjects.name_subject_of(gone, is_chat=True)
+            self._unwritten.pop(subject, None)
+            self._gone[subject] = None
+            self._news.set()
+        for said in names.values():
+            self.learn(said)
+
     async def forget(self, person: str) -> None:
         """Forget the name of a person, `telegram:1002`."""
         subject = subjects.name_subject_of(person, is_chat=False)

@@ -114,6 +114,10 @@ def own_chats(wire: "SlackWire", asked: Any) -> Any:
     return {"channels": [{"id": one, "is_im": True} for one in sorted(known)[: int(asked["limit"])]]}
 
 
+def channels_of_bot(wire: "SlackWire", _asked: Any) -> Any:
+    return {"channels": [{"id": one, "name": name} for one, name in wire.names.items() if one.startswith("C")]}
+
+
 def open_chat(wire: "SlackWire", asked: dict[str, Any]) -> Any:
     return {"channel": {"id": wire.place(str(asked["users"]).removeprefix("U0000"))}}
 
@@ -243,6 +247,7 @@ METHODS: dict[str, Callable[["SlackWire", dict[str, Any]], Any]] = {
     "chat.postEphemeral": whisper,
     "users.info": person,
     "conversations.info": channel,
+    "users.conversations": channels_of_bot,
     "conversations.list": own_chats,
     "conversations.open": open_chat,
     "conversations.history": history,

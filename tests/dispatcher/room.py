@@ -25,6 +25,7 @@ from gateway.config.settings import SessionSettings, Settings
 from gateway.daemon.nodes import EventRelay
 from gateway.dispatcher.attachments import HookFiles, ReplyFiles
 from gateway.dispatcher.chat_commands import BUILT_IN
+from gateway.dispatcher.chat_names import ChatNames
 from gateway.dispatcher.commands import CommandTable
 from gateway.dispatcher.context import (
     ChatPlaces,
@@ -267,6 +268,7 @@ async def chat(
         "unattended": lambda: 600.0,
         "too_old": math.inf,
     }
+    given |= {"chat_names": ChatNames(KnownNames(engine), dict, dict)}
     given |= {"commands": commands or CommandTable(BUILT_IN), "reports": make_reports(restart), "about": about}
     house, heard = build_context(given | house_facts), HeardMessages(engine, chats.is_heard)
     async with hooks, anyio.create_task_group() as tasks:

@@ -105,6 +105,7 @@ class DiscordAdapter(msgspec.Struct, eq=False):
                 tasks.start_soon(listen, line)
                 with anyio.fail_after(self.times.ready):
                     await receiver.history.is_ready.wait()
+                receiver.learn_channels()
                 presence.probe = partial(probe, line)
                 presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
                 presence.up(detail_of(line))

@@ -30,6 +30,11 @@ from gateway.messages.pieces import MessageName
 
 log = logging.getLogger(__name__)
 
+CHANNEL_EVENTS = (
+    *("guild_channel_create", "guild_channel_update", "guild_channel_delete"),
+    *("guild_available", "guild_join", "guild_remove", "guild_update"),
+)
+
 
 class DiscordReceiver:
     """The receiver of one bot's events."""
@@ -63,6 +68,7 @@ class DiscordReceiver:
         """The listeners, by discord.py's names of events."""
         return {
             **self.history.listeners,
+            **{name: partial(self._list_again, self.history.listeners.get(name)) for name in CHANNEL_EVENTS},
             "message": lambda message: self._hear(message, self._reader.read(message)),
             "raw_message_edit": self._edit,
             "raw_message_delete": lambda event: self._deleted(event, {event.message_id}),
@@ -72,6 +78,18 @@ class DiscordReceiver:
             "interaction": self._interaction,
             "socket_event_type": lambda _name: self._presence.answered(),
         }
+
+    def _list_again(self, then: EventListener | None, *changed: Any) -> None:
+        self.learn_channels()
+        if then is not None:
+            then(*changed)
+
+    def learn_channels(self) -> None:
+        """Take in the names of the channels that Discord lists for the bot."""
+        named, names = self._context.make_chat_name, self._context.parts.places.chat_names.names
+        channels = [(address_of(one), one) for guild in self._client.guilds for one in guild.channels]
+        listed = (named(at.chat_id, one.name, one.guild.name) for at, one in channels if at is not None)
+        names.learn_chats(self._context.served_as, listed)
 
     async def _take_again(self, message: discord.Message) -> None:
         with self._presence.skipping("message", partial(describe_message, message)):

@@ -29,6 +29,7 @@ from gateway.errors import AdapterError, GatewayError, describe_error
 from gateway.hooks import HookRegistry
 from gateway.messages.message import Address, Message, Receipt, name_of_account
 from gateway.messages.pieces import MessageName
+from gateway.records.records import KnownName
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +90,10 @@ class AdapterContext:
     def is_heard(self, address: Address) -> bool:
         """Tell if the chat's rules keep its other messages for a while."""
         return self.parts.chats.is_heard(self._here(address))
+
+    def make_chat_name(self, chat: str, name: str, within: str = "") -> KnownName:
+        """Make the name of a chat that the network lists for the bot, which is why it counts as an address."""
+        return KnownName(of=f"{self.served_as}:{chat}", name=name, is_chat=True, within=within, is_trusted=True)
 
     async def suggest(
         self, message: Message, word: str, option: str, given: Mapping[str, object]

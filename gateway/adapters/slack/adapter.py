@@ -104,14 +104,14 @@ class SlackAdapter(msgspec.Struct, eq=False):
         await marks.begin(time.time())
         reader = SlackReader(me, self._settings, context, marks, partial(list_parent_files, web))
         presses = SlackInteractions(web, context, recent, bot)
-        threads = SlackThreads(web, self._settings.prompts)
+        threads, names = SlackThreads(web, self._settings.prompts), SlackNames(web)
 
         def note(message: Message) -> None:
             recent.note(message)
             threads.note(message)
 
         fetch = partial(fetch_file, web=web)
-        inbox = Inbox(context, bot, marks, note, fetch, threads_of, SlackNames(web).add_to)
+        inbox = Inbox(context, bot, marks, note, fetch, threads_of, names.add_to)
         receiver = SlackReceiver(context, presence, reader, inbox, presses, threads)
         secret = self._settings.signing_secret.reveal()
         app = AsyncApp(client=web, authorize=KnownBot(me), process_before_response=True, signing_secret=secret or None)
@@ -131,6 +131,7 @@ class SlackAdapter(msgspec.Struct, eq=False):
                 signs = threads.show_working, AT_WORK_PAUSE, threads.hide_working
                 await begin_transport(tasks, context, carrier, *signs)
                 tasks.start_soon(threads.run)
+                tasks.start_soon(names.keep_listed, context)
                 tasks.start_soon(inbox.note_alive, presence, self.times.alive)
                 await watch()
 

@@ -5,7 +5,7 @@ A message waits for them for a moment at most, and is then taken without a name;
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -13,8 +13,10 @@ import anyio
 import msgspec
 from slack_sdk.web.async_client import AsyncWebClient
 
+from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.inbox import KeyedLock
 from gateway.adapters.shared.incoming import remember
+from gateway.adapters.slack.connection import ERRORS
 from gateway.messages.message import Message
 
 log = logging.getLogger(__name__)
@@ -22,6 +24,7 @@ log = logging.getLogger(__name__)
 LONGEST_WAIT = 1.5  # seconds: Slack repeats an event without an acknowledgement within three
 KEPT, NOT_ASKED_AGAIN = 3600.0, 60.0
 MOST_NAMES = 10_000
+CHANNELS, PAGE = "public_channel,private_channel,mpim", 200
 
 AskName: TypeAlias = Callable[[str], Awaitable[str]]
 
@@ -46,6 +49,26 @@ class SlackNames(msgspec.Struct, eq=False):
         name = self._name_of(chat) if chat in asked else ""
         extra = {**message.extra, "chat_name": name} if name else message.extra
         return replace(message, user_name=message.user_name or self._name_of(person), extra=extra)
+
+    async def list_channels(self) -> AsyncIterator[tuple[str, str]]:
+        """Yield the channels that the bot is in: the id and the name."""
+        cursor = ""
+        while True:
+            page = await self._web.users_conversations(
+                types=CHANNELS, exclude_archived=True, limit=PAGE, cursor=cursor or None
+            )
+            for one in page["channels"]:
+                yield str(one["id"]), str(one.get("name") or "")
+            if not (cursor := (page.get("response_metadata") or {}).get("next_cursor") or ""):
+                return
+
+    async def keep_listed(self, context: AdapterContext) -> None:
+        """List the channels once an hour until cancelled. A failure changes nothing."""
+        while True:
+            with ERRORS.logged(log.info, "the channels are not listed"):
+                listed = [context.make_chat_name(*one) async for one in self.list_channels()]
+                context.parts.places.chat_names.names.learn_chats(context.served_as, listed)
+            await anyio.sleep(KEPT)
 
     async def _learn(self, asked: Mapping[str, AskName]) -> None:
         with anyio.move_on_after(LONGEST_WAIT):

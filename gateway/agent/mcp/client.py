@@ -175,7 +175,7 @@ class McpConnection:
             is_repeatable,
             asks=asks,
             is_trusted=is_trusted,
-            read_only=only_reads and is_trusted,
+            changes="nothing" if only_reads and is_trusted else "files",
         )
 
 

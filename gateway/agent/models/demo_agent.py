@@ -68,7 +68,7 @@ def _make_demo_tools(hooks: ListHooks, tick: float) -> tuple[Tool, ...]:
 
     harmless = (time, calculate, count_slowly, fail_on_purpose)
     tools = [replace(tool_from(one, repeatable=True), is_trusted=True) for one in harmless]
-    return (*tools, replace(tool_from(list_hooks, repeatable=True), changes_files=False))
+    return (*tools, replace(tool_from(list_hooks, repeatable=True), changes="messages"))
 
 
 async def time() -> str:

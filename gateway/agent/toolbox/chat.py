@@ -53,7 +53,7 @@ def make_chat_tools(shell: ShellOptions | None = None) -> tuple[Tool, ...]:
         send_message, asks=lambda args, _facts: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")
     )
     found = (
-        replace(send, narrow=tool_from(send_reply, name=send.name)),
+        replace(send, narrow=tool_from(send_reply, name=send.name), bind=bind_chat),
         # They say here what the agent could have said in words, so everyone who may use trusted tools has
         # them.
         replace(tool_from(send_poll, repeatable=True), is_trusted=True, sends=Poll),
@@ -62,7 +62,7 @@ def make_chat_tools(shell: ShellOptions | None = None) -> tuple[Tool, ...]:
         tool_from(scheduled, repeatable=True, read_only=True),
         tool_from(unschedule, repeatable=True),
     )
-    return tuple(replace(one, changes_files=False) for one in found)
+    return tuple(one if one.changes == "nothing" else replace(one, changes="messages") for one in found)
 
 
 async def send_message(
@@ -70,6 +70,11 @@ async def send_message(
 ) -> str:
     """Send a message now: to the person you talk with, or, with `to`, elsewhere (`platform:chat`, or `home`)."""
     return await _chat(context).say(text, to, context.call_id)
+
+
+def bind_chat(args: dict[str, Any], chat: ChatPort) -> dict[str, Any]:
+    """Put the id of the chat in the place of its name."""
+    return args | {"to": chat.bind(args["to"])} if args.get("to") else args
 
 
 async def send_reply(text: Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)], context: ToolContext) -> str:

@@ -126,7 +126,7 @@ def make_memory_tools(memory: Memory) -> tuple[Tool, Tool]:
         found = await memory.recall(owner_of(context), query)
         return "\n".join([NOTES, *map(quote_note, found)]) if found else "Nothing is remembered about that."
 
-    return replace(tool_from(remember), changes_files=False), tool_from(recall, repeatable=True, read_only=True)
+    return replace(tool_from(remember), changes="messages"), tool_from(recall, repeatable=True, read_only=True)
 
 
 def quote_note(text: str) -> str:

@@ -6,7 +6,6 @@ results, so the model gets them bounded, as JSON below a line that says so.
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, NoReturn, TypeAlias
 
 import anyio
@@ -97,7 +96,7 @@ def make_search_tool(options: SearchOptions) -> Tool:
             )
         return quote_results(await fetch_results(options, query, limit), options.output_limit)
 
-    return replace(tool_from(web_search, repeatable=True), read_only=True)
+    return tool_from(web_search, repeatable=True, read_only=True)
 
 
 async def fetch_results(options: SearchOptions, query: str, limit: int) -> list[dict[str, Any]]:

@@ -65,7 +65,7 @@ def make_web_tool(web: WebOptions) -> Tool:
         """Fetch a page of the web and get its text."""
         return await fetch_page(web, url)
 
-    return replace(tool_from(web_fetch, repeatable=True), suspect=True, read_only=True)
+    return replace(tool_from(web_fetch, repeatable=True), suspect=True, changes="nothing")
 
 
 async def fetch_page(web: WebOptions, url: str) -> str:

@@ -7,9 +7,9 @@ from gateway.adapters.terminal import OWNER, PLATFORM
 from gateway.daemon.groups.process import Base
 from gateway.daemon.groups.turns import Turns
 from gateway.daemon.groups.work import Work
+from gateway.dispatcher.context import ChatPlaces
 from gateway.errors import AgentError
 from gateway.jobs.job import BY_HAND, Job, Moment, digest_of, find_zone, parse_time
-from gateway.jobs.journal import JobJournal
 from gateway.jobs.verbs import JobAddParams, JobParams
 from gateway.messages.message import Address
 from gateway.records import subjects
@@ -20,11 +20,11 @@ TERMINAL = Address(PLATFORM, "main")
 async def jobs_list(turns: Turns) -> Any:
     jobs = turns.dispatcher.jobs
     found = sorted([one.job async for one in jobs.read_all()], key=lambda job: (job.is_over, job.name, job.maker))
-    return {"jobs": [_describe(job) for job in found]}
+    return {"jobs": [_describe(job, turns.context.places) for job in found]}
 
 
 async def jobs_show(turns: Turns, params: JobParams) -> Any:
-    return _describe((await turns.dispatcher.jobs.find(params.name)).job)
+    return _describe((await turns.dispatcher.jobs.find(params.name)).job, turns.context.places)
 
 
 async def jobs_history(turns: Turns, params: JobParams) -> Any:
@@ -41,7 +41,8 @@ async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -
         raise AgentError("a job needs a text for the agent, or a command, and not both")
     if params.agent and params.agent not in agents:
         raise AgentError(f"the agent {params.agent!r} was not found; there are {', '.join(sorted(agents))}")
-    address = turns.context.places.resolve_destination(params.to) if params.to else Address(INTERNAL, params.name)
+    places = turns.context.places
+    address = places.resolve_destination(params.to) if params.to else Address(INTERNAL, params.name)
     at, ahead = parse_time(params.when, zone, now, clock.calculate_difference)
     job = Job(
         id=subjects.token_of(f"{params.name} {now}")[:12],
@@ -64,24 +65,25 @@ async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -
         command=params.command,
         allowed=digest_of(params.command),
         repeatable=params.repeatable,
+        named=params.to if params.to and places.is_name(params.to) else "",
     )
     await jobs.add(job, replace=params.replace)
-    return _describe(job)
+    return _describe(job, places)
 
 
 async def jobs_pause(turns: Turns, params: JobParams) -> Any:
-    return await _change(turns.dispatcher.jobs, params.name, BY_HAND)
+    return await _change(turns, params.name, BY_HAND)
 
 
 async def jobs_resume(turns: Turns, params: JobParams) -> Any:
-    return await _change(turns.dispatcher.jobs, params.name, "")
+    return await _change(turns, params.name, "")
 
 
 async def jobs_run(turns: Turns, params: JobParams) -> Any:
     jobs = turns.dispatcher.jobs
     job = (await jobs.find(params.name)).job
     await jobs.ask(job)
-    return _describe(job)
+    return _describe(job, turns.context.places)
 
 
 async def jobs_remove(turns: Turns, params: JobParams) -> Any:
@@ -91,10 +93,11 @@ async def jobs_remove(turns: Turns, params: JobParams) -> Any:
     return {"name": job.name, "maker": job.maker}
 
 
-async def _change(jobs: JobJournal, name: str, reason: str) -> Any:
+async def _change(turns: Turns, name: str, reason: str) -> Any:
+    jobs = turns.dispatcher.jobs
     job = (await jobs.find(name)).job
     await jobs.pause(job, reason)
-    return _describe((await jobs.find(f"{job.maker}/{job.name}")).job)
+    return _describe((await jobs.find(f"{job.maker}/{job.name}")).job, turns.context.places)
 
 
 def _describe_end(moment: Moment) -> dict[str, Any]:
@@ -104,13 +107,13 @@ def _describe_end(moment: Moment) -> dict[str, Any]:
     return {**said, "answer": moment.answer}
 
 
-def _describe(job: Job) -> dict[str, Any]:
+def _describe(job: Job, places: ChatPlaces) -> dict[str, Any]:
     state = "running" if job.running else "paused" if job.paused else "over" if job.is_over else "waiting"
     fields = (
         *("name", "maker", "when", "zone", "text", "command", "agent"),
         *("missed", "overlap", "max_time", "repeatable", "failures", "paused"),
     )
-    to = "" if job.address.platform == INTERNAL else f"{job.address.served_as}:{job.address.chat_id}"
+    to = "" if job.address.platform == INTERNAL else places.show_bound(job.address, job.named)
     return {
         **{name: getattr(job, name) for name in fields},
         "state": state,

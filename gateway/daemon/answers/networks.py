@@ -97,9 +97,10 @@ async def chat_send(base: Base, storage: Storage, turns: Turns, networks: Networ
     tail = await base.engine.tail(subjects.send_subject_of(subjects.place_of(address)))
     await turns.outbox.post(reply)
     is_paused = any(one.name == address.served_as and one.part.is_paused for one in networks.platforms)
+    to = turns.context.places.chat_names.show(address)
     with anyio.move_on_after(0 if is_paused else params.wait):
-        return {"state": "sent", "message_ids": await _wait_until_sent(tail, reply.id)}
-    return {"state": "owed", "message_ids": []}
+        return {"state": "sent", "message_ids": await _wait_until_sent(tail, reply.id), "to": to}
+    return {"state": "owed", "message_ids": [], "to": to}
 
 
 async def _wait_until_sent(tail: AsyncIterator[Record], reply_id: str) -> list[str]:

@@ -18,10 +18,11 @@ from gateway.daemon.groups.process import Base, NodePresence, Run
 from gateway.daemon.groups.reports import build_reports
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.work import Work
-from gateway.daemon.part_settings import build_setup_info
+from gateway.daemon.part_settings import build_setup_info, find_id_shapes, list_chats_in_settings
 from gateway.dispatcher.attachments import FindHookFiles, HookFiles, ReplyFiles
 from gateway.dispatcher.audio_messages import AudioMessages
 from gateway.dispatcher.chat_commands import BUILT_IN, is_command
+from gateway.dispatcher.chat_names import ChatNames
 from gateway.dispatcher.commands import CommandTable
 from gateway.dispatcher.context import (
     ChatPlaces,
@@ -78,7 +79,12 @@ def build_turns(
 ) -> Turns:
     engine, name = base.engine, presence.nodes.name
     outbox, signs, times = Outbox(engine), TurnSigns(engine), TurnTimes(name)
-    places = ChatPlaces(lambda: build_setup_info(base.home, base.settings), people.access, outbox)
+    named = ChatNames(
+        people.names,
+        lambda: find_id_shapes(base.current.configuration.schema),
+        lambda: list_chats_in_settings(base.settings),
+    )
+    places = ChatPlaces(lambda: build_setup_info(base.home, base.settings), people.access, outbox, named)
     context = DispatcherContext(
         engine=engine,
         registry=base.registry,
