@@ -65,12 +65,14 @@ class StatusFacts(NamedTuple):
     health: EngineHealth
     hooks: list[HookStatus]
     webhooks: list[WebhookStatus]
+    jobs: list[str]
 
 
 async def gather_facts(base: Base, run: Run, hooks: Hooks, turns: Turns) -> StatusFacts:
     """Gather the facts for a status. The check of the journal comes first, since it notices a bad disk."""
     health = await ask_journal(base.engine.health(), UNHEARD, HEALTH_PATIENCE)
-    return StatusFacts(health, await list_hooks(hooks), list_gateway_webhooks(base, run, hooks, turns))
+    jobs = await ask_journal(turns.dispatcher.jobs.list_problems(), list[str]())
+    return StatusFacts(health, await list_hooks(hooks), list_gateway_webhooks(base, run, hooks, turns), jobs)
 
 
 class StatusReport:
@@ -238,9 +240,10 @@ def list_part_problems(run: Run, people: People, networks: Networks, _look: Stat
     ]
 
 
-def list_turn_problems(base: Base, run: Run, storage: Storage, turns: Turns, _look: StatusFacts) -> list[str]:
+def list_turn_problems(base: Base, run: Run, storage: Storage, turns: Turns, look: StatusFacts) -> list[str]:
     lanes = turns.lanes
     return [
+        *look.jobs,
         *(trouble.replace("\n", "; ") for trouble in (run.trouble, storage.retention.trouble) if trouble),
         *(f"conversations: {why}" for why in [lanes.too_new.describe()] if why),
         *(f"replies: {why}" for why in [turns.outbox.describe_too_new()] if why),

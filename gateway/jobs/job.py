@@ -24,6 +24,9 @@ MOST_COUNTED = 10_000  # moments that were missed in a row
 MOST_ROWS, LONGEST_KEPT = 1000, 90 * 86_400.0  # of the history of a job
 SILENT = "[SILENT]"  # the gateway does not send this answer to a job
 BY_HAND = "paused by hand"  # at the terminal, or on the page; the agent does not resume it
+MOST_FAILURES = 5
+TOO_OFTEN = f"failed {MOST_FAILURES} times in a row"
+STRANGER = "its maker may not speak here any more"
 GRACE = 60.0  # seconds by which a moment may be late without being missed
 WRONG_TIME = "{when!r} is no time; write 20m, 3h, 2d, 2030-12-31T09:00, `every 2h` or a cron line as `0 9 * * 1-5`"
 
@@ -98,7 +101,18 @@ class Job(msgspec.Struct, frozen=True):
             return self.asked
         if self.paused or self.is_over:
             return None
-        return self.at or read_timetable(self.when, self.zone).next_after(self.since)
+        return self.at or self._find_after(self.since)
+
+    def list_next(self, until: float, most: int) -> list[float]:
+        """List its next moments up to this time, at most so many."""
+        due, found = None if self.paused or self.is_over else self.at or self._find_after(self.since), list[float]()
+        while due is not None and due <= until and len(found) < most:
+            found.append(due)
+            due = None if self.at else self._find_after(due)
+        return found
+
+    def _find_after(self, moment: float) -> float:
+        return read_timetable(self.when, self.zone).next_after(moment)
 
     def find_due(self, now: float, ahead: float) -> "DueMoments | None":
         """Return the moments that are due; `ahead` is the lead of the wall clock, which shows `now`."""

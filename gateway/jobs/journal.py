@@ -6,6 +6,7 @@ after 90 days.
 """
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
@@ -13,7 +14,7 @@ import msgspec
 
 from gateway.engine.interface import Engine, NewRecord, Tail
 from gateway.errors import AgentError, Conflict
-from gateway.jobs.job import LONGEST_KEPT, Job, Moment, find_history_limit
+from gateway.jobs.job import LONGEST_KEPT, STRANGER, TOO_OFTEN, Job, Moment, find_history_limit
 from gateway.records import records, subjects
 from gateway.records.stores import make_value_put, read_store
 
@@ -55,6 +56,13 @@ class JobJournal:
         """List the jobs of a conversation of which moments will come, the next one first."""
         found = [one.job async for one in self.read_all() if one.job.session_key == session_key]
         return sorted([job for job in found if not job.is_over], key=lambda job: job.find_next() or 0.0)
+
+    async def list_problems(self) -> list[str]:
+        """List the problems of jobs, each with its reason and the command to type."""
+        found = [one.job async for one in self.read_all()]
+        names, late = Counter(job.name for job in found), self.clock() - 86_400.0
+        called = [(job, job.name if names[job.name] == 1 else key_of(job)) for job in found]
+        return [line for job, name in called if (line := describe_problem(job, name, late))]
 
     async def find(self, name: str) -> StoredJob:
         """Return the job with this name, or with this `maker/name`.
@@ -151,10 +159,22 @@ class JobJournal:
             return now
 
     async def read_history(self, job: Job, limit: int = 1000) -> list[Moment]:
-        """Return what became of its moments, the newest first."""
-        rows = records.read_all(self._engine, subjects.moment_subject_of(job.id), records.StoredValue)
-        found = {row.subject: msgspec.convert(kept.value, Moment) async for row, kept in rows}
-        return sorted(found.values(), key=lambda one: one.due, reverse=True)[:limit]
+        """Return what became of its moments, the newest first; each was written before the record of the job."""
+        end = await self._engine.last(subjects.hook_store_subject_of(subjects.JOBS, key_of(job)))
+        where = subjects.moment_subject_of(job.id)
+        rows = await records.read_last_records(self._engine, where, end.seq if end else 0, limit)
+        kept = {row.subject: records.decode_readable(row.data) for row in rows}
+        moments = [msgspec.convert(one.value, Moment) for one in kept.values() if isinstance(one, records.StoredValue)]
+        return sorted(moments, key=lambda one: one.due, reverse=True)
+
+
+def describe_problem(job: Job, name: str, late: float) -> str:
+    """Describe the problem of a job, or return ""; after its last moment, a failure counts until `late`."""
+    if job.paused in (TOO_OFTEN, STRANGER):
+        return f"job {name} is paused: {job.paused}; run hermes-gateway jobs resume {name}"
+    if job.last is None or job.last.state != "failed" or (job.is_over and job.last.due < late):
+        return ""
+    return f"job {name} failed: {job.last.reason}; run hermes-gateway jobs history {name}"
 
 
 def key_of(job: Job) -> str:

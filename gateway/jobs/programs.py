@@ -7,14 +7,13 @@ from msgspec.structs import replace
 
 from gateway.agent.toolbox.shell import NO_OUTPUT, CommandOutput
 from gateway.errors import AccessError, GatewayError
-from gateway.jobs.job import SILENT, Job, Moment
+from gateway.jobs.job import SILENT, STRANGER, Job, Moment
 from gateway.jobs.messages import find_low_role, id_of
 from gateway.messages.message import Message, Reply
 from gateway.messages.roles import Role
 from gateway.yaml_source.units import format_duration
 
 MAY_HAVE_RUN = "may have run"
-STRANGER = "its maker may not speak here any more"
 TOO_LONG = "took longer than {}"
 
 # Runs the command of a job with these rights. Raises AccessError if they do not suffice.

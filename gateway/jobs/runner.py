@@ -21,10 +21,20 @@ from msgspec.structs import replace
 
 from gateway.engine.interface import Engine, NewRecord, Tail, append_until_written
 from gateway.errors import Conflict
-from gateway.jobs.job import GRACE, DueMoments, Job, Moment, MomentState, describe_moment
+from gateway.jobs.job import (
+    GRACE,
+    MOST_FAILURES,
+    STRANGER,
+    TOO_OFTEN,
+    DueMoments,
+    Job,
+    Moment,
+    MomentState,
+    describe_moment,
+)
 from gateway.jobs.journal import JobJournal, StoredJob, key_of, make_job_put, make_row_put
 from gateway.jobs.messages import find_low_role, make_message
-from gateway.jobs.programs import MAY_HAVE_RUN, STRANGER, TOO_LONG, RunProgram, run_no_program, run_program
+from gateway.jobs.programs import MAY_HAVE_RUN, TOO_LONG, RunProgram, run_no_program, run_program
 from gateway.jobs.timer import LONGEST_JUMP, Timer
 from gateway.messages.message import Message
 from gateway.messages.roles import Role
@@ -32,13 +42,12 @@ from gateway.records import records, subjects
 from gateway.records.stores import read_store
 from gateway.yaml_source.units import format_duration
 
-HOUR, RUNS_AN_HOUR, MOST_FAILURES = 3600.0, 60, 5
+HOUR, RUNS_AN_HOUR = 3600.0, 60
 LONGEST_ANSWER, LONGEST_REASON = 4000, 500
 EVENTS = {"ran": "done"}  # the names of events where they are not those of the states
 WHY = {"interrupted": "it was stopped", "expired": "it came too late", "forgotten": "it was forgotten"}
 STILL_RUNNING = "the moment before it still runs"
 SPENT = f"its maker's jobs have run {RUNS_AN_HOUR} times in an hour"
-TOO_OFTEN = f"failed {MOST_FAILURES} times in a row"
 
 log = logging.getLogger(__name__)
 

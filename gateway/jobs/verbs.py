@@ -6,13 +6,26 @@ from typing import Annotated
 import msgspec
 
 from gateway.jobs.job import Missed, Overlap
-from gateway.verbs import NoParams, Shown, Verb, show
+from gateway.verbs import Shown, Verb, show
 
 
 class JobParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The job with this name; `MAKER/NAME` if several makers have one."""
 
     name: str
+
+
+class JobListParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All jobs; each with at most so many `moments` of the past, and of the next twelve hours."""
+
+    moments: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
+
+
+class JobHistoryParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The job with this name, as in `JobParams`, and at most so many of its moments."""
+
+    name: str
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1000
 
 
 class JobAddParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,16 +54,27 @@ _MOMENT = show("due", "state", "late_by", "from", "to", "count")
 _JOB: Mapping[str, Shown] = {
     **show("name", "maker", "when", "zone", "state", "next", "missed", "overlap", "max_time", "failures"),
     "last": _MOMENT,
+    "past": _MOMENT,
+    "ahead": True,
 }
 _NAME = "{said[name]}"
 
 VERBS = (
-    Verb("jobs.list", "List the jobs.", NoParams, "operator", shown={"jobs": _JOB}),
+    Verb("jobs.list", "List the jobs.", JobListParams, "operator", shown={"jobs": _JOB}, page="shared"),
     Verb("jobs.show", "Show a job.", JobParams, "operator", shown=_JOB),
-    Verb("jobs.history", "List what became of a job's moments.", JobParams, "operator", shown={"moments": _MOMENT}),
-    Verb("jobs.add", "Make a job.", JobAddParams, "admin", on=_NAME),
-    Verb("jobs.pause", "Pause a job.", JobParams, "operator", shown=_JOB, on=_NAME),
-    Verb("jobs.resume", "Go on with a job that is paused.", JobParams, "operator", shown=_JOB, on=_NAME),
-    Verb("jobs.run", "Run a job now, in addition to its own times.", JobParams, "admin", on=_NAME),
-    Verb("jobs.remove", "Remove a job.", JobParams, "admin", on=_NAME),
+    Verb(
+        "jobs.history",
+        "List what became of a job's moments.",
+        JobHistoryParams,
+        "operator",
+        shown={"moments": _MOMENT},
+        page="look",
+    ),
+    Verb("jobs.add", "Make a job.", JobAddParams, "admin", on=_NAME, page=("name", "when", "text", "to", "zone")),
+    Verb("jobs.pause", "Pause a job.", JobParams, "operator", shown=_JOB, on=_NAME, page=("name",)),
+    Verb(
+        "jobs.resume", "Go on with a job that is paused.", JobParams, "operator", shown=_JOB, on=_NAME, page=("name",)
+    ),
+    Verb("jobs.run", "Run a job now, in addition to its own times.", JobParams, "admin", on=_NAME, page=("name",)),
+    Verb("jobs.remove", "Remove a job.", JobParams, "admin", on=_NAME, page=("name",)),
 )

@@ -87,24 +87,10 @@ class Activity:
     async def read_last(self, before: int, most: int, since: float) -> tuple[list[dict[str, Any]], int]:
         """Return the last records before a sequence, oldest first, and the sequence to continue from; 0 at the end."""
         newest = await self._engine.last(subjects.ACTIVITY_SUBJECT)
-        end, reach = min(before, newest.seq + 1) if newest else 0, most
-        found: list[Record] = []
-        while end > 1 and len(found) < most:
-            after = max(0, end - 1 - reach)
-            found = await self._read_between(after, end) + found
-            end, reach = after + 1, reach * 4
-        rows = _as_rows(found[-most:], since)
-        return rows, found[-most].seq if len(found) >= most == len(rows) else 0
-
-    async def _read_between(self, after: int, before: int) -> list[Record]:
-        found: list[Record] = []
-        while after < before - 1:
-            page = await records.read_readable(self._engine, subjects.ACTIVITY_SUBJECT, after, records.PAGE)
-            if not page:
-                break
-            found += [one for one in page if one.seq < before]
-            after = page[-1].seq
-        return found
+        end = min(before, newest.seq + 1) if newest else 0
+        found = await records.read_last_records(self._engine, subjects.ACTIVITY_SUBJECT, end, most)
+        rows = _as_rows(found, since)
+        return rows, found[0].seq if len(found) == most == len(rows) else 0
 
     def _is_repeated(self, done: ActivityRecord) -> bool:
         now = self._clock()

@@ -517,6 +517,20 @@ async def read_all(
         after = page[-1].seq
 
 
+async def read_last_records(engine: Engine, pattern: str, before: int, most: int) -> list[Record]:
+    """Return the last records that match before a sequence, at most so many, the oldest first."""
+    found, reach = list[Record](), most
+    while before > 1 and len(found) < most:
+        at = after = max(0, before - 1 - reach)
+        older = list[Record]()
+        while at < before - 1 and (page := await read_readable(engine, pattern, at, PAGE)):
+            older += page
+            at = page[-1].seq
+        found = [one for one in older if one.seq < before] + found
+        before, reach = after + 1, reach * 4
+    return found[-most:]
+
+
 async def read_answer(engine: Engine, session_key: str, turn_id: str, after: int) -> str:
     """Return the texts of a turn's replies, without its questions: an end and its replies are one append."""
     found = read_all(engine, subjects.reply_pattern_of_session(session_key), OwedReply, after)

@@ -3,6 +3,8 @@
 Whoever needs more in the home adds it before `start_busy`, and says more afterwards.
 """
 
+import time
+
 from anyio.from_thread import start_blocking_portal
 
 from gateway.engine.interface import NewRecord
@@ -10,6 +12,7 @@ from gateway.engine.sqlite.engine import open_sqlite
 from gateway.hooks.durable.dead_letters import dead_letter_subject_of
 from gateway.records import records
 from gateway.testing import GatewayProcess
+from tests.browser.jobs_of_a_day import write_jobs
 
 PASS = "def handle(event_type, context):\n    pass\n"
 PRINTS = "def handle(event_type, context):\n    print(event_type)\n"
@@ -99,7 +102,7 @@ def start_busy(gateway: GatewayProcess, settings: str = "") -> None:
     (plugin / "__init__.py").write_text(PATCHES)
     gateway.home.hermes_config.write_text(OF_HERMES)
     with start_blocking_portal() as portal:  # a thread of its own: a browser's loop may run in this one
-        portal.call(bury_letters, gateway)
+        portal.call(write_past, gateway)
     gateway.start()
     gateway.call("hooks.disable", {"name": "quiet"})
     gateway.call("keys.create", {"name": PROGRAM, "role": "operator"})
@@ -112,9 +115,10 @@ def states_of(gateway: GatewayProcess) -> dict[str, str]:
     return {hook["name"].removeprefix("plugin:"): hook["state"] for hook in gateway.call("hooks.list")["hooks"]}
 
 
-async def bury_letters(gateway: GatewayProcess) -> None:
-    """Leave events that a hook could not receive, in a gateway that ran before."""
+async def write_past(gateway: GatewayProcess) -> None:
+    """Leave jobs, and events that a hook could not receive, in a gateway that ran before."""
     async with await open_sqlite(gateway.home.journal) as engine:
+        await write_jobs(engine, time.time())
         for number in range(1, LETTERS + 1):
             fields = {"id": f"e{number}", "session_id": f"s{number}", "platform": "terminal", "reason": ODD}
             emitted = records.encode(records.EmittedEvent(name="session:end", fields=fields))

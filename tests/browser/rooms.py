@@ -38,6 +38,8 @@ ROOMS = (
     Room("conversations", "Conversations", "talk0"),
     Room("conversations/%3Fq%3Dgateway", "Conversations", "Where", "Found: gateway"),
     Room("chat", "Chat", "send"),
+    Room("jobs", "Jobs", "server-watch"),
+    Room("jobs/backup-notes", "Jobs", "2 failed", "backup-notes"),
     Room("people", "People", PROGRAM),
     Room("people/terminal%3Aowner", "People", "Calls of the model", "terminal:owner"),
     Room("settings", "Settings", "model.script"),

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 NAMED = {"X-Person": "olga"}
 SETTINGS = "web: {identity: X-Person, trusted_proxies: [127.0.0.1], people: {olga: operator}}\n"
 WORDS = (*SAID, *(str(turn["text"])[:40] for turn in TURNS if "text" in turn), "the clock is private here", "seldom")
-ROOMS = ("Overview", "Chat", "Conversations", "Hooks", "Networks", "Costs", "Live", "Logs")
+ROOMS = ("Overview", "Chat", "Conversations", "Hooks", "Jobs", "Networks", "Costs", "Live", "Logs")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from anyio import to_thread
 
+from gateway.adapters.page.places import address_of
 from gateway.control.server import AnswerVerb, VerbAnswer
 from gateway.daemon.control_verbs import build_verbs, restrict_verb
 from gateway.daemon.verb_table import VERBS
@@ -20,9 +21,10 @@ from gateway.engine.interface import NewRecord
 from gateway.errors import AccessError, HookError, RoleRefused
 from gateway.events.verbs import TailParams
 from gateway.hooks.durable.dead_letters import make_dead_letter_put, subject_token_of
+from gateway.jobs.verbs import JobAddParams
 from gateway.messages.roles import ROLES, Role
 from gateway.records import records, subjects
-from gateway.records.activity import CALLER, Activity, Caller
+from gateway.records.activity import CALLER, PAGE_PLACE, Activity, Caller
 from gateway.testing.live_gateway import LiveGateway, gateway_in
 from gateway.verbs import LONGEST_SHOWN, NoParams, Verb, cut_answer
 from tests.engine.memory_engine import MemoryEngine
@@ -186,6 +188,7 @@ async def test_the_page_of_an_operator_tells_no_word(live: LiveGateway) -> None:
     url = live.gateway.web.port.local_url
     link = f"{url}/open?code={await live.gateway.groups.people.logins.open_link('operator')}"
     token = read_login(await to_thread.run_sync(redeem, link))
+    await ask(build_verbs(live.gateway.groups.find)["jobs.add"], "owner", {**PARAMS["jobs.add"], "when": "every 2h"})
     for name in sorted(name for name, row in VERBS.items() if isinstance(row.page, str) and row.page):
         query = urlencode(PARAMS.get(name, {}))
         answer = await to_thread.run_sync(partial(visit, url, f"/api/{name}?{query}", X_Token=token))
@@ -199,6 +202,19 @@ async def test_the_page_of_an_operator_tells_no_word(live: LiveGateway) -> None:
         while b'"agent:end"' not in told:
             told += await to_thread.run_sync(line.recv, 65536)
     assert (b'"tool:after"' in told, WORD.encode() in told.lower()) == (True, False)
+
+
+@pytest.mark.timeout(120)
+async def test_a_job_of_the_page_has_the_rights_of_who_made_it(live: LiveGateway) -> None:
+    add = build_verbs(live.gateway.groups.find)["jobs.add"]
+    CALLER.set(Caller("web:anna", f"{PAGE_PLACE}127.0.0.1", "admin"))
+    await add.answer(JobAddParams("plants", "every 2h", "water them"), _hear)
+    job = (await live.gateway.groups.turns.dispatcher.jobs.find("web:anna/plants")).job
+    assert (job.role, job.user_id, job.origin) == ("admin", "anna", address_of("anna"))
+
+
+async def _hear(_kind: str, _told: Any) -> None:
+    """Hear nothing."""
 
 
 async def _answer(_params: Any, _notify: Any) -> dict[str, str]:

@@ -1,35 +1,52 @@
-"""Answers about jobs. Every caller of the socket is the owner at the terminal; new jobs belong to the owner."""
+"""Answers about jobs. A new job belongs to its caller: the owner at the terminal, or a person on the page."""
 
 from typing import Any
 
-from gateway.access.access_control import INTERNAL
+import msgspec
+
+from gateway.access.access_control import INTERNAL, WEB
+from gateway.adapters.page.places import address_of
 from gateway.adapters.terminal import OWNER, PLATFORM
+from gateway.daemon.answers.proposals import find_proposer
 from gateway.daemon.groups.process import Base
 from gateway.daemon.groups.turns import Turns
 from gateway.daemon.groups.work import Work
 from gateway.dispatcher.context import ChatPlaces
 from gateway.errors import AgentError
 from gateway.jobs.job import BY_HAND, Job, Moment, digest_of, find_zone, parse_time
-from gateway.jobs.verbs import JobAddParams, JobParams
+from gateway.jobs.journal import JobJournal
+from gateway.jobs.verbs import JobAddParams, JobHistoryParams, JobListParams, JobParams
 from gateway.messages.message import Address
-from gateway.records import subjects
+from gateway.messages.roles import Role
+from gateway.records import activity, subjects
+from gateway.records.activity import CALLER, PAGE_PLACE
 
+AHEAD = 12 * 3600.0  # seconds for which the next moments are listed
 TERMINAL = Address(PLATFORM, "main")
 
 
-async def jobs_list(turns: Turns) -> Any:
+async def jobs_list(turns: Turns, params: JobListParams) -> Any:
     jobs = turns.dispatcher.jobs
     found = sorted([one.job async for one in jobs.read_all()], key=lambda job: (job.is_over, job.name, job.maker))
-    return {"jobs": [_describe(job, turns.context.places) for job in found]}
+    return {
+        "jobs": [_describe(job, turns.context.places) | await _look_around(jobs, job, params.moments) for job in found]
+    }
+
+
+async def _look_around(jobs: JobJournal, job: Job, most: int) -> dict[str, Any]:
+    if not most:
+        return {}
+    past = [msgspec.structs.replace(one, answer="") for one in await jobs.read_history(job, most)]
+    return {"past": [*map(_describe_end, past)], "ahead": job.list_next(jobs.clock() + AHEAD, most)}
 
 
 async def jobs_show(turns: Turns, params: JobParams) -> Any:
     return _describe((await turns.dispatcher.jobs.find(params.name)).job, turns.context.places)
 
 
-async def jobs_history(turns: Turns, params: JobParams) -> Any:
+async def jobs_history(turns: Turns, params: JobHistoryParams) -> Any:
     jobs = turns.dispatcher.jobs
-    found = await jobs.read_history((await jobs.find(params.name)).job)
+    found = await jobs.read_history((await jobs.find(params.name)).job, params.limit)
     return {"moments": [_describe_end(one) for one in found]}
 
 
@@ -41,19 +58,22 @@ async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -
         raise AgentError("a job needs a text for the agent, or a command, and not both")
     if params.agent and params.agent not in agents:
         raise AgentError(f"the agent {params.agent!r} was not found; there are {', '.join(sorted(agents))}")
+    maker, origin, role = find_maker()
+    own = params.name if origin == TERMINAL else f"{maker}:{params.name}"
     places = turns.context.places
-    address = places.resolve_destination(params.to) if params.to else Address(INTERNAL, params.name)
+    address = places.resolve_destination(params.to) if params.to else Address(INTERNAL, own)
     at, ahead = parse_time(params.when, zone, now, clock.calculate_difference)
     job = Job(
-        id=subjects.token_of(f"{params.name} {now}")[:12],
+        id=subjects.token_of(f"{own} {now}")[:12],
         name=params.name,
-        maker=f"{PLATFORM}:{OWNER}",
+        maker=maker,
         when=params.when,
         text=params.text,
         address=address,
-        origin=TERMINAL,
-        session_key=f"agent:main:{INTERNAL}:dm:job:{params.name}",
-        user_id=OWNER,
+        origin=origin,
+        session_key=f"agent:main:{INTERNAL}:dm:job:{own}",
+        user_id=maker.partition(":")[2],
+        role=role,
         since=now,
         zone=zone,
         at=at,
@@ -69,6 +89,14 @@ async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -
     )
     await jobs.add(job, replace=params.replace)
     return _describe(job, places)
+
+
+def find_maker() -> tuple[str, Address, Role]:
+    """Return the caller as the maker of a job: their id, their own chat, and their role."""
+    if not CALLER.get(activity.OWNER).place.startswith(PAGE_PLACE):
+        return f"{PLATFORM}:{OWNER}", TERMINAL, "owner"
+    by = find_proposer()
+    return f"{WEB}:{by.name}", address_of(by.name), by.role
 
 
 async def jobs_pause(turns: Turns, params: JobParams) -> Any:

@@ -2,7 +2,7 @@
 // until the next action in that place, or until the room is left; a failure has its reason.
 
 import { act, may } from './asking.js'
-import { el, renew } from './dom.js'
+import { el, renew, signButton } from './dom.js'
 import { tellAll } from './live.js'
 
 const places = new Map()  // by key: the question, success or failure there
@@ -11,16 +11,19 @@ export const forgetActions = () => places.clear()
 export const saidAt = key => places.get(key)?.text
 
 // `choices`: each {label, verb, params} and, if wanted, `said` (makes the text of success from the answer), `sure` (the
-// question before an action that cannot be undone) and `kind` (a class). Actions that this login may not do are left
-// out.
+// question before an action that cannot be undone), `kind` (a class) and `sign` (seen in place of the label). Actions
+// that this login may not do are left out.
 export function actions(key, wished) {
   const choices = wished.filter(one => may(one.verb))
   const { sure = null, busy = false, failed = false, text = '' } = places.get(key) ?? {}
   const asked = choices.find(one => one.label === sure)
-  const button = (label, onclick, kind = '') => el('button', { type: 'button', onclick, className: `btn ${kind}`.trim(), 'aria-disabled': String(busy), 'data-key': label }, label)
+  const button = (label, onclick, kind = '', sign = '') => {
+    const properties = { type: 'button', onclick, className: `btn ${kind}`.trim(), 'aria-disabled': String(busy), 'data-key': label }
+    return sign ? signButton(sign, label, properties) : el('button', properties, label)
+  }
   const buttons = asked
     ? [button('Cancel', () => set(key, choices, {})), button(asked.label, () => press(key, choices, asked), 'no')]
-    : choices.map(one => button(one.label, () => (one.sure ? set(key, choices, { sure: one.label, text: one.sure }) : press(key, choices, one)), one.kind))
+    : choices.map(one => button(one.label, () => (one.sure ? set(key, choices, { sure: one.label, text: one.sure }) : press(key, choices, one)), one.kind, one.sign))
   const said = el('span', { role: 'status', className: failed ? 'bad-text' : 'soft', tabIndex: -1, 'data-key': 'said' }, busy ? 'a moment …' : text)
   return noteState(key, el('div', { className: 'act', 'data-key': `act ${key}` }, said, ...buttons), () => actions(key, wished))
 }

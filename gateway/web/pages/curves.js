@@ -8,14 +8,14 @@ export const HALF_HOUR = 1800
 export const SPANS = 48
 const TICKS = [18, 0, 6, 12]  // hours of the reader's clock
 
-const percent = part => `${(part * 100).toFixed(2)}%`
+export const percent = part => `${(part * 100).toFixed(2)}%`
 export const sumOf = list => list.reduce((sum, one) => sum + one, 0)
 
 // What the shown figures say at a half hour, by name; `said(null)` is what they say without a cursor.
 const figures = new Map()
 let cursor = null
 
-const hourAt = at => new Date(at * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })
+const hourAt = at => new Date(at * 1000).toLocaleTimeString([], { hour: 'numeric', minute: '2-digit' })
 
 function show(index) {
   cursor = index
@@ -76,7 +76,7 @@ export function plot({ height = 72, label, bars, fails, ghost, line, band, limit
     end && axis(end, height))
 }
 
-function text(x, y, anchor, words, kind) {
+export function text(x, y, anchor, words, kind) {
   const made = svg('text', { x, y, 'text-anchor': anchor, class: kind })
   made.textContent = words
   return made

@@ -32,7 +32,7 @@ const isSame = (one, other, ...parts) => parts.every(part => one[part]() === oth
 // The one form of times: the hour today, else the day too; the whole of it, and the zone, stand in the title.
 export function timeOf(at) {
   const now = new Date()
-  const hour = at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })
+  const hour = at.toLocaleTimeString([], { hour: 'numeric', minute: '2-digit' })
   if (isSame(at, now, 'getDate', 'getMonth', 'getFullYear')) return hour
   const year = isSame(at, now, 'getFullYear') ? undefined : 'numeric'
   return `${at.toLocaleDateString([], { day: 'numeric', month: 'short', year })}, ${hour}`

@@ -12,6 +12,7 @@ import * as costs from './costs.js'
 import * as deeds from './deeds.js'
 import * as events from './events.js'
 import * as hooks from './hooks.js'
+import * as jobs from './jobs.js'
 import * as logs from './logs.js'
 import { findOpen } from './needs.js'
 import * as networks from './networks.js'
@@ -20,7 +21,7 @@ import * as people from './people.js'
 import * as settings from './settings.js'
 import * as undelivered from './undelivered.js'
 
-const MAIN = { overview, chat, conversations, hooks, people, settings }
+const MAIN = { overview, chat, conversations, hooks, jobs, people, settings }
 const MORE = { networks, costs, live: events, logs, deeds }
 const BAR = ['overview', 'chat', 'conversations', 'hooks']  // at the thumb, on a phone
 const ALL = { ...MAIN, ...MORE, undelivered }
@@ -139,12 +140,13 @@ function seek() {
 
 async function findNames() {
   const to = address => () => { location.hash = address }
-  const [{ people = [] }, { hooks: found }, { sessions }] = await Promise.all([
-    may('people.list') ? ask('people.list', { limit: 500 }) : {}, ask('hooks.list', { limit: 500 }), ask('sessions.list', { limit: 200 }),
+  const [{ people = [] }, { hooks: found }, { jobs: planned }, { sessions }] = await Promise.all([
+    may('people.list') ? ask('people.list', { limit: 500 }) : {}, ask('hooks.list', { limit: 500 }), ask('jobs.list'), ask('sessions.list', { limit: 200 }),
   ])
   return [
     ...people.map(one => ({ group: 'People', name: one.name || one.person, sign: 'people', more: one.role, act: to(`people/${encodeURIComponent(one.person)}`) })),
     ...found.map(one => ({ group: 'Hooks', name: one.label, sign: 'hooks', more: one.description, act: to(`hooks/${encodeURIComponent(one.name)}`) })),
+    ...planned.map(one => ({ group: 'Jobs', name: one.name, sign: 'jobs', more: jobs.whenOf(one), act: () => { location.hash = jobs.linkTo(one) } })),
     ...(may('sessions.show') ? sessions.map(one => ({ group: 'Conversations', name: conversations.called(one), sign: 'conversations', more: one.platform, act: to(`conversations/${encodeURIComponent(one.session_id)}`) })) : []),
   ]
 }

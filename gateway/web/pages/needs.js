@@ -77,10 +77,13 @@ export function drawAsking(one) {
 function drawFault(text) {
   const [told, ...lines] = text.split(/(?=hermes-gateway [a-z])/)
   const [place, ...rest] = told.split(': ')
-  const hook = /^hook (\S+) /.exec(place)?.[1]
+  const [, kind, name] = /^(hook|job) (\S+) /.exec(place) ?? []
   const why = withoutEnd(rest.join(': '))
-  const room = hook ? [el('a', { className: 'btn', href: `#hooks/${encodeURIComponent(hook)}` }, 'See why')] : []
-  return need(mark('warn'), rest.length ? place.replace(/^hook /, '') : withoutEnd(told), '', [...(why ? [el('p', {}, why)] : []), ...lines.map(line => command(line.trim()))], room, { 'data-key': `fault ${text}` })
+  const acts = kind ? [el('a', { className: 'btn', href: `#${kind}s/${encodeURIComponent(name)}` }, 'See why')] : []
+  if (kind === 'job') acts.push(actions(`fault ${name}`, [/ is paused$/.test(place)
+    ? { label: 'Resume', verb: 'jobs.resume', params: { name }, said: () => 'It goes on.' }
+    : { label: 'Run now', verb: 'jobs.run', params: { name }, said: () => 'It runs.' }]))
+  return need(mark('warn'), rest.length ? place.replace(/^(hook|job) /, '') : withoutEnd(told), kind === 'job' ? 'job' : '', [...(why ? [el('p', {}, why)] : []), ...lines.map(line => command(line.trim()))], acts.length > 1 ? [el('div', { className: 'row' }, ...acts)] : acts, { 'data-key': `fault ${text}` })
 }
 
 // What leads to the line to type is left out: that line stands by itself.

@@ -2,6 +2,7 @@
 
 import { actions } from './acting.js'
 import { act, ask, may } from './asking.js'
+import { openForm } from './dialog.js'
 import { button, command, el, facts, lasting, moment, panel, stateOf, table, column } from './dom.js'
 import { tellAll } from './live.js'
 import { need } from './needs.js'
@@ -12,7 +13,6 @@ const STATES = {
   open: ['wait', 'waits'], allowed: ['run', 'is being done'], done: ['ok', 'done'], refused: ['off', 'refused'],
   withdrawn: ['off', 'withdrawn'], late: ['off', 'nobody answered'], failed: ['bad', 'failed'],
 }
-const dialog = document.getElementById('asked')
 
 export const mayPropose = may('proposals.make')
 export const listProposals = async () => (may('proposals.list') ? (await ask('proposals.list')).proposals : [])
@@ -21,31 +21,16 @@ const placesOf = one => (one.places?.length ? `in ${one.places.join(', ')}` : 'a
 
 // `fields` are {name, label, value, isSecret}; `valuesOf` makes the values from what was written in them.
 export function propose({ title, kind, name = '', fields = [], why = '', valuesOf = form => Object.fromEntries([...form].filter(([, value]) => value !== '')) }) {
-  const said = el('p', { className: 'told', role: 'status' })
-  const send = el('button', { className: 'btn go' }, 'Propose')
-  const close = () => dialog.close()
-  const labels = fields.map(one => el('label', {}, el('span', { className: 'soft small' }, one.label),
-    el('input', { name: one.name, className: 'field', autocomplete: 'off', type: one.isSecret ? 'password' : 'text', defaultValue: one.value ?? '' })))
-  const form = el('form', { className: 'pad stack' }, el('h2', { id: 'asked-title', dir: 'auto' }, title), ...labels,
-    el('p', { className: 'soft small' }, `${why} Nothing changes until an owner confirms, in their direct chat or at the terminal; this page cannot.`.trim()),
-    said, el('div', { className: 'acts' }, button('Cancel', { onclick: close }), send))
-  form.onsubmit = async event => {
-    event.preventDefault()
-    send.disabled = true
-    said.textContent = 'It is being checked …'
-    try {
-      const one = await act('proposals.make', { kind, name, values: valuesOf(new FormData(form)) })
-      form.replaceChildren(el('h2', {}, 'Proposed. Nothing has changed yet.'),
-        el('p', { role: 'status' }, `An owner confirms it ${placesOf(one)} within ${lasting(one.until - Date.now() / 1000)}${one.places?.length ? ', or' : ''} with:`), command('hermes-gateway approvals'),
-        el('div', { className: 'acts' }, button('Close', { className: 'btn go', onclick: close })))
+  openForm({
+    title, label: 'Propose', fields,
+    why: `${why} Nothing changes until an owner confirms, in their direct chat or at the terminal; this page cannot.`.trim(),
+    async send(form) {
+      const one = await act('proposals.make', { kind, name, values: valuesOf(form) })
       tellAll({ kind: 'done' })
-    } catch (error) {
-      said.textContent = error instanceof TypeError ? 'The gateway cannot be reached: nothing was proposed.' : error.message
-      send.disabled = false
-    }
-  }
-  dialog.replaceChildren(form)
-  dialog.showModal()
+      return ['Proposed. Nothing has changed yet.',
+        el('p', { role: 'status' }, `An owner confirms it ${placesOf(one)} within ${lasting(one.until - Date.now() / 1000)}${one.places?.length ? ', or' : ''} with:`), command('hermes-gateway approvals')]
+    },
+  })
 }
 
 export const proposal = (label, spec, properties = {}) => (mayPropose ? [button(label, { ...properties, onclick: () => propose(spec) })] : [])
@@ -63,5 +48,3 @@ export function drawProposals(proposals) {
   const rows = proposals.map(one => [titleOf(one), stateOf(...(STATES[one.state] ?? ['off', one.state])), moment(one.at), one.by, { node: one.result ?? '', className: 'full' }])
   return [panel(['Proposed', el('small', {}, 'in the last day')], table([column('What'), column('State'), column('When'), column('By', 'off-phone'), column('Result', 'full')], rows, ''))]
 }
-
-dialog.addEventListener('click', event => { if (event.target === dialog) dialog.close() })
