@@ -85,7 +85,7 @@ gateway can connect. A process of a hook or of a tool may ask for a verb only if
 
 Admins and owners see the whole answer. For operators, the gateway removes all words of people, models and tools. For
 all, it removes secrets, unless this page says that the answer is not searched. What this page calls recorded is in the
-[record of activity](people.md#who-did-what); `stop`, `restart` and `reload` write their own records.
+[record of activity](privacy.md#record-of-activity); `stop`, `restart` and `reload` write their own records.
 """
 ROLES = {"operator": "for operators", "admin": "for admins", "owner": "for owners"}
 AUTHORS = {

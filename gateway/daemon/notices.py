@@ -32,7 +32,7 @@ VOICE_NETWORK = (
 )
 OTHER_FOLDERS = (
     "agents work for each user in a folder of their own now, below hermes-gateway/files, and no longer in tools.roots, "
-    "which owners and admins have; the files there stay there: docs/people.md in the sources"
+    "which owners and admins have; the files there stay there: docs/permissions.md in the sources"
 )
 
 
