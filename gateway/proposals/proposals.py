@@ -102,7 +102,10 @@ class Attempt(msgspec.Struct):
 
 
 class Proposals(msgspec.Struct, frozen=True):
-    """All proposals of this gateway. `list_owners` lists the owners' direct chats on networks."""
+    """All proposals of this gateway. `list_owners` lists the owners' direct chats on networks.
+
+    `describe_person` returns the name of a person beside the id.
+    """
 
     engine: Engine
     registry: HookRegistry
@@ -110,6 +113,7 @@ class Proposals(msgspec.Struct, frozen=True):
     activity: Activity
     tasks: anyio.abc.TaskGroup
     list_owners: Callable[[], Sequence[Address]]
+    describe_person: Callable[[str], str]
     node: str
     run_id: str
     key: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(32))  # hides what a digest is made of
@@ -199,7 +203,9 @@ class Proposals(msgspec.Struct, frozen=True):
             raise SessionError(OPEN_ALREADY) from None
 
     async def _describe(self, plan: Plan, proposal: Proposal) -> tuple[LiteralText, ...]:
-        who = LiteralText("A person proposes on the page:", f"{proposal.by}, from {proposal.place}")
+        who = LiteralText(
+            "A person proposes on the page:", f"{self.describe_person(proposal.by)}, from {proposal.place}"
+        )
         where = LiteralText("It is done on the machine:", proposal.node)
         shown = tuple(LiteralText(one.words, show_signs(one.text)) for one in (who, *await plan.look(), where))
         if sum(len(one.words) + len(one.text) for one in shown) > MOST_SHOWN:
@@ -316,12 +322,13 @@ class Proposals(msgspec.Struct, frozen=True):
 
     async def _close(self, ended: Proposal) -> None:
         questions = ShownQuestions(self.engine, self.outbox)
+        end = describe_end(ended, self.describe_person(ended.answered_by))
         pattern = subjects.reply_pattern_of_session(ended.session_key)
         try:
             async with anyio.create_task_group() as tasks:
                 async for record, kept in records.read_all(self.engine, pattern, records.OwedReply):
                     shown = ShownQuestion(record.seq, kept.reply)
-                    tasks.start_soon(questions.close, shown, describe_end(ended))
+                    tasks.start_soon(questions.close, shown, end)
         except Exception:  # a chat that still shows it has no effect
             log.exception("the proposal %s is still shown", ended.id)
 
@@ -335,9 +342,9 @@ async def _apply(attempt: Attempt, args: dict[str, Any], _context: Any) -> str:
     return attempt.done
 
 
-def describe_end(ended: Proposal) -> str:
-    """Describe the end of a proposal, for the chats that showed it."""
-    by = f" by {ended.answered_by.replace(':', ' ')}" if ended.answered_by else ""
+def describe_end(ended: Proposal, who: str) -> str:
+    """Describe the end of a proposal, for the chats that showed it; `who` is the owner who answered, if one did."""
+    by = f" by {who}" if who else ""
     words = {
         "done": f"Allowed{by}.",
         "refused": f"Refused{by}.",

@@ -68,6 +68,11 @@ class NameTable:
         known = self.known.get(identity)
         return known.name if known else ""
 
+    def describe(self, identity: str) -> str:
+        """Return the name with this id behind it, for a text that has to tell both; the id alone without a name."""
+        name = self.find(identity)
+        return f"{name} ({identity})" if name else identity
+
     def is_shared(self, identity: str) -> bool:
         """Return True if the name alone does not say who it is.
 

@@ -125,7 +125,7 @@ async def test_an_owner_allows_a_setting_in_their_own_chat(house: House) -> None
     assert "in force now" in ended["result"]
     (running,) = [one for one in house.gateway.call("config.show")["settings"] if one["name"] == "tools.unattended"]
     assert running["value"] == "3h"
-    await until(lambda: not shown.buttons and "Allowed by telegram" in shown.text, "the end in the chat")
+    await until(lambda: not shown.buttons and f"telegram:{ANN}" in shown.text, "the end in the chat")
     done = [(one["who"], one["on"]) for one in house.gateway.call("activity.list")["activity"]]
     assert (f"telegram:{ANN}", f"allow {made['id']}") in done
     assert any(on.startswith(f"{made['id']} settings tools.unattended: done") for _, on in done)
@@ -301,7 +301,10 @@ async def test_a_hook_of_an_index_is_installed_with_the_rights_that_were_shown(h
 async def test_a_person_is_forgotten_after_an_owner_s_yes(house: House) -> None:
     await house.wire.write("hello", by=BEN)
     await until(lambda: any("Hello" in one.text for one in house.wire.shown), "the answer")
-    await house.propose("person", f"telegram:{BEN}")
+    made = await house.propose("person", f"telegram:{BEN}")
+    assert f" (telegram:{BEN})" in made["shown"][1]["text"]  # by the name that the network says, too
+    listed = await to_thread.run_sync(house.browser.ask, "proposals.list")
+    assert listed["names"][f"telegram:{BEN}"]["name"] == made["shown"][1]["text"].partition(" (")[0]
     assert any(one["person"] == f"telegram:{BEN}" and one["sessions"] for one in people(house))
     await house.wire.press(await house.question(), "Yes", by=ANN)
     await house.ended("done")

@@ -72,9 +72,10 @@ async def proposals_make(
     return show(await turns.proposals.make(plan, by))
 
 
-async def proposals_list(turns: Turns) -> Any:
-    found = await turns.proposals.journal.list()
-    return {"proposals": [show(one.proposal) for one in found[:MOST_LISTED]]}
+async def proposals_list(people: People, turns: Turns) -> Any:
+    found = [one.proposal for one in (await turns.proposals.journal.list())[:MOST_LISTED]]
+    ids = [name for one in found for name in (one.by, one.answered_by, one.name if one.kind == "person" else "")]
+    return {"proposals": [show(one) for one in found], "names": people.names.describe(filter(None, ids))}
 
 
 async def proposals_withdraw(turns: Turns, params: ProposalIdParams) -> Any:
@@ -87,9 +88,9 @@ class PersonPlan:
     kind = "person"
 
     def __init__(
-        self, person: str, count: Callable[[], Awaitable[str]], forget: Callable[[], Awaitable[object]]
+        self, person: str, shown: str, count: Callable[[], Awaitable[str]], forget: Callable[[], Awaitable[object]]
     ) -> None:
-        self.name = person
+        self.name, self._shown = person, shown
         self._count, self._forget = count, forget
 
     def make_digest(self) -> bytes:
@@ -97,7 +98,7 @@ class PersonPlan:
 
     async def look(self) -> tuple[LiteralText, ...]:
         return (
-            LiteralText("Forget a person, for good:", self.name),
+            LiteralText("Forget a person, for good:", self._shown),
             LiteralText("Kept of them:", await self._count()),
         )
 
@@ -114,7 +115,8 @@ def make_person_plan(base: Base, storage: Storage, people: People, name: str) ->
         role = f"{found['role']}; " if found["role"] else ""
         return f"{role}{len(found['conversations'])} conversations, {found['files']} files, {found['notes']} notes"
 
-    return PersonPlan(person.person, count, partial(people_forget, base, storage, people, person))
+    shown = people.names.people.describe(person.person)
+    return PersonPlan(person.person, shown, count, partial(people_forget, base, storage, people, person))
 
 
 def show(proposal: Proposal) -> dict[str, Any]:

@@ -48,6 +48,7 @@ from gateway.outbox.outbox import Outbox
 from gateway.proposals.proposals import Proposals
 from gateway.questions.terminal import TerminalQuestions
 from gateway.records.figures import HalfHour, WorkTotal
+from gateway.records.names import KnownNames
 from gateway.records.records import OwedReply
 from gateway.sessions.session import SENDING, Session
 from gateway.voice.speaker import AnswerSpeaker
@@ -115,7 +116,7 @@ def build_turns(
 
     dispatcher = Dispatcher(context, make_lanes, base.tasks, signs, people.heard, people.names)
     questions, watch = TerminalQuestions(engine, storage.sessions, people.access), FailureWatch(engine)
-    proposals = build_proposals(base, presence, context)
+    proposals = build_proposals(base, presence, context, people.names)
     settled = partial(is_settled, dispatcher, proposals)
     outbox.begin(
         build_reply_hooks(base, storage, dispatcher, settled, partial(find_hook_files, base, storage, hooks, work))
@@ -134,15 +135,18 @@ def build_turns(
     )
 
 
-def build_proposals(base: Base, presence: NodePresence, context: DispatcherContext) -> Proposals:
+def build_proposals(base: Base, presence: NodePresence, context: DispatcherContext, names: KnownNames) -> Proposals:
     def list_owners() -> list[Address]:
         """List the direct chats of the approvers who are owners."""
         listed = context.places.list_direct_chats()
         return [at for at in listed if context.access.find_role(Message("", at, at.chat_id, "")) == "owner"]
 
+    def describe_person(identity: str) -> str:
+        return names.people.describe(identity)  # a new table comes with each start of the followers
+
     name = presence.nodes.name
     parts = (base.engine, base.registry, context.outbox, context.activity, base.tasks)
-    return Proposals(*parts, list_owners, name, base.run_id)
+    return Proposals(*parts, list_owners, describe_person, name, base.run_id)
 
 
 async def is_settled(dispatcher: Dispatcher, proposals: Proposals, reply: Reply) -> bool:

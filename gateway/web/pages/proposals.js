@@ -15,7 +15,12 @@ const STATES = {
 }
 
 export const mayPropose = may('proposals.make')
-export const listProposals = async () => (may('proposals.list') ? (await ask('proposals.list')).proposals : [])
+export async function listProposals() {
+  if (!may('proposals.list')) return []
+  const { proposals, names } = await ask('proposals.list')
+  const called = id => names[id]?.name ?? id
+  return proposals.map(one => ({ ...one, by: called(one.by), name: called(one.name) }))
+}
 
 const placesOf = one => (one.places?.length ? `in ${one.places.join(', ')}` : 'at the terminal')
 
