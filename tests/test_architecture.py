@@ -102,6 +102,7 @@ IMPORTED_LATE = {
     ("gateway/backup/shared_journal.py", "gateway"): "the library of NATS is an extra",
     ("gateway/cluster/journal_copy.py", "gateway"): "likewise",
     ("gateway/daemon/cluster_table.py", "gateway"): "a gateway whose journal is in its home has no other beside it",
+    ("gateway/engine/journal_clock.py", "ctypes"): "only where a clock was set forward is the kernel asked",
     ("gateway/config/checks.py", "zoneinfo"): "six modules, and few name a time zone",
     ("gateway/usage/totals.py", "zoneinfo"): "likewise",
     ("gateway/jobs/job.py", "zoneinfo"): "likewise",

@@ -57,6 +57,7 @@ from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.jobs.runner import JobPorts, JobRunner
 from gateway.jobs.schedule import Scheduler
+from gateway.jobs.timer import clocks_of
 from gateway.lanes.lanes import open_turns_consumer
 from gateway.logs.lines import bind_context
 from gateway.outbox.interface import JournalTransport
@@ -282,8 +283,8 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
         yield Part("signs of turns", turns.signs.run)
     program = gateway.bind(run_job_program)
     ports = JobPorts(turns.lanes.accept, turns.lanes.interrupt, people.access.find_role, base.registry.emit, program)
-    clock = base.engine.clock.calculate_difference
-    yield nodes.make_part("jobs", JobRunner(base.engine, turns.dispatcher.jobs, ports, ahead=clock).run, TENDING)
+    clocks = clocks_of(base.engine.clock)
+    yield nodes.make_part("jobs", JobRunner(base.engine, turns.dispatcher.jobs, ports, clocks).run, TENDING)
     yield Part("events of others", gateway.presence.event_relay.run)
     yield nodes.make_part("approvals", partial(turns.dispatcher.approvals.run, approvers), TENDING)
     yield nodes.make_part("voice", turns.dispatcher.voice_answers.run, TENDING)
@@ -315,7 +316,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
         yield Part("traces", hooks.traces.run)
     yield Part("control", control.serve)
     if "hooks" in nodes.roles:
-        scheduler = Scheduler(base.engine, base.registry, partial(list_scheduled, hooks.folder_hooks))
+        scheduler = Scheduler(base.engine, base.registry, partial(list_scheduled, hooks.folder_hooks), clocks)
         yield nodes.make_part("schedule", scheduler.run, SCHEDULE)
     if gateway.run.web:
         yield Part("web", gateway.run.web.serve)

@@ -8,7 +8,9 @@ may be late, but never early.
 
 Time that passed while the journal was closed counts only an hour after the opening, so that waiting work is handled
 first. If the wall clock was set by more than an hour, the log says so, and no record expires for a day (`is_held`): the
-person who sets the clock may not be done yet.
+person who sets the clock may not be done yet. For the same reason, a jump forward makes nothing due that goes by the
+wall clock until something confirms it (`find_unconfirmed_jump`): the time of a chat network, the kernel's word that a
+time server keeps the clock, or ten minutes.
 
 Use this clock for age alone, and the wall clock for a time of day. `stamp` is for times that are shown and also expire.
 """
@@ -29,8 +31,10 @@ HOUR, DAY = 3600.0, 86400.0
 SHORT = 2 * HOUR  # a pause that short between two processes needs no extra time before records expire
 GRACE = HOUR  # after a longer pause, the time before records expire, to handle the waiting work first
 FIRST_GRACE = DAY  # after an older version, which set an expiry even on unanswered messages
+CONFIRMED_AFTER = 600.0  # seconds after which a clock that was set forward is believed
 LONGEST_OFF = 60 * DAY  # a host that seems to have been off for longer may have a wrong clock
 NOTEWORTHY = 60.0
+TIME_ERROR, TIMEX_SIZE = 5, 512  # no time server keeps the clock; more than `struct timex` has on any machine
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +47,17 @@ def _read_boot() -> int:
     return zlib.crc32(read_boot_id())
 
 
+def _is_synchronised() -> bool:
+    """Ask the kernel; it takes its word back when the clock is set. False where it has no such answer."""
+    import ctypes  # noqa: PLC0415 - only a clock that was set needs it
+
+    try:
+        state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(TIMEX_SIZE))  # zeros: it changes nothing
+    except (OSError, AttributeError):
+        return False
+    return 0 <= state < TIME_ERROR
+
+
 class Clock(msgspec.Struct, frozen=True):
     """The source clocks: `wall` can be set, `steady` is for waiting, and `machine` counts from the boot `boot`."""
 
@@ -50,16 +65,22 @@ class Clock(msgspec.Struct, frozen=True):
     steady: Callable[[], float] = time.monotonic
     machine: Callable[[], float] = read_machine_time
     boot: int = msgspec.field(default_factory=_read_boot)
+    is_synchronised: Callable[[], bool] = _is_synchronised  # whether a time server keeps the wall clock
 
 
 class ClockState(msgspec.Struct, frozen=True):
-    """The readings of all clocks at one moment, and `held_until`, the time until which no record may expire."""
+    """The readings of all clocks at one moment, and `held_until`, the time until which no record may expire.
+
+    `jump` are the seconds by which the wall clock was set forward at `jumped_at`; 0 if that is confirmed.
+    """
 
     now: float
     wall: float
     machine: float
     boot: float
     held_until: float = 0.0
+    jump: float = 0.0
+    jumped_at: float = 0.0
     unsure: float = 0.0  # 1 after a reboot, until a chat network has sent the time
 
 
@@ -111,6 +132,16 @@ class JournalClock:
         """Return the time for values that people see and that also expire: never earlier than `read`."""
         return max(self._clock.wall(), self.read())
 
+    def find_unconfirmed_jump(self) -> float:
+        """Return by how many seconds the wall clock was set forward, as long as nothing has confirmed its time."""
+        self.look()
+        if self._state.jump and self._is_confirmed():
+            log.info("the time that the clock was set to is confirmed")
+            with self._lock:
+                self._state = replace(self._state, jump=0.0)
+                self.is_changed = True
+        return self._state.jump
+
     @property
     def is_held(self) -> bool:
         """True while no record may expire."""
@@ -161,6 +192,11 @@ class JournalClock:
                 self._state = replace(self._state, unsure=0.0)
                 self.is_changed = True
 
+    def _is_confirmed(self) -> bool:
+        if self.read() - self._state.jumped_at >= CONFIRMED_AFTER or self._clock.is_synchronised():
+            return True
+        return self._learned >= self._clock.wall() - HOUR
+
     def _calculate_jump(self) -> float:
         """Return by how many seconds the wall clock was set, or may have been set, since the last check."""
         return self._clock.wall() - self._state.wall - (self._clock.machine() - self._state.machine)
@@ -168,7 +204,9 @@ class JournalClock:
     def _hold(self, ahead: float) -> None:
         way = "forward" if ahead > 0 else "back"
         log.warning("the clock was set %s by %.0f s; nothing is removed for its age for a day", way, abs(ahead))
-        self._state = replace(self._state, held_until=self._state.now + DAY)
+        now, jump = self._state.now, self._state.jump + ahead
+        jumped = {"jump": jump if jump > HOUR else 0.0, "jumped_at": now}
+        self._state = replace(self._state, held_until=now + DAY, **jumped)
         self.is_changed = True
 
     def _move_on(self) -> ClockState:

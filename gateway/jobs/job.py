@@ -114,14 +114,14 @@ class Job(msgspec.Struct, frozen=True):
     def _find_after(self, moment: float) -> float:
         return read_timetable(self.when, self.zone).next_after(moment)
 
-    def find_due(self, now: float, ahead: float) -> "DueMoments | None":
-        """Return the moments that are due; `ahead` is the lead of the wall clock, which shows `now`."""
+    def find_due(self, now: float, steady: float) -> "DueMoments | None":
+        """Return the moments that are due at this time of the wall clock, and of the steady one."""
         if self.asked:
             return DueMoments(self.asked, self.asked, 1, max(0.0, now - self.asked))
         if self.paused or self.is_over:
             return None
         if self.at:
-            late = now - self.at if self.ahead is None else now - ahead - (self.at - self.ahead)
+            late = now - self.at if self.ahead is None else steady - (self.at - self.ahead)
             return DueMoments(self.at, self.at, 1, late) if late >= 0 else None
         return count_moments(read_timetable(self.when, self.zone), self.since, now)
 

@@ -35,7 +35,7 @@ from gateway.jobs.job import (
 from gateway.jobs.journal import JobJournal, StoredJob, key_of, make_job_put, make_row_put
 from gateway.jobs.messages import find_low_role, make_message
 from gateway.jobs.programs import MAY_HAVE_RUN, TOO_LONG, RunProgram, run_no_program, run_program
-from gateway.jobs.timer import LONGEST_JUMP, Timer
+from gateway.jobs.timer import LONGEST_JUMP, Clocks, Timer
 from gateway.messages.message import Message
 from gateway.messages.roles import Role
 from gateway.records import records, subjects
@@ -63,21 +63,20 @@ class JobPorts(NamedTuple):
 
 
 class JobRunner:
-    """Runs the jobs of a journal while `run` runs. `ahead` is the lead of the wall clock over the journal's."""
+    """Runs the jobs of a journal while `run` runs."""
 
     def __init__(
         self,
         engine: Engine,
         jobs: JobJournal,
         ports: JobPorts,
-        ahead: Callable[[], float] = float,
+        clocks: Clocks,
     ) -> None:
         self._engine = engine
         self._jobs = jobs
         self._ports = ports
-        self._clock = jobs.clock
-        self._ahead = ahead
-        self._timer = Timer(self._load, self._begin_all, self._clock, ahead)
+        self._clocks = clocks
+        self._timer = Timer(self._load, self._begin_all, clocks)
         self.look = self._timer.look
         self._runs: dict[str, deque[float]] = defaultdict(deque)  # by maker, within the last hour
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -115,7 +114,7 @@ class JobRunner:
         key, due = key_of(job), job.find_next()
         if due is None:
             self._timer.drop(key)
-        elif job.asked or is_from_wrong_time(job, self._clock()):
+        elif job.asked or is_from_wrong_time(job, self._clocks.wall()):
             self._timer.put(key, 0.0)
         else:
             self._timer.put(key, due - (job.ahead or 0.0), is_steady=job.ahead is not None)
@@ -138,11 +137,11 @@ class JobRunner:
                 return
 
     async def _begin_found(self, found: StoredJob) -> Job:
-        job, now = found.job, self._clock()
-        if is_from_wrong_time(job, now):
-            job = replace(job, since=now)
+        job, wall = found.job, self._clocks.wall()
+        if is_from_wrong_time(job, wall):
+            job = replace(job, since=wall)
             await self._jobs.change(StoredJob(found.seq, job))
-        elif due := job.find_due(now, self._ahead()):
+        elif due := job.find_due(self._clocks.read_due(), self._clocks.read_steady()):
             return await self._take(found, due)
         return job
 
@@ -176,7 +175,7 @@ class JobRunner:
         first = rows[0]
         puts = [make_row_put(job, one) for one in rows]
         if first.state == "running":
-            self._runs[job.maker].append(self._clock())
+            self._runs[job.maker].append(self._clocks.read_steady())
             await self._start(StoredJob(seq, job), first, puts)
         else:
             await self._jobs.change(StoredJob(seq, replace(job, last=first)), *puts)
@@ -207,7 +206,7 @@ class JobRunner:
         if len(job.running) > (job.overlap == "queue"):
             return STILL_RUNNING
         runs = self._runs[job.maker]
-        while runs and runs[0] < self._clock() - HOUR:
+        while runs and runs[0] < self._clocks.read_steady() - HOUR:
             runs.popleft()
         return SPENT if len(runs) >= RUNS_AN_HOUR else ""
 

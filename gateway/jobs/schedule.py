@@ -13,7 +13,6 @@ is written on the condition that it follows the one that was read.
 """
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -25,7 +24,7 @@ from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Conflict, Duplicate
 from gateway.hooks import HookRegistry
 from gateway.jobs.job import read_timetable
-from gateway.jobs.timer import LONGEST_JUMP, LOOK, Timer
+from gateway.jobs.timer import LONGEST_JUMP, LOOK, Clocks, Timer
 from gateway.records import records, subjects
 
 KEY = "schedule"  # its name in the registry
@@ -60,15 +59,15 @@ class Scheduler:
         engine: Engine,
         registry: HookRegistry,
         planned: Callable[[], Iterable[ScheduledHook]],
-        clock: Callable[[], float] = time.time,
+        clocks: Clocks,
     ) -> None:
         self._engine = engine
         self._registry = registry
         self._planned = planned
-        self._clock = clock
+        self._clocks = clocks
         self._marks: dict[str, ScheduleMark] = {}
         self._woken = anyio.Event()
-        self._timer = Timer(self.load, self._begin, clock)
+        self._timer = Timer(self.load, self._begin, clocks)
         self.look = self._timer.look
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -93,7 +92,7 @@ class Scheduler:
 
     async def load(self) -> None:
         """Plan the hooks that are not planned as they are now."""
-        now = self._clock()
+        now = self._clocks.wall()
         for plan in self._planned():
             mark = self._marks.get(plan.hook)
             if mark is None or not _is_counted_on(mark, plan, now):
@@ -122,10 +121,11 @@ class Scheduler:
 
     async def _look_at(self, plan: ScheduledHook) -> float:
         """Call a hook if it is due; return its next moment."""
-        now, timetable = self._clock(), read_timetable(plan.timetable, "")
+        wall, now = self._clocks.wall(), self._clocks.read_due()
+        timetable = read_timetable(plan.timetable, "")
         mark = self._marks.get(plan.hook) or await self._read(plan.hook)
-        if mark is None or not _is_counted_on(mark, plan, now):
-            mark = await self._write(plan, ScheduleMark(plan.timetable, now, mark.seq if mark else 0))
+        if mark is None or not _is_counted_on(mark, plan, wall):
+            mark = await self._write(plan, ScheduleMark(plan.timetable, wall, mark.seq if mark else 0))
         self._marks[plan.hook] = mark
         due = timetable.latest(mark.at, now)
         if due is not None:

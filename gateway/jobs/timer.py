@@ -1,18 +1,42 @@
 """The next moments of jobs, or of the timetables of hooks: nothing runs before the first one but a look at the clock.
 
 The moments are in a heap. People and time servers set the wall clock, so it is read every few seconds. When the clock
-was put back by more than an hour, all moments are found again: the time before was wrong.
+was put back by more than an hour, all moments are found again: the time before was wrong. After a jump forward of more
+than an hour, the moments come as if there was none, until the journal's clock has it confirmed.
 """
 
 import heapq
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
+from gateway.engine.journal_clock import JournalClock
+
 LOOK = 5.0  # seconds between two readings of the wall clock, at most
 LONGEST_JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
+
+
+class Clocks(NamedTuple):
+    """The wall clock, its lead over the journal's steady clock, and a jump forward in it that nothing confirms yet."""
+
+    wall: Callable[[], float] = time.time
+    ahead: Callable[[], float] = float
+    jump: Callable[[], float] = float
+
+    def read_due(self) -> float:
+        """Return the time up to which moments by the wall clock are due."""
+        return self.wall() - self.jump()
+
+    def read_steady(self) -> float:
+        """Return the time that no setting of the clock shifts."""
+        return self.wall() - self.ahead()
+
+
+def clocks_of(clock: JournalClock) -> Clocks:
+    """Return the clocks of a journal."""
+    return Clocks(time.time, clock.calculate_difference, clock.find_unconfirmed_jump)
 
 
 class NextMoments:
@@ -47,24 +71,19 @@ class NextMoments:
 
 
 class Timer:
-    """Calls `begin` with the keys that are due, and `load` when the clock was set back by far.
-
-    `clock` is the wall clock, and `ahead` its lead over the journal's steady clock.
-    """
+    """Calls `begin` with the keys that are due, and `load` when the clock was set back by far."""
 
     def __init__(
         self,
         load: Callable[[], Awaitable[None]],
         begin: Callable[[Sequence[str]], Awaitable[None]],
-        clock: Callable[[], float] = time.time,
-        ahead: Callable[[], float] = float,
+        clocks: Clocks,
     ) -> None:
         self._load = load
         self._begin = begin
-        self._clock = clock
-        self._ahead = ahead
+        self._clocks = clocks
         self._wall, self._steady = NextMoments(), NextMoments()
-        self._last_look = clock()
+        self._last_look = clocks.wall()
 
     def put(self, key: str, due: float, *, is_steady: bool = False) -> None:
         """Plan the next moment of a key, in the place of an earlier one; `is_steady`: by the steady clock."""
@@ -84,10 +103,11 @@ class Timer:
 
     async def look(self) -> float:
         """Begin what is due; return the seconds until the next moment."""
-        now, ahead = self._clock(), self._ahead()
-        if now < self._last_look - LONGEST_JUMP:
+        wall = self._clocks.wall()
+        if wall < self._last_look - LONGEST_JUMP:
             await self._load()
-        self._last_look = now
-        if due := [*self._wall.pop(now), *self._steady.pop(now - ahead)]:
+        self._last_look = wall
+        now, steady = self._clocks.read_due(), self._clocks.read_steady()
+        if due := [*self._wall.pop(now), *self._steady.pop(steady)]:
             await self._begin(due)
-        return max(0.0, min(self._wall.first() - now, self._steady.first() - (now - ahead)))
+        return max(0.0, min(self._wall.first() - now, self._steady.first() - steady))

@@ -24,6 +24,7 @@ class Machine:
     wall: float = BEGUN
     since_start: float = 500.0
     starts: int = 1
+    is_kept: bool = False  # by a time server
 
     def run(self, seconds: float) -> None:
         self.wall += seconds
@@ -36,7 +37,9 @@ class Machine:
 
     @property
     def clock(self) -> Clock:
-        return Clock(lambda: self.wall, lambda: self.since_start, lambda: self.since_start, self.starts)
+        return Clock(
+            lambda: self.wall, lambda: self.since_start, lambda: self.since_start, self.starts, lambda: self.is_kept
+        )
 
 
 @pytest.fixture
@@ -70,6 +73,43 @@ def test_a_jump_changes_nothing_is_told_of_and_holds_removals_for_a_day(
         clock.look()
         assert clock.is_held is is_held
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("by", ["time", "a network", "a time server", "setting it back", "a next jump"])
+def test_a_jump_forward_is_unconfirmed_until_something_confirms_it(machine: Machine, by: str) -> None:
+    clock = JournalClock(machine.clock)
+    machine.wall += DAY
+    clock.learn(BEGUN)
+    assert clock.find_unconfirmed_jump() == DAY
+    clock = opened_again(clock, machine, lambda: machine.run(300))
+    assert clock.find_unconfirmed_jump() == DAY
+    match by:
+        case "time":
+            machine.run(299)
+            assert clock.find_unconfirmed_jump() == DAY
+            machine.run(1)
+        case "a network":
+            clock.learn(machine.wall - 1)
+        case "a time server":
+            machine.is_kept = True
+        case "setting it back":
+            machine.wall -= DAY - 600
+        case _:
+            machine.wall += DAY
+            assert clock.find_unconfirmed_jump() == 2 * DAY
+            machine.run(600)
+    assert clock.find_unconfirmed_jump() == 0.0
+    clock = opened_again(clock, machine, lambda: machine.run(60))
+    assert clock.find_unconfirmed_jump() == 0.0
+
+
+@pytest.mark.parametrize("asleep", [HOUR * 3, DAY * 3])
+def test_a_machine_that_slept_has_no_jump(machine: Machine, asleep: float) -> None:
+    clock = JournalClock(machine.clock)
+    machine.run(asleep)
+    assert clock.find_unconfirmed_jump() == 0.0
+    assert opened_again(clock, machine, lambda: machine.run(asleep)).find_unconfirmed_jump() == 0.0
+    assert opened_again(clock, machine, lambda: machine.start_again(asleep)).find_unconfirmed_jump() == 0.0
 
 
 def test_what_time_servers_do_is_no_jump(machine: Machine) -> None:

@@ -18,6 +18,7 @@ from gateway.jobs.job import STRANGER, TOO_OFTEN, Job, count_moments, find_histo
 from gateway.jobs.journal import MOST_OF_ONE, JobJournal
 from gateway.jobs.messages import DUE_TEXT
 from gateway.jobs.runner import SPENT, STILL_RUNNING, JobPorts, JobRunner
+from gateway.jobs.timer import Clocks
 from gateway.lanes.lanes import make_inbound_put
 from gateway.messages.message import Message
 from gateway.messages.roles import Role
@@ -39,7 +40,7 @@ class House:
 
     def __init__(self, engine: MemoryEngine) -> None:
         self.engine = engine
-        self.now, self.ahead = NOON, 0.0
+        self.now, self.ahead, self.jump = NOON, 0.0, 0.0
         self.jobs = JobJournal(engine, lambda: self.now)
         self.came: list[Message] = []
         self.seqs: list[int] = []
@@ -48,7 +49,11 @@ class House:
         self.stopped: list[str] = []
 
     def runner(self) -> JobRunner:
-        return JobRunner(self.engine, self.jobs, self.ports(), lambda: self.ahead)
+        return JobRunner(self.engine, self.jobs, self.ports(), self.clocks)
+
+    @property
+    def clocks(self) -> Clocks:
+        return Clocks(lambda: self.now, lambda: self.ahead, lambda: self.jump)
 
     def ports(self) -> JobPorts:
         return JobPorts(
@@ -316,6 +321,48 @@ async def test_a_clock_that_was_quite_wrong_does_not_silence_a_job(house: House)
     assert [row for row in await house.rows(job) if row[1] == "ran"] == [(1.5, "ran", ""), (year, "ran", "")]
 
 
+async def test_a_jump_forward_makes_nothing_due_until_it_is_confirmed(house: House) -> None:
+    """The day goes on as if there was none, for moments of a timetable as for a time."""
+    hourly, once = await house.add(missed="skip"), await house.add("once", when="2030-01-02T12:00")
+    async with anyio.create_task_group() as tasks:
+        runner = house.runner()
+        await tasks.start(runner.run)
+        house.now = house.now + 48 * 3600 + 1800
+        house.ahead = house.jump = 48 * 3600
+        assert await runner.look() == 1800
+        house.now += 1801
+        await runner.look()
+        await house.end()
+        await house.settle()
+        assert (await house.rows(hourly), await house.rows(once)) == ([(1, "ran", "")], [])
+        house.jump = 0.0
+        await runner.look()
+        for at in (1, 2):
+            await house.end(at=at)
+        await house.settle()
+        tasks.cancel_scope.cancel()
+    assert (await house.rows(hourly))[1:] == [(2, "missed", "the next one ran"), (49, "ran", "")]
+    assert await house.rows(once) == [(24, "ran", "")]
+
+
+async def test_a_job_that_is_made_in_a_wrong_time_counts_from_the_right_one(house: House) -> None:
+    async with anyio.create_task_group() as tasks:
+        runner = house.runner()
+        await tasks.start(runner.run)
+        house.now += 48 * 3600
+        house.ahead = house.jump = 48 * 3600
+        job = await house.add()
+        assert await runner.look() > 0
+        house.now, house.ahead, house.jump = NOON + 600, 0.0, 0.0
+        assert await runner.look() == 3600
+        house.now += 3600
+        await runner.look()
+        await house.end()
+        await house.settle()
+        tasks.cancel_scope.cancel()
+    assert [row[1] for row in await house.rows(job)] == ["ran"]
+
+
 async def test_a_name_is_the_maker_s_own(house: House) -> None:
     await house.add()
     with pytest.raises(AgentError, match="there is a job 'tea' already"):
@@ -424,7 +471,7 @@ async def test_a_reminder_comes_as_a_message_and_silence_is_kept() -> None:
             lanes.accept, lanes.interrupt, room.house.access.find_role, lambda name, **_: told.append(name)
         )
         with running(tasks):
-            await tasks.start(JobRunner(room.house.engine, room.dispatcher.jobs, ports).run)
+            await tasks.start(JobRunner(room.house.engine, room.dispatcher.jobs, ports, Clocks()).run)
             await room.write("wake me")
             assert await room.hear(1) == "I will"
             assert await room.hear(2) == "your tea!"

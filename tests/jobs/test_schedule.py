@@ -10,7 +10,7 @@ import pytest
 from gateway.engine.interface import Engine
 from gateway.hooks import HookRegistry
 from gateway.jobs.schedule import HookPresence, ScheduledHook, Scheduler
-from gateway.jobs.timer import LONGEST_JUMP
+from gateway.jobs.timer import LONGEST_JUMP, Clocks
 from gateway.records import records
 from gateway.testing import GatewayProcess
 from tests.engine.memory_engine import MemoryEngine
@@ -25,7 +25,7 @@ class House:
     def __init__(self, engine: Engine, registry: HookRegistry) -> None:
         self.engine = engine
         self.registry = registry
-        self.now = NOON
+        self.now, self.jump = NOON, 0.0
         self.told: list[dict[str, Any]] = []
         self.planned = [ScheduledHook("tick", "every 1h", "there", is_durable=False)]
         registry.watch("schedule:*", self._hear)
@@ -35,7 +35,9 @@ class House:
         self.told.append(dict(event))
 
     def restart(self) -> None:
-        self.schedule = Scheduler(self.engine, self.registry, lambda: self.planned, lambda: self.now)
+        self.schedule = Scheduler(
+            self.engine, self.registry, lambda: self.planned, Clocks(lambda: self.now, jump=lambda: self.jump)
+        )
 
     def change(self, **facts: Any) -> None:
         self.planned = [self.planned[0]._replace(**facts)]
@@ -81,7 +83,7 @@ async def test_a_restart_tells_nobody_twice(house: House) -> None:
 
 async def test_two_gateways_on_one_journal_tell_it_once(house: House) -> None:
     await house.look()
-    other = Scheduler(house.engine, house.registry, lambda: house.planned, lambda: house.now)
+    other = Scheduler(house.engine, house.registry, lambda: house.planned, Clocks(lambda: house.now))
     await other.load()
     assert await house.look(HOUR) == [0.0]
     await other.look()
@@ -130,6 +132,15 @@ async def test_a_clock_that_was_quite_wrong_does_not_silence_a_hook(house: House
     assert len(await house.look(365 * 24 * HOUR)) == 1
     assert await house.look(-365 * 24 * HOUR + LONGEST_JUMP) == []
     assert await house.look(HOUR) == [0.0]
+
+
+async def test_a_jump_forward_calls_nobody_until_it_is_confirmed(house: House) -> None:
+    await house.look()
+    house.jump = 30 * HOUR
+    assert await house.look(30 * HOUR) == []
+    assert await house.look(HOUR) == [0.0]
+    house.jump = 0.0
+    assert await house.look(60) == [60.0]
 
 
 async def test_a_hook_that_is_gone_is_forgotten(house: House) -> None:
