@@ -21,6 +21,7 @@ from gateway.messages.parts import Location, MessagePart, Poll
 
 AskPerson: TypeAlias = Callable[[str, str], Any]
 ScheduleAction: TypeAlias = Literal["remove", "pause", "resume"]
+JobQuestion: TypeAlias = Literal["list", "show", "history"]
 RAW_ARGS = "__raw__"  # the argument that holds a model's text which was no JSON object
 
 
@@ -55,6 +56,9 @@ class ChatPort(Protocol):
 
     async def list_scheduled(self, name: str) -> str:
         """List what is scheduled in this conversation; with a name, how its last times ended."""
+
+    async def read_jobs(self, verb: JobQuestion, name: str) -> str:
+        """Answer as `hermes-gateway jobs` would, about the jobs that the person of the turn may see."""
 
     async def change_scheduled(self, name: str, action: ScheduleAction) -> None:
         """Remove, pause or resume it. Raises AgentError if it does not exist."""

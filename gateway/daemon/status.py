@@ -37,6 +37,7 @@ from gateway.dispatcher.context import OWN_PLATFORMS
 from gateway.engine.interface import EngineHealth
 from gateway.errors import AdapterError, EngineError
 from gateway.hooks.stats import HookStatus
+from gateway.jobs.journal import list_problems
 from gateway.lanes.lanes import Lanes
 from gateway.web.webhooks.receiver import Webhook
 from gateway.worker.kernel import find_kernel_support
@@ -71,7 +72,7 @@ class StatusFacts(NamedTuple):
 async def gather_facts(base: Base, run: Run, hooks: Hooks, turns: Turns) -> StatusFacts:
     """Gather the facts for a status. The check of the journal comes first, since it notices a bad disk."""
     health = await ask_journal(base.engine.health(), UNHEARD, HEALTH_PATIENCE)
-    jobs = await ask_journal(turns.dispatcher.jobs.list_problems(), list[str]())
+    jobs = await ask_journal(list_problems(turns.dispatcher.jobs), list[str]())
     return StatusFacts(health, await list_hooks(hooks), list_gateway_webhooks(base, run, hooks, turns), jobs)
 
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.agent.toolbox.shell import SHELL
-from gateway.agent.tools import ScheduleAction, ScheduledWork, find_tool
+from gateway.agent.tools import JobQuestion, ScheduleAction, ScheduledWork, find_tool
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AdapterError, AgentError
 from gateway.jobs.job import BY_HAND, Job, describe_end, describe_job, describe_moment, digest_of, parse_time
@@ -109,6 +109,20 @@ class TurnChat(msgspec.Struct, eq=False):
         job = await self._find(name)
         return "\n".join(describe_end(one, job.zone) for one in await self.jobs.read_history(job, SHOWN_MOMENTS))
 
+    async def read_jobs(self, verb: JobQuestion, name: str) -> str:
+        """List the jobs of all conversations that the turn may see, or describe one.
+
+        Raises:
+            AgentError: the job was not found.
+        """
+        if verb == "list":
+            return "\n".join(map(describe_job, await self.jobs.list_all(self._sees))) or "No jobs."
+        job = (await self.jobs.find(name, self._sees)).job
+        if verb == "show":
+            return describe_job(job)
+        history = await self.jobs.read_history(job, SHOWN_MOMENTS)
+        return "\n".join(describe_end(one, job.zone) for one in history) or "None of its times has come."
+
     async def change_scheduled(self, name: str, action: ScheduleAction) -> None:
         """Remove, pause or resume a job of this conversation."""
         job = await self._find(name)
@@ -131,8 +145,11 @@ class TurnChat(msgspec.Struct, eq=False):
 
     async def _list(self) -> list[Job]:
         """List the jobs of this conversation that its author made; an admin sees those of everybody."""
-        found, said = await self.jobs.list_of(self.turn.session.key), self.message
-        return [one for one in found if one.maker == said.payer or is_admin(said.role or self.role)]
+        return [one for one in await self.jobs.list_of(self.turn.session.key) if self._sees(one)]
+
+    def _sees(self, job: Job) -> bool:
+        """Return True for a job of the turn's author; an admin sees those of everybody."""
+        return job.maker == self.message.payer or is_admin(self.message.role or self.role)
 
     async def _find(self, name: str) -> Job:
         found = [one for one in await self._list() if one.name == name]

@@ -235,6 +235,7 @@ def describe_job(job: Job) -> str:
     """Say in one line when a job comes, and how its last moment ended."""
     due = job.at or read_timetable(job.when, job.zone).next_after(job.since)
     facts = [describe_moment(due, job.zone), *([] if job.at else [job.when]), *(["paused"] if job.paused else [])]
+    facts += ["over"] if job.is_over else []
     last = f" [last: {describe_end(job.last, job.zone)}]" if job.last else ""
     return f"{job.name}: {', '.join(facts)}: {job.text or job.command}{last}"
 

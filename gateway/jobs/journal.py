@@ -57,20 +57,18 @@ class JobJournal:
         found = [one.job async for one in self.read_all() if one.job.session_key == session_key]
         return sorted([job for job in found if not job.is_over], key=lambda job: job.find_next() or 0.0)
 
-    async def list_problems(self) -> list[str]:
-        """List the problems of jobs, each with its reason and the command to type."""
-        found = [one.job async for one in self.read_all()]
-        names, late = Counter(job.name for job in found), self.clock() - 86_400.0
-        called = [(job, job.name if names[job.name] == 1 else key_of(job)) for job in found]
-        return [line for job, name in called if (line := describe_problem(job, name, late))]
+    async def list_all(self, sees: Callable[[Job], bool] = lambda _job: True) -> list[Job]:
+        """List the jobs that the person sees by name; those that are over come last."""
+        found = [one.job async for one in self.read_all() if sees(one.job)]
+        return sorted(found, key=lambda job: (job.is_over, job.name, job.maker))
 
-    async def find(self, name: str) -> StoredJob:
-        """Return the job with this name, or with this `maker/name`.
+    async def find(self, name: str, sees: Callable[[Job], bool] = lambda _job: True) -> StoredJob:
+        """Return the job with this name, or with this `maker/name`, among those that the person sees.
 
         Raises:
             AgentError: it was not found, or several makers have one.
         """
-        found = [one async for one in self.read_all() if name in (one.job.name, key_of(one.job))]
+        found = [one async for one in self.read_all() if sees(one.job) and name in (one.job.name, key_of(one.job))]
         if len(found) == 1:
             return found[0]
         if not found:
@@ -175,6 +173,14 @@ def describe_problem(job: Job, name: str, late: float) -> str:
     if job.last is None or job.last.state != "failed" or (job.is_over and job.last.due < late):
         return ""
     return f"job {name} failed: {job.last.reason}; run hermes-gateway jobs history {name}"
+
+
+async def list_problems(jobs: JobJournal) -> list[str]:
+    """List the problems of jobs, each with its reason and the command to type."""
+    found = await jobs.list_all()
+    names, late = Counter(job.name for job in found), jobs.clock() - 86_400.0
+    called = [(job, job.name if names[job.name] == 1 else key_of(job)) for job in found]
+    return [line for job, name in called if (line := describe_problem(job, name, late))]
 
 
 def key_of(job: Job) -> str:

@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,12 @@ SEES = {
         "        print(event_type, context['job'], context['reason'], file=file)\n"
     ),
 }
+SEES_TOOLS = (
+    "import os, pathlib\n"
+    "def handle(event_type, context):\n"
+    "    with open(pathlib.Path(os.environ['HERMES_HOME']) / 'seen', 'a') as file:\n"
+    "        print(context['tool'], file=file)\n"
+)
 
 
 def history_of(gateway: GatewayProcess, name: str) -> list[dict[str, Any]]:
@@ -30,6 +37,10 @@ def history_of(gateway: GatewayProcess, name: str) -> list[dict[str, Any]]:
 
 def states_of(gateway: GatewayProcess, name: str) -> list[str]:
     return [one["state"] for one in history_of(gateway, name)]
+
+
+def is_in(gateway: GatewayProcess, name: str, states: list[str]) -> bool:
+    return states_of(gateway, name) == states
 
 
 @pytest.fixture
@@ -109,7 +120,7 @@ def test_a_command_runs_as_the_shell_tool_would_and_a_kill_is_told(gateway: Gate
     for more, states in (["--max-time", "1s"], ["failed"]), ([], ["running"]):
         assert gateway.cli(*slow, *more).returncode == 0
         assert gateway.cli("jobs", "run", "slow").returncode == 0
-        gateway.until(lambda states=states: states_of(gateway, "slow") == states)
+        gateway.until(partial(is_in, gateway, "slow", states))
     gateway.until((gateway.home.root / "work/begun").exists)
     gateway.kill()
     gateway.start()
@@ -120,6 +131,35 @@ def test_a_command_runs_as_the_shell_tool_would_and_a_kill_is_told(gateway: Gate
     (made,) = (one["name"] for one in gateway.call("jobs.list")["jobs"] if one["command"].startswith("echo"))
     gateway.until(lambda: states_of(gateway, made) == ["ran"])
     assert history_of(gateway, made)[0]["answer"].startswith("said /")
+
+
+def test_the_agent_reads_jobs_by_the_commands_that_it_knows(gateway: GatewayProcess) -> None:
+    commands = (
+        "hermes cron list",
+        "hermes-gateway jobs show tea",
+        "hermes-gateway cron history tea",
+        "hermes cron run",
+    )
+    calls = [{"tool_calls": [{"name": "shell", "args": {"command": one}}]} for one in commands]
+    gateway.script(
+        {"user": "check", "answers": [*calls[:3], {"text": "all is well"}]}, {"user": "run", "answers": [calls[3]]}
+    )
+    gateway.add_hook("sees", {"HOOK.yaml": "events: [tool:before]\n", "handler.py": SEES_TOOLS})
+    gateway.start()
+    gateway.until(lambda: gateway.call("hooks.info", {"name": "sees"})["state"] == "loaded")
+    assert gateway.cli("jobs", "add", "tea", "--when", "0 9 * * *", "--command", "exit 3").returncode == 0
+    assert gateway.cli("jobs", "run", "tea").returncode == 0
+    gateway.until(lambda: states_of(gateway, "tea") == ["failed"])
+    assert gateway.say("check")["reply"] == "all is well"
+    shown = gateway.call("sessions.show", {"session": "agent:main:terminal:dm:main"})
+    listed, told, history = (str(one["content"]) for one in shown["entries"] if one["role"] == "tool")
+    assert listed == told
+    assert listed.startswith("tea: ")
+    assert "0 9 * * *: exit 3 [last: " in listed
+    assert history.endswith(": failed: exit code 3")
+    seen = gateway.home.root / "seen"
+    gateway.until(lambda: seen.exists() and seen.read_text().splitlines() == ["shell"] * 3)
+    assert "May I run shell?" in str(gateway.say("run"))
 
 
 def test_no_command_of_the_agent_makes_a_job(gateway: GatewayProcess) -> None:

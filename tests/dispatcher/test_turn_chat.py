@@ -2,11 +2,19 @@
 
 from typing import Any
 
+import pytest
+
 from gateway.agent.toolbox.chat import make_chat_tools
+from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool
+from gateway.agent.toolbox.shell_rules import read_job_question
+from gateway.agent.toolbox.shell_sandbox import ShellSandbox
+from gateway.config.settings import SandboxSettings, ToolSettings
 from gateway.dispatcher.context import GatewayFacts, PlatformInfo
+from gateway.jobs.job import Job
 from gateway.messages.message import Address
 from gateway.records import subjects
-from tests.dispatcher.room import chat
+from gateway.worker.sandbox import find_support
+from tests.dispatcher.room import KEY, ROOM, chat
 from tests.spine import until
 
 
@@ -50,3 +58,40 @@ async def test_a_network_that_is_not_served_is_named_to_the_model_and_nothing_is
             await room.house.engine.read(subjects.reply_pattern_of_place(subjects.place_of(Address("pigeon", "roof"))))
             == []
         )
+
+
+async def test_the_shell_answers_about_the_jobs_that_the_person_may_see() -> None:
+    commands = ("hermes cron list", "hermes-gateway jobs show theirs")
+    calls = [calling("shell", command=one) for one in commands]
+    shell = ShellOptions(ToolSettings(), fail, {}, fail, ShellSandbox(SandboxSettings(), find_support()), fail)
+    turn = {"user": "check", "answers": [*calls, {"text": "done"}]}
+    async with chat(turn, tools=(make_shell_tool(shell),)) as room:
+        for maker in ("net:7", "net:8"):
+            name = "own" if maker == "net:7" else "theirs"
+            await room.dispatcher.jobs.add(Job(name, name, maker, "@daily", "tea", ROOM, ROOM, "another", "7", 0.0))
+        await room.write("check")
+        await room.hear(1)
+        results = [entry.content for entry in (await room.house.sessions.open(KEY)).entries if entry.role == "tool"]
+    assert results[0].startswith("own: ")
+    assert "theirs" not in results[0]
+    assert results[1].startswith("the job 'theirs' was not found")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "hermes cron list; rm -rf x",
+        "hermes cron list > x",
+        "hermes cron run tea",
+        "hermes-gateway jobs show --help",
+        "hermes-gateway jobs history",
+        "hermes-gateway jobs remove tea",
+        "/tmp/hermes-gateway jobs list",
+    ],
+)
+def test_a_command_that_does_more_than_read_jobs_is_one_for_the_shell(command: str) -> None:
+    assert read_job_question(command) is None
+
+
+def fail(*_: Any) -> Any:
+    raise AssertionError("nothing runs")

@@ -10,10 +10,11 @@ import msgspec
 from msgspec import Meta
 
 from gateway.agent.context_files import RunningCommand
-from gateway.agent.toolbox.shell_rules import PlainCommand, RuleTable, ShellPlaces
+from gateway.agent.toolbox.shell_rules import PlainCommand, RuleTable, ShellPlaces, read_job_question
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox, is_refused, is_trusted
 from gateway.agent.tools import Tool, ToolContext, tool_from
 from gateway.config.settings import ToolSettings
+from gateway.errors import AgentError
 from gateway.events import is_yes
 from gateway.worker.protocol import CommandSpec
 
@@ -52,7 +53,7 @@ class ShellOptions(msgspec.Struct, frozen=True):
 
     def needs_approval(self, command: str, facts: Mapping[str, Any]) -> bool:
         """Return True if a person must approve first: no rule allows it, and the sandbox does not contain it."""
-        if self.settings.shell == "allow" or self.is_held(facts):
+        if self.settings.shell == "allow" or self.is_held(facts) or read_job_question(command):
             return False
         return self.find_plain_command(command, self.find_places(facts)) is None
 
@@ -91,6 +92,10 @@ def make_shell_tool(shell: ShellOptions) -> Tool:
 
     async def run(command: Annotated[str, Meta(min_length=1, max_length=LONGEST_COMMAND)], context: ToolContext) -> str:
         """Run a command in a shell and get its output, standard error included."""
+        if found := read_job_question(command):
+            if context.chat is None:
+                raise AgentError("jobs belong to chats, and this turn has none")
+            return await context.chat.read_jobs(*found)
         ask, question = context.ask if is_trusted(context.facts) else None, _question_of(command)
         if ask and question in context.answers:  # it has run inside, and is not run there again
             if not is_yes(ask(ASK_OUTSIDE, question)):

@@ -17,10 +17,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
 from gateway.agent.toolbox.repository_check import is_harmless_repository
+from gateway.agent.tools import JobQuestion
 from gateway.config.settings import ShellRules
 from gateway.config.shell_presets import PRESETS, Operands, Preset, ProgramUsage
 
@@ -123,6 +125,16 @@ def read_words(command: str) -> list[str]:
     if not all(PLAIN_WORD.fullmatch(word) for word in words) or (words and "=" in words[0]):
         return []
     return [QUOTED.sub(lambda found: found[1] or found[2] or "", word) for word in words]
+
+
+def read_job_question(command: str) -> tuple[JobQuestion, str] | None:
+    """Return the verb and the name of a command that only reads jobs, which the gateway answers itself."""
+    match read_words(command):
+        case ["hermes", "cron", "list"] | ["hermes-gateway", "jobs" | "cron", "list"]:
+            return "list", ""
+        case ["hermes-gateway", "jobs" | "cron", "show" | "history" as verb, name] if not name.startswith("-"):
+            return cast("JobQuestion", verb), name
+    return None
 
 
 def _cut(command: str) -> list[str]:

@@ -27,7 +27,7 @@ TERMINAL = Address(PLATFORM, "main")
 
 async def jobs_list(turns: Turns, params: JobListParams) -> Any:
     jobs = turns.dispatcher.jobs
-    found = sorted([one.job async for one in jobs.read_all()], key=lambda job: (job.is_over, job.name, job.maker))
+    found = await jobs.list_all()
     return {
         "jobs": [_describe(job, turns.context.places) | await _look_around(jobs, job, params.moments) for job in found]
     }
