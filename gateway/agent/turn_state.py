@@ -211,13 +211,13 @@ class TurnState:
         if not self.ports.wants("message:add"):
             self.entries.append(entry)
             return entry
-        kept = replace(entry, content=WITHHELD, parts=())
+        kept: Entry | None = None
         try:
             kept = await self._fire_message_add(entry)
             if entry.role == "user" and (hooks := self.ports.authors[""]):
                 kept = replace(kept, authors=tuple(sorted(hooks)))
         finally:
-            self.entries.append(kept)
+            self.entries.append(kept or replace(entry, content=WITHHELD, parts=()))
         return kept
 
     async def record(self, step: Step) -> None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from gateway.events.outcomes import find_end, find_refusal, find_reply
 from gateway.hooks import HookRegistry
 from gateway.hooks.cause import use_cause
 from gateway.hooks.field_watcher import FieldChange
-from gateway.hooks.recorder import OwedEvents
+from gateway.hooks.recorder import OwedEvents, Recorder
 from gateway.hooks.scope import HookScope
 from gateway.hooks.withheld_codes import cut_codes, restore_codes
 from gateway.lanes.turn import LaneResult, LaneTurn, TurnStart
@@ -193,10 +193,11 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
         if find_end(event.outcome):
             status = "ended"
         if text is None:
-            heard = keep_heard(message, event["heard"])
-            if event["text"] != message.text:
+            heard, is_as_said = keep_heard(message, event["heard"]), event["text"] == message.text
+            if not is_as_said:
                 changed_by[message.id] = changes[-1].hook
-            left.append(dataclasses.replace(message, text=event["text"], heard=heard))
+            is_same = is_as_said and heard == message.heard
+            left.append(message if is_same else dataclasses.replace(message, text=event["text"], heard=heard))
         elif text:
             replies.append(Reply(f"{turn.turn_id}:{message.id}", message.address, text, reply_to=message.id))
     return HookedMessages(tuple(left), tuple(replies), status, changed_by)
@@ -268,7 +269,7 @@ class ReplyHooks(DeliveryCallbacks):
 
     def owe(self, delivery: DeliveryReport) -> list[NewRecord]:
         owed = OwedEvents()
-        self._fire(delivery, HookScope.note, owed)
+        self._fire(delivery, filter(self.registry.recorders.want, _events_of(delivery)), HookScope.note, owed)
         key = delivery.outbound.session_key
         events = [records.make_owed_event_put(event.name, event.data, key) for event in owed.waiting]
         return [*events, *self.owe_voice(delivery)] if delivery.reply.is_spoken else events
@@ -279,11 +280,17 @@ class ReplyHooks(DeliveryCallbacks):
 
     def sent(self, delivery: DeliveryReport) -> None:
         """Notify all hooks but the durable hooks: the record of the delivery's end already contains their events."""
-        self._fire(delivery, HookScope.emit, OwedEvents(f"{delivery.reply.id}/{name}" for name in _events_of(delivery)))
+        names = _events_of(delivery)
+        owed = OwedEvents(f"{delivery.reply.id}/{name}" for name in names)
+        self._fire(delivery, filter(self._is_observed, names), HookScope.emit, owed)
 
-    def _fire(self, delivery: DeliveryReport, fire: Callable[..., None], owed: OwedEvents) -> None:
-        wanted = [name for name in _events_of(delivery) if self.registry.wants(name)]
-        for name in () if delivery.outbound.reply.is_empty else wanted:
+    def _is_observed(self, name: str) -> bool:
+        return any(not isinstance(hook, Recorder) for hook in self.registry.at(name))
+
+    def _fire(
+        self, delivery: DeliveryReport, names: Iterable[str], fire: Callable[..., None], owed: OwedEvents
+    ) -> None:
+        for name in names:
             fields = build_reply_fields(delivery.outbound, delivery.reply) | {"id": f"{delivery.reply.id}/{name}"}
             if delivery.error:
                 fields |= {"attempts": delivery.attempts, "error": self.redact(delivery.error)}
@@ -296,6 +303,8 @@ class ReplyHooks(DeliveryCallbacks):
 
 def _events_of(delivery: DeliveryReport) -> tuple[str, ...]:
     """Return the events at the end of a delivery, among them `message:sending` if it was not fired earlier."""
+    if delivery.outbound.reply.is_empty:
+        return ()
     if delivery.error:
         return ("message:failed",)
     return (SENDING, "message:sent") if delivery.is_at_once else ("message:sent",)

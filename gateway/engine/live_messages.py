@@ -46,21 +46,17 @@ class LiveTail:
         self._reader: asyncio.Future[None] | None = None  # the future of the reader that waits
         self._ended = False
 
-    def put(self, record: Record) -> None:
-        self.dropped += len(self._waiting) == TAIL_LENGTH
-        self._waiting.append(record)
-        if self._reader:
-            self._wake()
-
-    def end(self) -> None:
-        self._ended = True
-        self._wake()
-
-    def _wake(self) -> None:
+    def put(self, *records: Record) -> None:
+        self.dropped += max(0, len(self._waiting) + len(records) - TAIL_LENGTH)
+        self._waiting.extend(records)
         if self._reader:
             reader, self._reader = self._reader, None
             if not reader.done():
                 reader.set_result(None)
+
+    def end(self) -> None:
+        self._ended = True
+        self.put()
 
     def __aiter__(self) -> Self:
         return self
@@ -96,10 +92,10 @@ class TailIndex:
                 self._others_at.clear()
             others = [one for one in self._others if (tail := one()) and tail.wants(subject)]
             self._others_at[subject] = others
-        found = [tail for one in others if (tail := one())]
+        refs = others
         if one_session := self._by_end.get(subject.rpartition(".")[2]):
-            found += [tail for one in one_session if (tail := one()) and tail.wants(subject)]
-        return found
+            refs = others + [one for one in one_session if (tail := one()) and tail.wants(subject)]
+        return [tail for one in refs if (tail := one())] if refs else []
 
     def list_all(self) -> list[LiveTail]:
         listed = (one() for refs in (self._others, *self._by_end.values()) for one in tuple(refs))
@@ -287,9 +283,12 @@ class LiveMessages:
 
     def _spread(self, records: list[Record]) -> None:
         """Pass records to the tails that match."""
+        found: dict[LiveTail, list[Record]] = {}
         for record in records:
             for tail in self._tails.find(record.subject):
-                tail.put(record)
+                found.setdefault(tail, []).append(record)
+        for tail, some in found.items():
+            tail.put(*some)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -13,6 +13,7 @@ memory never come back, so no answer has a gap.
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice, takewhile
 
 from gateway.engine.interface import Record
@@ -47,7 +48,14 @@ class RecordCache:
     def follow(self, appended: Iterable[Record], expiries: Mapping[int, float], removed: Iterable[int] = ()) -> None:
         """Add appended records and the times at which some of them expire, and drop removed sequences."""
         for record in appended:
-            self._keep(record)
+            if self._floor is None:
+                self._floor = record.seq - 1
+            self.end = record.seq
+            self._records[record.seq] = record
+            self._size += len(record.data)
+            indexes = self._indexes.get(record.subject) or self._index(record.subject)
+            for seqs in indexes:
+                seqs.append(record.seq)
         self._expiries.update({seq: expires for seq, expires in expiries.items() if seq in self._records})
         for seq in removed:
             self._drop(seq)
@@ -107,18 +115,10 @@ class RecordCache:
         now = self._now()
         return (self._records[seq] for seq in seqs if seq not in self._expiries or self._expiries[seq] > now)
 
-    def _keep(self, record: Record) -> None:
-        if self._floor is None:
-            self._floor = record.seq - 1
-        self.end = record.seq
-        self._records[record.seq] = record
-        self._size += len(record.data)
-        indexes = self._indexes.get(record.subject)
-        if indexes is None:
-            indexes = tuple(self._seqs.setdefault(name, deque()) for name in _index_keys_of(record.subject))
-            self._indexes[record.subject] = indexes
-        for seqs in indexes:
-            seqs.append(record.seq)
+    def _index(self, subject: str) -> tuple[deque[int], ...]:
+        found = tuple(self._seqs.setdefault(name, deque()) for name in _index_keys_of(subject))
+        self._indexes[subject] = found
+        return found
 
     def _drop(self, seq: int) -> None:
         record = self._records.pop(seq, None)
@@ -142,6 +142,7 @@ def _index_keys_of(subject: str) -> tuple[str, str, str]:
     return subject, f"{above}.*", f"*.{end}"
 
 
+@lru_cache(1024)
 def _index_key_of(pattern: str) -> str:
     """Return the index key that covers all matches and perhaps more; "" if no key does."""
     if "*" not in pattern and ">" not in pattern:

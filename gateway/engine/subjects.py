@@ -15,6 +15,7 @@ PATTERN = re.compile(rf"(?:(?:\*|{SEGMENT})\.)*(?:\*|>|{SEGMENT})")
 SubjectMatcher = Callable[[str], object]  # the result is true if the subject matches
 
 
+@lru_cache(1024)
 def check_subject(subject: str) -> None:
     if not SUBJECT.fullmatch(subject):
         raise ValueError(
@@ -22,6 +23,7 @@ def check_subject(subject: str) -> None:
         )
 
 
+@lru_cache(1024)
 def check_pattern(pattern: str) -> None:
     if not PATTERN.fullmatch(pattern):
         raise ValueError(

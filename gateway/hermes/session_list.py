@@ -18,7 +18,7 @@ import anyio.abc
 
 from gateway.backoff import find_pause
 from gateway.config.home import Home
-from gateway.engine.interface import Engine, Tail
+from gateway.engine.interface import Engine, Record, Tail
 from gateway.events import Event
 from gateway.files.folders import read_plain_file
 from gateway.hooks.places.hook_files import KEPT_FILES
@@ -31,6 +31,7 @@ from gateway.threads import run_in_thread
 
 MARKER = "written by hermes-gateway for hooks made for Hermes; the conversations themselves are in its journal"
 SESSIONS_FILE = KEPT_FILES[1]
+MESSAGE_KIND, OPENED_KIND, LONGEST_KIND = b'"kind":"in"', b'"kind":"opened"', 50  # a record begins with its kind
 WRITE_PAUSE = 1.0  # seconds in which changes are collected
 LOOK_PAUSE = 0.02  # seconds between two looks for a conversation whose event a hook is about to get
 LAST_WORDS = 2.0  # seconds that a hook waits at most for its entry
@@ -48,7 +49,7 @@ class SessionList:
         self._engine = engine
         self._sessions = sessions
         self._entries: dict[str, dict[str, Any]] = {}
-        self._messages: dict[str, Message] = {}
+        self._heard: dict[str, Record] = {}  # by subject: the last message, and the last beginning of a session
         self._changed: dict[str, None] = {}
         self._is_running = False
         self._one_at_a_time = anyio.Lock()
@@ -78,7 +79,7 @@ class SessionList:
             task_status.started()
             while True:
                 await anyio.sleep(find_pause(WRITE_PAUSE))
-                if self._changed and self.is_ours():
+                if (self._changed or self._heard) and self.is_ours():
                     await self._write()
 
     def describe(self) -> str:
@@ -98,11 +99,8 @@ class SessionList:
 
     async def _listen(self, heard: Tail) -> None:
         async for record in heard:
-            kept = records.decode_readable(record.data) if record.seq else None
-            if isinstance(kept, records.InboundMessage):
-                self._messages[kept.session_key] = kept.message
-            if isinstance(kept, records.InboundMessage | records.SessionOpened):
-                self._changed[kept.session_key] = None
+            if MESSAGE_KIND in (begin := record.data[:LONGEST_KIND]) or OPENED_KIND in begin:
+                self._heard[record.subject] = record
 
     async def _write(self) -> None:
         async with self._one_at_a_time:
@@ -110,7 +108,14 @@ class SessionList:
 
     async def _write_changed(self) -> None:
         changed, self._changed = self._changed, {}
-        messages, self._messages = self._messages, {}
+        heard, self._heard = self._heard, {}
+        messages: dict[str, Message] = {}
+        for record in heard.values():
+            kept = records.decode_readable(record.data)
+            if isinstance(kept, records.InboundMessage):
+                messages[kept.session_key] = kept.message
+            if isinstance(kept, records.InboundMessage | records.SessionOpened):
+                changed[kept.session_key] = None
         for key in changed:
             session = await self._sessions.open(key)
             if session.session_id:

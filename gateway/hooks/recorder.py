@@ -8,14 +8,16 @@ one append, and after a crash the journal has both or neither. The recorder itse
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
+
+import msgspec
 
 from gateway.hooks.hook import Hook
 
 MOST_DECISIONS = 200
 
 
-class OwedEvent(NamedTuple):
+class OwedEvent(msgspec.Struct, frozen=True):
     """An event as the journal records it: its id, its name, and the bytes of its record."""
 
     id: str
@@ -23,7 +25,7 @@ class OwedEvent(NamedTuple):
     data: bytes
 
 
-class HookDecision(NamedTuple):
+class HookDecision(msgspec.Struct, frozen=True):
     """A hook's decision about an event: `ask`, `change` with the names of the fields, or the outcome with its text.
 
     `call_id` and `hop` identify the operation of the turn.

@@ -340,7 +340,8 @@ class HookRights:
     def _leave(self, *names: str) -> None:
         for name in names:
             self._handled.pop(name, None)
-            self._last, self._left = name, time.monotonic()
+            self._last = name
+        self._left = time.monotonic()
 
     def make_capability(self, manifest: Manifest, store_name: str, *, is_restricted: bool) -> Capability:
         """Return the function that answers requests of a hook with this manifest and this store.

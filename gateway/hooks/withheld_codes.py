@@ -38,16 +38,12 @@ class WithheldCodes:
 
     def find(self, value: Any) -> tuple[str, ...]:
         """Return the open codes in a text, or in plain data with texts in it."""
-        kinds = [(kind, marks) for kind in self.kinds if (marks := kind.list_marks())]
-        if not kinds:
-            return ()
-        texts = [*_list_texts(value)]
-        return tuple(
-            word
-            for kind, marks in kinds
-            for word in {word for text in texts for word in kind.words.findall(text)}
-            if kind.mark_of(word) in marks
-        )
+        codes: tuple[str, ...] = ()
+        for kind in self.kinds:
+            if marks := kind.list_marks():
+                words = {word for text in _list_texts(value) for word in kind.words.findall(text)}
+                codes += tuple(word for word in words if kind.mark_of(word) in marks)
+        return codes
 
     def cut(self, value: Any) -> Any:
         """Return a text, or plain data with texts in it, as hooks may read it."""
@@ -55,7 +51,7 @@ class WithheldCodes:
 
     def hide(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of an event without codes."""
-        codes = self.find(fields) if self.kinds else ()
+        codes = self.find(fields)
         return {name: cut_codes(value, codes) for name, value in fields.items()} if codes else fields
 
     def hold(self, fields: dict[str, Any]) -> "WithheldFields":

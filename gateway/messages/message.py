@@ -3,6 +3,7 @@
 import mimetypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -42,6 +43,7 @@ class Address:
         return find_file_folder(files, self.served_as, user_id, **at)
 
 
+@lru_cache(1024)
 def name_of_account(platform: str, account: str) -> str:
     """Return the bot's name: `telegram:work`, or `telegram` without an account name."""
     return f"{platform}:{account}" if account else platform

@@ -226,7 +226,7 @@ class HandlerCall:
         """
         try:
             result = function() if context is None else context.run(function)
-            if inspect.isawaitable(result):
+            if result is not None and inspect.isawaitable(result):
                 result = await (result if context is None else asyncio.create_task(_wait(result), context=context))
         except OUTCOMES as outcome:
             result = outcome

@@ -139,9 +139,9 @@ class EventBatch(msgspec.Struct, frozen=True):
 
 
 class BatchAnswer(msgspec.Struct):
-    """The seconds of each event that was started; the failures, by place; the answers without effect."""
+    """The microseconds of each event that was started; the failures, by place; the answers without effect."""
 
-    seconds: list[float] = msgspec.field(default_factory=list)
+    micros: list[int] = msgspec.field(default_factory=list)
     failed: dict[int, Any] = msgspec.field(default_factory=dict)
     answers: dict[int, Any] = msgspec.field(default_factory=dict)
 

@@ -228,7 +228,8 @@ class Backlog:
         """Raise the depths of consumers that match appended records, and move the positions of the others."""
         concerned: dict[str, int] = {}
         for record in tx.appended:
-            for position in self._find_concerned(record.subject):
+            known = self._concerned.get(record.subject)
+            for position in self._find_concerned(record.subject) if known is None else known:
                 if position.name in self.lent:
                     continue
                 position.add(1)
@@ -242,13 +243,11 @@ class Backlog:
                 position.reached = end
 
     def _find_concerned(self, subject: str) -> tuple[ConsumerPosition, ...]:
-        positions = self._concerned.get(subject)
-        if positions is None:
-            if len(self._concerned) == MAX_CACHED_SUBJECTS:
-                self._concerned.clear()
-            positions = tuple(position for position in self.positions.values() if position.matches(subject))
-            self._concerned[subject] = positions
-        return positions
+        if len(self._concerned) == MAX_CACHED_SUBJECTS:
+            self._concerned.clear()
+        found = tuple(position for position in self.positions.values() if position.matches(subject))
+        self._concerned[subject] = found
+        return found
 
     def _get_position(self, tx: Transaction, name: str) -> tuple[int, bool]:
         """Return a consumer's `reached` within this transaction, and whether it is the end of the log."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import merge
 from itertools import chain, islice, takewhile
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import msgspec
@@ -58,6 +58,9 @@ MAX_FOLLOWED = 64
 # waiting writes: a message waits for one slice at most.
 SLICE_SECONDS = 0.01
 SLICE_RECORDS = 500
+MOST_INSERTED = 16  # records in one statement
+INSERT = "INSERT INTO log (subject, ts, msg_id, expires, data, checksum) VALUES "
+VALUES = "(?, ?, ?, ?, ?, ?)"
 FEWEST_REMOVED = 5  # a removal of fewer records moves no other records together
 REACH = 100  # a removal also moves records up to this far before the removed records
 MOST_MOVED = 4000  # bytes of a record that is moved
@@ -75,7 +78,8 @@ def append(tx: Transaction, puts: Sequence[NewRecord], settled: Sequence[Settled
         over = [] if reached is None else over[over.index(reached) + 1 :]
     for done in settled:
         _settle(tx, done)
-    return [_insert(tx, put) for put in puts]
+    groups = (puts[at : at + MOST_INSERTED] for at in range(0, len(puts), MOST_INSERTED))
+    return [seq for group in groups for seq in _insert(tx, group)]
 
 
 def _settle(tx: Transaction, done: SettledRecords) -> None:
@@ -124,20 +128,22 @@ def _find_msg_id(tx: Transaction, msg_id: str) -> list[int]:
     return [seq]
 
 
-def _insert(tx: Transaction, put: NewRecord) -> int:
-    expires = None if put.ttl is None else tx.wall + put.ttl
-    seq = tx.db.execute(
-        "INSERT INTO log (subject, ts, msg_id, expires, data, checksum) VALUES (?, ?, ?, ?, ?, ?)",
-        (put.subject, tx.wall, put.msg_id, expires, put.data, checksum_of(put.subject, put.data)),
-    ).lastrowid
-    assert seq is not None
-    if put.subject not in tx.known.indexed:
-        subject_index.add_subject(tx.db, put.subject)
-    tx.known.note_append(put.subject, seq, is_limited=expires is not None)
-    if expires is not None:
-        tx.expiries[seq] = expires
-    tx.appended.append(Record(seq, put.subject, put.data, tx.wall))
-    return seq
+def _insert(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:
+    """Write records by one statement: each statement lets the other threads run, and waits for its turn again."""
+    values: list[Any] = []
+    for put in puts:
+        expires = None if put.ttl is None else tx.wall + put.ttl
+        values += (put.subject, tx.wall, put.msg_id, expires, put.data, checksum_of(put.subject, put.data))
+        if put.subject not in tx.known.indexed:
+            subject_index.add_subject(tx.db, put.subject)
+    last = tx.db.execute(INSERT + ", ".join([VALUES] * len(puts)), values).lastrowid
+    assert last is not None
+    appended = [Record(seq, put.subject, put.data, tx.wall) for seq, put in enumerate(puts, last - len(puts) + 1)]
+    limited = ((one.seq, put.ttl) for one, put in zip(appended, puts, strict=True) if put.ttl is not None)
+    tx.expiries.update({seq: tx.wall + ttl for seq, ttl in limited})
+    tx.appended += appended
+    tx.known.note_appended(appended, tx.expiries)
+    return [one.seq for one in appended]
 
 
 def checksum_of(subject: str, data: bytes) -> int:

@@ -4,7 +4,9 @@ Any part of this memory may be forgotten at any time. The writer forgets all sub
 and the affected subjects when records are removed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+
+from gateway.engine.interface import Record
 
 MAX_SUBJECTS = 4096
 MAX_SEQ = (1 << 63) - 1
@@ -22,16 +24,18 @@ class SubjectMemory:
         self.open: dict[str, Sequence[int]] = {}
         self.indexed: set[str] = set()
 
-    def note_append(self, subject: str, seq: int, *, is_limited: bool) -> None:
+    def note_appended(self, records: Iterable[Record], expiries: Container[int]) -> None:
+        """Note appended records, some of which have an expiry."""
         if max(len(self.open), len(self.indexed)) > MAX_SUBJECTS:
             self.clear()
-        self.indexed.add(subject)
-        if is_limited:
-            self.forget_records(subject)
-        else:
-            self.last[subject] = seq
-            if subject in self.open:
-                self.open[subject] = (*self.open[subject], seq)
+        for record in records:
+            self.indexed.add(record.subject)
+            if record.seq in expiries:
+                self.forget_records(record.subject)
+            else:
+                self.last[record.subject] = record.seq
+                if record.subject in self.open:
+                    self.open[record.subject] = (*self.open[record.subject], record.seq)
 
     def note_settled(self, subject: str, upto: int) -> None:
         """Note that all records up to `upto` have an expiry.

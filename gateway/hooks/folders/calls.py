@@ -260,18 +260,18 @@ class HookCalls:
 
     def _note_told(self, batch: Sequence[OwedDelivery], found: BatchOutcome, told: list[HookFailed | None]) -> None:
         shown = 0 if self._services.environment.ports.follow_call else len(found.seconds) - MAX_GIVEN
-        passed: list[tuple[str, float]] = []
-        for place, (one, seconds) in enumerate(zip(batch, found.seconds, strict=False)):
-            failure = found.failed.get(place)
-            told.append(failure)
-            if not failure:
-                passed.append((one.name, seconds))
-            if passed and (failure or place >= shown):  # the last call is shown
+        calls = [(one.name, seconds) for one, seconds in zip(batch, found.seconds, strict=False)]
+        told += map(found.failed.get, range(len(calls)))
+        counted = 0
+        noted = {*found.failed, *found.answers, *range(shown, len(calls))}
+        for place in sorted(noted.intersection(range(len(calls)))):
+            one, failure = batch[place], told[place]
+            if passed := calls[counted : place if failure else place + 1]:
                 self.outcomes.answered("ok", *passed)
-                passed.clear()
+            counted = place + 1
             if failure:
-                self.outcomes.failed(one.name, seconds, failure)
-            if place >= shown:
+                self.outcomes.failed(one.name, calls[place][1], failure)
+            if place >= shown:  # the last call is shown
                 self.outcomes.show(one.name, one.read_fields())
             if answer := found.answers.get(place):
                 said = msgspec.convert(answer, RpcMessage)

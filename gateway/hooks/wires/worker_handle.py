@@ -170,14 +170,14 @@ class WorkerHandle:
         if message.error is not None:
             raise self._failed(message.error)
         told = msgspec.convert(message.result, BatchAnswer, str_keys=True)
-        last = len(told.seconds) - 1
+        last = len(told.micros) - 1
         is_cut_off = call.is_late and told.failed.pop(last, None) is not None
         failed = {place: self._failed(msgspec.convert(fault, RpcErrorObject)) for place, fault in told.failed.items()}
         if is_cut_off and call.is_abandoned:
-            del told.seconds[last]
+            del told.micros[last]
         elif is_cut_off:
             failed[last] = self._late(call.why)
-        return BatchOutcome(told.seconds, failed, told.answers)
+        return BatchOutcome([one / 1e6 for one in told.micros], failed, told.answers)
 
     async def stop(self, grace: float = 2.0) -> None:
         """Stop the worker: it finishes its calls, cancels its background tasks, and is killed after `grace` seconds."""
