@@ -38,6 +38,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "approvals": ("gateway.cli.approvals", "what waits for a yes before it runs, and the answer"),
     "pairing": ("gateway.cli.pairing", "people who ask to be let in"),
     "people": ("gateway.cli.people", "what is held of somebody: shown, as an archive, or forgotten"),
+    "connect": ("gateway.cli.connect", "have an agent on this machine ask before it runs a tool, as Claude Code"),
+    "disconnect": ("gateway.cli.disconnect", "take what `connect` wrote out of that agent's settings"),
     "keys": ("gateway.cli.keys", "keys by which programs are let in at the port"),
     "activity": ("gateway.cli.activity", "who did what: approvals, switches, keys, deletions, logins"),
     "usage": ("gateway.cli.usage", "how many tokens models took and what that cost, by person, model, day, hook"),

@@ -115,7 +115,7 @@ class Home:
     def own_places(self) -> list[Path]:
         """All paths of this class in our own folder. They are collected, so that a new one cannot be forgotten."""
         named = (path for path in vars(self).values() if isinstance(path, Path) and self.own_folder in path.parents)
-        return [*named, self.socket, self.turn_marks]
+        return [*named, self.socket, self.desk_socket, self.turn_marks]
 
     @property
     def socket(self) -> Path:
@@ -124,11 +124,12 @@ class Home:
         The name depends on the home alone, and an existing socket takes precedence: so the gateway and its commands
         agree, even if systemd started one and cron the other.
         """
-        near = self.own_folder / "control.sock"
-        if len(os.fsencode(near)) <= LONGEST_SOCKET:
-            return near
-        far = self._far_sockets()
-        return next((path for path in far if path.is_socket() and is_private(path.parent)), far[0])
+        return self._find_socket("control.sock", "sock")
+
+    @property
+    def desk_socket(self) -> Path:
+        """The socket at which programs on this machine ask before they run a tool."""
+        return self._find_socket("desk.sock", "desk.sock")
 
     @property
     def turn_marks(self) -> Path:
@@ -146,11 +147,15 @@ class Home:
         """The part of a name that tells this user's homes apart in a runtime directory; it costs no import."""
         return f"{zlib.crc32(os.fsencode(os.path.realpath(self.root))):08x}"
 
-    def _far_sockets(self) -> list[Path]:
+    def _find_socket(self, name: str, ending: str) -> Path:
+        near = self.own_folder / name
+        if len(os.fsencode(near)) <= LONGEST_SOCKET:
+            return near
         directories = [SHARED_TEMPORARY / f"{OWN_FOLDER}-{os.geteuid()}"]
         if self._runtime is not None:
             directories.insert(0, self._runtime / OWN_FOLDER)
-        return [directory / f"{self._checksum}.sock" for directory in directories]
+        far = [directory / f"{self._checksum}.{ending}" for directory in directories]
+        return next((path for path in far if path.is_socket() and is_private(path.parent)), far[0])
 
     def path(self, written: str) -> Path:
         """Resolve a path of the configuration: `~` is the user's, and a relative path begins at the gateway's home."""

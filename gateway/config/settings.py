@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from gateway.config.desk_settings import DeskSettings
 from gateway.config.fields import HTTP_PATTERN, NATS_PATTERN, RELOADABLE, VARIABLE_PATTERN, Secret, describe
 from gateway.config.node_settings import BackupSettings, JournalSettings, NodeSettings
 from gateway.config.platform_settings import DisplaySettings, ProgressDisplay
@@ -557,6 +558,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     budgets: Annotated[BudgetSettings, RELOADABLE] = BudgetSettings()
     sessions: SessionSettings = SessionSettings()
     voice: Annotated[VoiceSettings, RELOADABLE] = VoiceSettings()
+    desk: Annotated[DeskSettings, RELOADABLE] = DeskSettings()
     traces: TraceSettings = TraceSettings()
     engine: Annotated[
         str,

@@ -51,6 +51,7 @@ PART_WORDS: Mapping[str, str] = {
     "figures": "counts turns and calls of hooks by half hours",
     "traces": "sends traces",
     "control": "answers commands of this program",
+    "desk": "answers programs that ask before they run a tool",
     "schedule": "calls hooks when they are due",
     "web": "serves the page, programs and webhooks",
 }

@@ -17,6 +17,7 @@ from gateway.config.loading import Configuration
 from gateway.control.server import ControlServer, JudgeCaller, VerbAnswer
 from gateway.daemon.cluster_table import find_files, open_journal
 from gateway.daemon.control_verbs import FindPart
+from gateway.daemon.desk import DeskSocket
 from gateway.daemon.dialects import create_folders
 from gateway.daemon.gateway import Gateway, build_gateway
 from gateway.daemon.groups.hooks import Hooks, list_all_sources, reload_places
@@ -292,6 +293,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
         ("proposals", turns.proposals.run),
         ("quiet chats", people.heard.run),
         ("names", people.names.run),
+        ("desk", gateway.bind(DeskSocket)().serve),
     ):
         yield Part(name, run)
     yield Part("journal alerts", networks.journal_alerts.run)

@@ -31,11 +31,18 @@ from gateway.messages.message import Address, LiteralText, Reply
 from gateway.messages.roles import Role, scope_of
 from gateway.messages.transcript import Entry, ToolCall
 from gateway.outbox.outbox import Outbox
-from gateway.questions.places import make_answer_buttons, question_token_of
-from gateway.questions.proposals import TOOL, KeptProposal, Proposal, ProposalJournal, State, show_proposal, subject_of
-from gateway.questions.shown import ShownQuestion, ShownQuestions
-from gateway.questions.text import to_markdown
-from gateway.records import records, subjects
+from gateway.questions.places import question_token_of
+from gateway.questions.proposals import (
+    KIND,
+    TOOL,
+    KeptProposal,
+    Proposal,
+    ProposalJournal,
+    State,
+    close_proposal,
+    send_proposal,
+    subject_of,
+)
 from gateway.records.activity import CALLER, Activity, Caller
 from gateway.records.records import ActivityRecord
 
@@ -43,7 +50,6 @@ OPEN_SECONDS = 600.0
 MOST_SHOWN = 3000  # characters of a plan that an owner can see whole in one message
 MOST_AN_HOUR = 6
 HOUR = 3600.0
-KIND = "proposal"  # starts the ids of replies that show one
 BROKEN_OFF = "it was broken off; look whether it took effect"
 RESTARTED = "the gateway was restarted, which ends a proposal: make it again"
 OPEN_ALREADY = "one of your proposals is open already\nwait for its answer, or withdraw it"
@@ -255,11 +261,7 @@ class Proposals(msgspec.Struct, frozen=True):
         places = tuple(dict.fromkeys(at.served_as for at in owners))
         put = replace(proposal, state="open", mark=mark, shown=(*proposal.shown, *asked), places=places)
         attempt.kept = await self.journal.write(put, attempt.kept.seq)
-        shown = tuple(show_proposal(put))
-        for number, at in enumerate(owners):
-            buttons = make_answer_buttons(mark, can_last=False)
-            reply = Reply(f"{KIND}:{mark}:{number}", at, to_markdown(shown), buttons=buttons, literals=shown)
-            await self.outbox.post(reply, put.session_key)
+        await send_proposal(self.outbox, put, owners)
 
     async def _attend(self, attempt: Attempt) -> None:
         """See a proposal through to its end."""
@@ -317,20 +319,9 @@ class Proposals(msgspec.Struct, frozen=True):
             return False
         on = f"{proposal.id} {proposal.kind} {proposal.name}: {state}"
         await self.activity.write(ActivityRecord(what="proposals.end", on=on, who=ended.answered_by or ended.by))
-        self.tasks.start_soon(self._close, ended)
+        who = self.describe_person(ended.answered_by)
+        self.tasks.start_soon(close_proposal, self.engine, self.outbox, ended, who)
         return True
-
-    async def _close(self, ended: Proposal) -> None:
-        questions = ShownQuestions(self.engine, self.outbox)
-        end = describe_end(ended, self.describe_person(ended.answered_by))
-        pattern = subjects.reply_pattern_of_session(ended.session_key)
-        try:
-            async with anyio.create_task_group() as tasks:
-                async for record, kept in records.read_all(self.engine, pattern, records.OwedReply):
-                    shown = ShownQuestion(record.seq, kept.reply)
-                    tasks.start_soon(questions.close, shown, end)
-        except Exception:  # a chat that still shows it has no effect
-            log.exception("the proposal %s is still shown", ended.id)
 
 
 async def _apply(attempt: Attempt, args: dict[str, Any], _context: Any) -> str:
@@ -340,16 +331,3 @@ async def _apply(attempt: Attempt, args: dict[str, Any], _context: Any) -> str:
     if not attempt.done:  # a yes is for one change, also where a hook wants another try of the call
         attempt.done = await attempt.plan.apply()
     return attempt.done
-
-
-def describe_end(ended: Proposal, who: str) -> str:
-    """Describe the end of a proposal, for the chats that showed it; `who` is the owner who answered, if one did."""
-    by = f" by {who}" if who else ""
-    words = {
-        "done": f"Allowed{by}.",
-        "refused": f"Refused{by}.",
-        "withdrawn": "It was withdrawn.",
-        "late": "No answer came in time.",
-        "failed": f"Allowed{by}, and it failed:" if by else "It was not done:",
-    }
-    return " ".join(filter(None, [words.get(ended.state, ""), ended.result]))

@@ -5,26 +5,31 @@ gateway that put the question makes the change and keeps what is secret of it, s
 may come to another gateway, to which the owner's network is connected.
 """
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import anyio
 import msgspec
 
 from gateway.access.access_control import API, INTERNAL, TERMINAL, WEB
 from gateway.agent.tool_approval import LASTING
 from gateway.engine.interface import Engine
 from gateway.errors import Conflict, SessionError
-from gateway.messages.message import LiteralText, Message
+from gateway.messages.message import Address, LiteralText, Message, Reply
 from gateway.messages.roles import Role
+from gateway.outbox.outbox import Outbox
 from gateway.questions.open_questions import CHANGED, GONE
-from gateway.questions.places import QUESTION_SIGN
+from gateway.questions.places import QUESTION_SIGN, make_answer_buttons
+from gateway.questions.shown import ShownQuestion, ShownQuestions
 from gateway.questions.text import to_markdown
 from gateway.records import records, subjects
 from gateway.records.records import ActivityRecord
 from gateway.records.stores import make_value_put, read_store
 
 STORE = "gateway/proposals"  # no hook has such a name: a folder's name contains no slash
+KIND = "proposal"  # starts the ids of replies that show one
 TOOL = "change_gateway"  # the tool that a proposal is a call of; no agent has it
 KEPT_SECONDS = 86_400.0
 ANSWERED = "proposals.answer"  # in the activity
@@ -32,6 +37,8 @@ NOT_HERE = (
     "An owner answers this in a direct chat with me on a network, or where the gateway runs: hermes-gateway approvals."
 )
 NOT_YOURS = "Only an owner answers this."
+
+log = logging.getLogger(__name__)
 
 State: TypeAlias = Literal["open", "allowed", "done", "refused", "withdrawn", "late", "failed"]
 
@@ -206,3 +213,37 @@ def as_approval(proposal: Proposal) -> dict[str, Any]:
         "who": f"{WEB} {proposal.by}",
         "can_last": False,
     }
+
+
+async def send_proposal(outbox: Outbox, proposal: Proposal, owners: Sequence[Address]) -> None:
+    """Put the question to the owners. A network that is not connected yet gets it when it is."""
+    shown = tuple(show_proposal(proposal))
+    for number, at in enumerate(owners):
+        buttons = make_answer_buttons(proposal.mark, can_last=False)
+        reply = Reply(f"{KIND}:{proposal.mark}:{number}", at, to_markdown(shown), buttons=buttons, literals=shown)
+        await outbox.post(reply, proposal.session_key)
+
+
+async def close_proposal(engine: Engine, outbox: Outbox, ended: Proposal, who: str) -> None:
+    """Show the end in the chats that asked."""
+    questions, end = ShownQuestions(engine, outbox), describe_end(ended, who)
+    pattern = subjects.reply_pattern_of_session(ended.session_key)
+    try:
+        async with anyio.create_task_group() as tasks:
+            async for record, kept in records.read_all(engine, pattern, records.OwedReply):
+                tasks.start_soon(questions.close, ShownQuestion(record.seq, kept.reply), end)
+    except Exception:  # a chat that still shows it has no effect
+        log.exception("the proposal %s is still shown", ended.id)
+
+
+def describe_end(ended: Proposal, who: str) -> str:
+    """Describe the end of a proposal, for the chats that showed it; `who` is the owner who answered, if one did."""
+    by = f" by {who}" if who else ""
+    words = {
+        "done": f"Allowed{by}.",
+        "refused": f"Refused{by}.",
+        "withdrawn": "It was withdrawn.",
+        "late": "No answer came in time.",
+        "failed": f"Allowed{by}, and it failed:" if by else "It was not done:",
+    }
+    return " ".join(filter(None, [words.get(ended.state, ""), ended.result]))

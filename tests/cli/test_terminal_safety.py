@@ -56,6 +56,7 @@ hooks test bad | hooks test bad --json | hooks fire bad agent:end | hooks reload
 hooks dead-letters list | hooks dead-letters list --json | hooks dead-letters show bad {letter}
 hooks disable bad | hooks enable bad | hooks reset bad
 events list | events replay bad | events replay bad --json
+connect claude --yes | connect claude --yes | disconnect claude --yes
 platform list | platform list --json | platform probe telegram | platform pause telegram | platform resume telegram
 approvals list | approvals list --json | approvals no {approval} | approvals no {approval}
 pairing list | pairing list --json | pairing approve {code} | pairing revoke telegram {stranger} --json

@@ -1,0 +1,43 @@
+"""`hermes-gateway connect` and `disconnect`: an agent on this machine asks the gateway before it runs a tool."""
+
+import argparse
+import difflib
+
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.cli.output import ask_person, print_code, print_note, print_text
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import load_configuration
+from gateway.desk.programs import PROGRAMS, Program
+from gateway.desk.settings_file import SettingsFile, connect, find_file, write_file
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("program", choices=tuple(PROGRAMS), help="the program whose settings get or lose the lines")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def run(args: argparse.Namespace, home: Home) -> None:
+    environ = get_process_environment()
+    program = PROGRAMS[args.program]
+    settings = load_configuration(load_settings_schema(), home, environ).settings.desk
+    file = connect(program, find_file(program, environ), home.desk_socket, settings)
+    for other in file.others:
+        print_note(f"another gateway is connected there, and would ask no more: {other}")
+    change(program, file, "connected", args.yes)
+
+
+def change(program: Program, file: SettingsFile, done: str, is_sure: bool) -> None:
+    """Show what changes in the program's settings, and write it if the person agrees."""
+    if file.after == (file.before or ""):
+        print_text(f"{program.title} is {done} already: {file.path}")
+        return
+    show_change(file)
+    if ask_person(f"Write {file.path}?", is_sure):
+        write_file(file)
+        print_text(f"{program.title} is {done}; sessions that run already may have to be started again")
+
+
+def show_change(file: SettingsFile) -> None:
+    before, after = (file.before or "").splitlines(), file.after.splitlines()
+    for line in difflib.unified_diff(before, after, str(file.path), "as it would be", lineterm="", n=2):
+        print_code(line)

@@ -1,0 +1,81 @@
+"""Asks the gateway for a program on this machine: `connect` writes this command into the program's own settings.
+
+It runs as `python -I -S -E ask.py PROGRAM EVENT DOWN SOCKET`, before each tool, so it has to start fast: beside modules
+that Python has loaded at that time it imports `_socket` alone. It reads no JSON: the gateway takes the bytes of the
+program as they came, and returns an exit code and a text. If the gateway ends meanwhile, the command asks again, and
+the gateway finds the question that it has put already.
+"""
+
+import _socket
+import sys
+from posix import environ
+
+TRIES = 20  # of the first connection, with a pause after each
+TRIES_AGAIN = 300  # after a lost connection: so long a restart of the gateway may take
+PAUSE = 0.1
+REASON = "hermes-gateway does not answer: start it with `hermes-gateway run`, or see `hermes-gateway doctor`"
+ASK = (
+    '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask",'
+    '"permissionDecisionReason":"hermes-gateway does not answer"}}'
+)
+DENY = (
+    '{"hookSpecificOutput":{"hookEventName":"PermissionRequest",'
+    '"decision":{"behavior":"deny","message":"hermes-gateway does not answer"}}}'
+)
+
+
+def ask_gateway(path: str, request: bytes) -> "tuple[int, str] | None":
+    """Return the gateway's exit code and text; None if no gateway answers."""
+    tries = TRIES
+    waiting, _other = _socket.socketpair()
+    waiting.settimeout(PAUSE)
+    while tries > 0:
+        connection = _socket.socket(_socket.AF_UNIX)
+        try:
+            connection.connect(path)
+            tries = TRIES_AGAIN
+            connection.sendall(request)
+            head, _, text = read_all(connection).partition(b"\n")
+            code, _, length = head.partition(b" ")
+            if length and len(text) == int(length):
+                return int(code), text.decode()
+        except OSError:
+            pass
+        finally:
+            connection.close()
+        try:
+            waiting.recv(1)
+        except OSError:
+            tries -= 1
+    return None
+
+
+def read_all(connection: "_socket.socket") -> bytes:
+    data = b""
+    while piece := connection.recv(65536):
+        data += piece
+    return data
+
+
+def make_own_answer(program: str, event: str, down: str) -> "tuple[int, str]":
+    """Answer without the gateway, by the setting `desk.down`."""
+    if event == "PermissionRequest":
+        return 0, DENY if down == "deny" else ""
+    if down == "pass" or event not in ("PreToolUse", "BeforeTool"):
+        return 0, ""
+    # The other programs run what is answered with `ask`, or wait for ever; and so does Claude without a person.
+    is_attended = program == "claude" and environ.get(b"CLAUDE_CODE_SESSION_ATTENDED") == b"1"
+    return (0, ASK) if down == "ask" and is_attended else (2, REASON)
+
+
+def main(program: str, event: str, down: str, path: str) -> int:
+    body = sys.stdin.buffer.read()
+    attended = environ.get(b"CLAUDE_CODE_SESSION_ATTENDED", b"-")
+    head = f"{program} {event} {attended.decode() or '-'} {len(body)}\n"
+    code, text = ask_gateway(path, head.encode() + body) or make_own_answer(program, event, down)
+    (sys.stderr if code else sys.stdout).write(text)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

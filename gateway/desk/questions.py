@@ -1,0 +1,149 @@
+"""The questions of programs on the desk to the owners, in their direct chats: an approval is for one call, once.
+
+A question is a proposal in the journal, so it is answered as proposals are: by a button or a command in an owner's own
+chat, or at the terminal. It outlives a restart of the gateway: the program's command asks again, and finds it by its
+id.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import anyio
+import anyio.abc
+import msgspec
+from msgspec.structs import replace
+
+from gateway.config.desk_settings import DeskSettings
+from gateway.desk.call import DeskCall
+from gateway.engine.interface import Engine
+from gateway.errors import Conflict
+from gateway.messages.message import Address
+from gateway.outbox.outbox import Outbox
+from gateway.questions.places import question_token_of
+from gateway.questions.proposals import (
+    KeptProposal,
+    Proposal,
+    ProposalJournal,
+    close_proposal,
+    send_proposal,
+    subject_of,
+)
+from gateway.records.activity import Activity
+from gateway.records.records import ActivityRecord
+
+MOST_SHOWN = 200_000  # characters of a call; a network shows a long one as a file
+AT_THE_DESK = "It was answered at the desk."
+GONE = "The program does not ask any more."
+
+Outcome: TypeAlias = Literal["done", "refused", "late", "withdrawn"]
+
+log = logging.getLogger(__name__)
+
+
+class DeskAnswer(NamedTuple):
+    """The end of a question. `by`: the person who answered."""
+
+    outcome: Outcome
+    by: str = ""
+
+
+class DeskQuestions(msgspec.Struct, frozen=True):
+    """Puts questions and waits for their answers. `list_owners` lists the owners' direct chats on networks."""
+
+    engine: Engine
+    outbox: Outbox
+    activity: Activity
+    tasks: anyio.abc.TaskGroup
+    list_owners: Callable[[], Sequence[Address]]
+    describe_person: Callable[[str], str]
+    read_settings: Callable[[], DeskSettings]
+    waiting: dict[str, DeskCall] = {}
+
+    @property
+    def journal(self) -> ProposalJournal:
+        return ProposalJournal(self.engine)
+
+    async def ask(self, call: DeskCall) -> DeskAnswer:
+        """Put the question, unless it is put already, and wait for its end."""
+        shown, owners = call.show(), self.list_owners()
+        if sum(len(one.text) for one in shown) > MOST_SHOWN:
+            return DeskAnswer("late")
+        key = f"desk:{call.id}"
+        tail = await self.engine.tail(subject_of(key))
+        seq, kept = await self.journal.read(key)
+        if kept is None:
+            now, mark = time.time(), question_token_of(call.id, call.digest)
+            kept = Proposal(
+                id=call.id,
+                kind="desk",
+                name=call.given.tool_name,
+                by=key,
+                place=call.given.cwd,
+                node="",  # no gateway makes a change, so none ends it at its start
+                run="",
+                at=now,
+                until=now + self.read_settings().wait,
+                mark=mark,
+                shown=shown,
+                digest=call.digest,
+                places=tuple(dict.fromkeys(at.served_as for at in owners)),
+            )
+            await self.journal.write(kept, seq)
+            await send_proposal(self.outbox, kept, owners)
+        self.waiting[key] = call
+        try:
+            with anyio.move_on_after(max(kept.until - time.time(), 0)):
+                while (await self._read(key)).proposal.state == "open":
+                    await anext(tail)
+        finally:
+            self.waiting.pop(key, None)
+        return await self._conclude(key)
+
+    async def withdraw(self, call: DeskCall, why: str = GONE) -> None:
+        """Withdraw the question about this call, if it is open."""
+        seq, kept = await self.journal.read(f"desk:{call.id}")
+        if kept and kept.state == "open":
+            await self._end(KeptProposal(seq, kept), "withdrawn", why)
+
+    async def end(self, later: DeskCall) -> None:
+        """Withdraw what was answered at the desk, as this later event shows."""
+        for call in [one for one in self.waiting.values() if one.is_ended_by(later)]:
+            await self.withdraw(call, AT_THE_DESK)
+
+    async def _read(self, key: str) -> KeptProposal:
+        seq, kept = await self.journal.read(key)
+        assert kept is not None
+        return KeptProposal(seq, kept)
+
+    async def _conclude(self, key: str) -> DeskAnswer:
+        """Write the end of the question, and return the answer that counts."""
+        found = await self._read(key)
+        if found.proposal.state == "open" and not await self._end(found, "late"):
+            found = await self._read(key)  # somebody answered in this moment
+        match found.proposal.state:
+            case "allowed":
+                await self._end(found, "done")
+                return DeskAnswer("done", found.proposal.answered_by)
+            case "refused":
+                await self._end(found, "refused")
+                return DeskAnswer("refused", found.proposal.answered_by)
+            case "done":  # the answer was lost on its way to the program
+                return DeskAnswer("done", found.proposal.answered_by)
+            case "withdrawn":
+                return DeskAnswer("withdrawn")
+        return DeskAnswer("late")
+
+    async def _end(self, found: KeptProposal, state: Outcome, result: str = "") -> bool:
+        """Write an end and show it in the chats; False if another end was faster."""
+        ended = replace(found.proposal, state=state, result=result, mark="")
+        try:
+            await self.journal.write(ended, found.seq)
+        except Conflict:
+            return False
+        on = f"{ended.id} {ended.name} in {ended.place}: {state}"
+        await self.activity.write(ActivityRecord(what="desk.end", on=on, who=ended.answered_by))
+        who = self.describe_person(ended.answered_by)
+        self.tasks.start_soon(close_proposal, self.engine, self.outbox, ended, who)
+        return True

@@ -1,0 +1,139 @@
+"""The settings file of a program on the desk: our lines in it, beside the hooks that are there, which stay in order."""
+
+import json
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gateway.config.desk_settings import DeskSettings
+from gateway.desk import ask
+from gateway.desk.programs import Program
+from gateway.errors import ConfigError
+
+MARGIN = 60.0  # seconds by which the program's limit is longer than ours
+TOLD_SECONDS = 10.0  # for events of which the gateway is notified in the background
+MARK = "/desk/ask.py"
+
+
+class SettingsFile(NamedTuple):
+    """The file as it is (None: it is missing), and as it would be. `others`: homes of other gateways in it."""
+
+    path: Path
+    before: str | None
+    after: str
+    others: tuple[str, ...]
+
+
+def find_file(program: Program, environ: Mapping[str, str]) -> Path:
+    """Return the path of the program's settings, and where a link leads to, that place."""
+    own = Path(environ.get("HOME") or Path.home()) / program.folder
+    return (Path(environ.get(program.variable) or own) / program.file).resolve()
+
+
+def connect(program: Program, path: Path, socket: Path, settings: DeskSettings) -> SettingsFile:
+    """Return the file with our lines, in their newest form, behind what is there.
+
+    Raises:
+        ConfigError: the file cannot be read as the program's settings.
+    """
+    before, kept = _read(path)
+    others = {command.split()[-1] for command in _list_commands(kept, program)} - {shlex.quote(str(socket))}
+    _remove_own(kept, program)
+    hooks = kept.setdefault("hooks", {})
+    for event, entry in make_entries(program, socket, settings).items():
+        hooks.setdefault(event, []).append({"hooks": [entry]})
+    return SettingsFile(path, before, _write(kept), tuple(sorted(others)))
+
+
+def disconnect(program: Program, path: Path) -> SettingsFile:
+    """Return the file without our lines. Raises ConfigError as `connect` does."""
+    before, kept = _read(path)
+    if not _list_commands(kept, program):
+        return SettingsFile(path, before, before or "", ())
+    _remove_own(kept, program)
+    return SettingsFile(path, before, _write(kept), ())
+
+
+def make_entries(program: Program, socket: Path, settings: DeskSettings) -> dict[str, dict[str, Any]]:
+    """Return our entry for each event."""
+    asked = {"timeout": int(settings.wait + MARGIN)}
+    told = {"timeout": int(TOLD_SECONDS), "async": True}
+    limits = {program.question: asked} | dict.fromkeys(sorted(program.ends), told)
+    return {
+        event: {"type": "command", "command": make_command(program, event, socket, settings), **limit}
+        for event, limit in limits.items()
+    }
+
+
+def make_command(program: Program, event: str, socket: Path, settings: DeskSettings) -> str:
+    words = [sys.executable, "-I", "-S", "-E", str(ask.__file__), program.name, event, settings.down, str(socket)]
+    return shlex.join(words)
+
+
+def write_file(file: SettingsFile) -> None:
+    """Write the file at once or not at all, for its owner alone. Raises ConfigError if it changed meanwhile."""
+    before, _ = _read(file.path)
+    if before != file.before:
+        raise ConfigError(f"{file.path} was changed meanwhile; nothing was written\ntry again")
+    file.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    number, name = tempfile.mkstemp(dir=file.path.parent, prefix=f".{file.path.name}.")  # it is 0600
+    with os.fdopen(number, "w", encoding="utf-8") as written:
+        written.write(file.after)
+        written.flush()
+        os.fsync(number)
+    Path(name).replace(file.path)
+
+
+def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return None, {}
+    except (UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    try:
+        kept = json.loads(text) if text.strip() else {}
+    except ValueError as error:
+        raise ConfigError(f"{path} is no JSON: {error}\nmend the file first; nothing was written") from None
+    groups = kept.get("hooks", {}) if isinstance(kept, dict) else None
+    if not isinstance(groups, dict) or not all(isinstance(one, list) for one in groups.values()):
+        raise ConfigError(f"{path} has another form than these settings have\nmend the file first; nothing was written")
+    return text, kept
+
+
+def _write(kept: Mapping[str, Any]) -> str:
+    return json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
+
+
+def _is_own(handler: Any, program: Program) -> bool:
+    command = handler.get("command") if isinstance(handler, dict) else None
+    return isinstance(command, str) and MARK in command and f" {program.name} " in command
+
+
+def _list_commands(kept: Mapping[str, Any], program: Program) -> list[str]:
+    groups = [group for groups in kept.get("hooks", {}).values() for group in groups if isinstance(group, dict)]
+    handlers = [handler for group in groups for handler in group.get("hooks", ())]
+    return [handler["command"] for handler in handlers if _is_own(handler, program)]
+
+
+def _remove_own(kept: dict[str, Any], program: Program) -> None:
+    """Remove our handlers, and the groups and events that are empty without them."""
+    hooks = kept.get("hooks", {})
+    for event, groups in list(hooks.items()):
+        for group in [one for one in groups if isinstance(one, dict)]:
+            handlers = group.get("hooks", [])
+            left = [one for one in handlers if not _is_own(one, program)]
+            if len(left) == len(handlers):
+                continue
+            if left:
+                group["hooks"] = left
+            else:
+                groups.remove(group)
+                if not groups:
+                    del hooks[event]
+    if not hooks:
+        kept.pop("hooks", None)
