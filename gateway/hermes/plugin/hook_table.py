@@ -106,7 +106,7 @@ _HOOKS = (
     HermesHook(
         "post_llm_call",
         ("agent:end",),
-        "the turn has its reply; who names `usage` or `cost` is given them",
+        "the turn has its reply; a callback that names `usage` or `cost` gets them",
         arguments.build_post_llm_args,
         build_named=arguments.build_cost_args,
         order=1,
@@ -165,7 +165,7 @@ _HOOKS = (
     HermesHook(
         "subagent_start",
         ("handoff:before",),
-        "another agent is asked; who is told so finds its `child_session_id` as `session_id` of what it does",
+        "another agent gets work; its `child_session_id` is the `session_id` of its events",
         arguments.build_subagent_start_args,
     ),
     HermesHook(
@@ -179,7 +179,7 @@ _HOOKS = (
     HermesHook(
         "pre_gateway_dispatch",
         ("message:received",),
-        "skip, rewrite or allow; after the person was let in, not before",
+        "skip, rewrite or allow; after the person was authorized, not before",
         arguments.build_dispatch_args,
         results.apply_dispatch,
     ),
@@ -197,7 +197,9 @@ _HOOKS = (
     HermesHook(
         "on_human_input_resolved", ("interrupt:after",), "the wait is over", arguments.build_person_answered_args
     ),
-    HermesHook("pre_approval_request", ("interrupt:before",), "the person is asked", arguments.build_approval_args),
+    HermesHook(
+        "pre_approval_request", ("interrupt:before",), "the gateway asks the person", arguments.build_approval_args
+    ),
     HermesHook(
         "post_approval_response", ("interrupt:after",), "the person answered", arguments.build_approval_response_args
     ),
@@ -257,14 +259,14 @@ UNSUPPORTED_HOOKS: Mapping[str, str] = MappingProxyType(
                 "on_kanban_task_updated",
                 "on_kanban_dispatch_tick",
             ),
-            "there is no board of tasks here",
+            "this gateway has no task board",
         ),
-        "on_room_member_activity": "there are no rooms here",
+        "on_room_member_activity": "this gateway has no rooms",
         **dict.fromkeys(
             ("pre_transcription", "pre_tts_synthesis"),
-            "events of our own stand there: audio:before for what is heard; what is spoken has left message:sending",
+            "use audio:before for voice notes; speech has already passed message:sending",
         ),
-        **dict.fromkeys(("pre_auxiliary_call", "post_auxiliary_call"), "there are no auxiliary models here"),
+        **dict.fromkeys(("pre_auxiliary_call", "post_auxiliary_call"), "this gateway has no auxiliary models"),
         "transform_api_error_classification": "which errors of a model are tried again is fixed",
     }
 )
