@@ -23,8 +23,8 @@ DEEDS = {
 }
 GIVEN = frozenset(
     {
-        *("name", "when", "text", "command", "to", "zone", "agent"),
-        *("missed", "overlap", "max_time", "repeatable", "replace"),
+        *("name", "when", "text", "command", "to", "zone", "agent", "model"),
+        *("missed", "overlap", "max_time", "repeatable", "ping", "replace"),
     }
 )
 EXAMPLE = 'hermes-gateway jobs add NAME --when "every 2h" --text TEXT'
@@ -43,12 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--to", default="", metavar="PLACE", help="the chat that gets the answer, as `send` takes it")
     add.add_argument("--zone", default="", help="the time zone, as Europe/Berlin; by default gateway.timezone")
     add.add_argument("--agent", default="", metavar="NAME", help="who does it; by default as the routes say")
+    add.add_argument("--model", default="", metavar="NAME", help="its model; by default the one of the agent")
     missed = "after a downtime, the last missed time runs, or none (once)"
     add.add_argument("--missed", choices=get_args(Missed), default="once", help=missed)
     overlap = "if the one before still runs, a time is skipped, or one waits (skip)"
     add.add_argument("--overlap", choices=get_args(Overlap), default="skip", help=overlap)
     add.add_argument("--max-time", type=read_duration, default=600.0, metavar="TIME", help="stop it after that (10m)")
     add.add_argument("--repeatable", action="store_true", help="run a command again that a crash cut off")
+    add.add_argument("--ping", default="", metavar="URL", help="what is called each time when it went well")
     add.add_argument("--replace", action="store_true", help="in the place of the job with this name")
     shown = verbs.add_parser("show", help="one of them, with its text")
     history = verbs.add_parser("history", help="what became of each of its times, the newest first")
@@ -100,6 +102,8 @@ def show_job(one: dict[str, Any]) -> None:
         "last": format_last(one),
         "to": one["to"] or "its history",
         "agent": one["agent"] or "-",
+        **({"model": one["model"]} if one["model"] else {}),
+        **({"ping": one["ping"]} if one["ping"] else {}),
         "rules": f"missed {one['missed']}, overlap {one['overlap']}, at most {format_duration(one['max_time'])}",
         **({"command": one["command"]} if one["command"] else {"text": one["text"]}),
     }

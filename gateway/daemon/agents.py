@@ -40,6 +40,7 @@ from gateway.daemon.installed_skills import find_installed_skills
 from gateway.errors import ConfigError
 from gateway.files.folders import UNCLAIMED
 from gateway.hooks import HookRegistry
+from gateway.jobs.messages import JOB_MODEL
 from gateway.messages.message import Message
 from gateway.sessions.session import Session
 from gateway.worker.sandbox import find_support
@@ -154,9 +155,13 @@ class Agents:
                 await warm()
 
     def choose(self, message: Message, session: Session, rules: Mapping[RuleName, ChatRule], named: str = "") -> Agent:
-        """Return the named agent or the agent of the chat's rules, with the model of the session or of these rules."""
+        """Return the named agent or the agent of the chat's rules.
+
+        Its model is the one of the job, of the session or of these rules.
+        """
         agent = self._agents.get(named or message.agent) or self.find(rules["agent"].value)
-        model = self._models.get(session.model) or self._models.get(rules["model"].value)
+        of_job = message.extra.get(JOB_MODEL) if message.is_job else None
+        model = self._models.get(of_job or session.model) or self._models.get(rules["model"].value)
         agent = replace(agent, model=model) if model else agent
         if language := rules["language"].value:
             agent = replace(agent, instructions=f"{agent.instructions}\n\n{LANGUAGE.format(language)}".strip())

@@ -56,6 +56,7 @@ from gateway.hermes.plugin_host import PluginGrants
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.jobs.ping import call_ping
 from gateway.jobs.runner import JobPorts, JobRunner
 from gateway.jobs.schedule import Scheduler
 from gateway.jobs.timer import clocks_of
@@ -274,6 +275,13 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     yield from people.removals
 
 
+def build_job_ports(gateway: Gateway) -> JobPorts:
+    """Build the ports of the jobs."""
+    base, lanes, find_role = gateway.base, gateway.turns.lanes, gateway.people.access.find_role
+    program, ping = gateway.bind(run_job_program), partial(call_ping, environ=base.current.configuration.environ)
+    return JobPorts(lanes.accept, lanes.interrupt, find_role, base.registry.emit, program, ping)
+
+
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     """Yield the parts that the node's roles need, except the chat networks, in the order of the start."""
     base, people, storage, turns = gateway.base, gateway.people, gateway.storage, gateway.turns
@@ -282,10 +290,10 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     if "lanes" in nodes.roles:
         yield Part("lanes", turns.lanes.run)
         yield Part("signs of turns", turns.signs.run)
-    program = gateway.bind(run_job_program)
-    ports = JobPorts(turns.lanes.accept, turns.lanes.interrupt, people.access.find_role, base.registry.emit, program)
     clocks = clocks_of(base.engine.clock)
-    yield nodes.make_part("jobs", JobRunner(base.engine, turns.dispatcher.jobs, ports, clocks).run, TENDING)
+    yield nodes.make_part(
+        "jobs", JobRunner(base.engine, turns.dispatcher.jobs, build_job_ports(gateway), clocks).run, TENDING
+    )
     yield Part("events of others", gateway.presence.event_relay.run)
     yield nodes.make_part("approvals", partial(turns.dispatcher.approvals.run, approvers), TENDING)
     yield nodes.make_part("voice", turns.dispatcher.voice_answers.run, TENDING)

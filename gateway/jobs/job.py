@@ -57,7 +57,7 @@ class Job(msgspec.Struct, frozen=True):
     name by which the chat of `address` was found.
 
     A `command` runs in the place of a text; `allowed` is the digest of the one that a person has allowed. A crash that
-    cuts off a `repeatable` one has it run again.
+    cuts off a `repeatable` one has it run again. The URL `ping` is called when a moment went well.
     """
 
     id: str
@@ -88,6 +88,8 @@ class Job(msgspec.Struct, frozen=True):
     command: str = ""
     allowed: str = ""
     repeatable: bool = False
+    model: str = ""
+    ping: str = ""
     named: str = ""
 
     @property

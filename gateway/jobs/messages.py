@@ -9,6 +9,7 @@ from gateway.messages.message import Address, Message
 from gateway.messages.roles import Role, pick_low_role
 
 JOB_MESSAGE = "job-"  # starts the ids of their messages
+JOB_MODEL = "model"  # the model of the job, in `extra` of its message
 DUE_TEXT = "[A reminder that was set here is due. Tell the person, or do what it says.] {}"
 JOB_TEXT = "[The job {} is due. Do what it says; if you have nothing to say, answer [SILENT] alone.] {}"
 
@@ -26,6 +27,7 @@ def make_message(job: Job, due: float, find_role: Callable[[Message], Role | Non
     text = DUE_TEXT.format(job.text) if job.at else JOB_TEXT.format(job.name, job.text)
     said = Message(id_of(job, due), job.address, job.user_id, text, session=job.session_key)
     said = dataclasses.replace(said, agent=job.agent, person=job.person, is_job=True)
+    said = dataclasses.replace(said, extra={JOB_MODEL: job.model}) if job.model else said
     if job.is_internal:
         return dataclasses.replace(said, kind="internal", role=role)
     if job.address == job.origin and role == find_role(Message("", job.origin, job.user_id, "")):

@@ -9,7 +9,7 @@ One of several gateways on a journal does this at a time. If two do it for a mom
 
 import logging
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ from gateway.jobs.job import (
 )
 from gateway.jobs.journal import JobJournal, StoredJob, key_of, make_job_put, make_row_put
 from gateway.jobs.messages import find_low_role, make_message
+from gateway.jobs.ping import call_ping
 from gateway.jobs.programs import MAY_HAVE_RUN, TOO_LONG, RunProgram, run_no_program, run_program
 from gateway.jobs.timer import LONGEST_JUMP, Clocks, Timer
 from gateway.messages.message import Message
@@ -60,6 +61,7 @@ class JobPorts(NamedTuple):
     find_role: Callable[[Message], Role | None]
     emit: Callable[..., Any]
     run_program: RunProgram = run_no_program
+    ping: Callable[[str, str], Coroutine[Any, Any, None]] = call_ping
 
 
 class JobRunner:
@@ -114,7 +116,7 @@ class JobRunner:
         key, due = key_of(job), job.find_next()
         if due is None:
             self._timer.drop(key)
-        elif job.asked or is_from_wrong_time(job, self._clocks.wall()):
+        elif job.asked or has_late_clock(job, self._clocks.wall()):
             self._timer.put(key, 0.0)
         else:
             self._timer.put(key, due - (job.ahead or 0.0), is_steady=job.ahead is not None)
@@ -138,7 +140,7 @@ class JobRunner:
 
     async def _begin_found(self, found: StoredJob) -> Job:
         job, wall = found.job, self._clocks.wall()
-        if is_from_wrong_time(job, wall):
+        if has_late_clock(job, wall):
             job = replace(job, since=wall)
             await self._jobs.change(StoredJob(found.seq, job))
         elif due := job.find_due(self._clocks.read_due(), self._clocks.read_steady()):
@@ -181,7 +183,7 @@ class JobRunner:
             await self._jobs.change(StoredJob(seq, replace(job, last=first)), *puts)
         for one in rows:
             if one.state != "running":
-                tell(self._ports, one.state, job, one)
+                send_event(self._ports, one.state, job, one)
 
     async def _start(self, found: StoredJob, moment: Moment, puts: list[NewRecord]) -> None:
         """Write that a moment runs, with its message to the agent, or begin its command."""
@@ -195,7 +197,7 @@ class JobRunner:
             accepted = await self._ports.accept(message, job.session_key, *puts, put)
             await self._engine.purge(put.subject, found.seq)
             at = accepted or (await self._jobs.read_moment(job, moment.due))[0] - 1
-        tell(self._ports, "due", job, moment)
+        send_event(self._ports, "due", job, moment)
         if self._tasks and not (job.command and job.running):
             self._tasks.start_soon(self._watch, job, moment, at)
 
@@ -228,7 +230,9 @@ class JobRunner:
         now = await append_until_written(end, f"the end of the job {job.name}")
         if now is None:
             return
-        tell(self._ports, moment.state, job, moment)
+        send_event(self._ports, moment.state, job, moment)
+        if job.ping and moment.state == "ran" and self._tasks:
+            self._tasks.start_soon(self._ports.ping, job.ping, job.name)
         if now.failures >= MOST_FAILURES and not now.at:
             log.warning("the job %s of %s %s, and is paused: %s", job.name, job.maker, TOO_OFTEN, moment.reason)
             await self._jobs.pause(now, TOO_OFTEN)
@@ -236,13 +240,13 @@ class JobRunner:
             await self._resume(now, now.running[0], is_cut_off=False)
 
 
-def tell(ports: JobPorts, state: str, job: Job, moment: Moment) -> None:
+def send_event(ports: JobPorts, state: str, job: Job, moment: Moment) -> None:
     """Emit the event of a moment."""
     facts = {"job": job.name, "maker": job.maker, "due": moment.due, "late_by": moment.late_by}
     ports.emit(f"job:{EVENTS.get(state, state)}", **facts, reason=moment.reason)
 
 
-def is_from_wrong_time(job: Job, now: float) -> bool:
+def has_late_clock(job: Job, now: float) -> bool:
     """Tell whether the clock has been set back by far since the last moment of a job that repeats."""
     return not job.at and job.since > now + LONGEST_JUMP
 

@@ -33,7 +33,7 @@ class JobAddParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Its answer goes `to` a chat, as `send` takes it; without one, it stays in the history. `zone` is that of times and
     cron lines, by default `gateway.timezone`. After `max_time` seconds its turn or command is ended. A command that a
-    crash cuts off runs again only if it is `repeatable`.
+    crash cuts off runs again only if it is `repeatable`. The URL `ping` is called each time when it went well.
     """
 
     name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
@@ -43,10 +43,12 @@ class JobAddParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     to: str = ""
     zone: str = ""
     agent: str = ""
+    model: str = ""
     missed: Missed = "once"
     overlap: Overlap = "skip"
     max_time: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 600.0
     repeatable: bool = False
+    ping: str = ""
     replace: bool = False
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.testing import GatewayProcess
+from tests.http_server import QuietHandler, serving
 
 pytestmark = pytest.mark.process
 
@@ -94,6 +95,8 @@ def test_jobs_are_listed_shown_replaced_paused_and_removed(gateway: GatewayProce
         (["add", "x", "--when", "1h", "--text", "x", "--zone", "Mars/Base"], "the time zone 'Mars/Base' was not found"),
         (["add", "x", "--when", "1h", "--text", "x", "--to", "telegram:5"], "not served here"),
         (["add", "x", "--when", "1h", "--text", "x", "--agent", "nobody"], "the agent 'nobody' was not found"),
+        (["add", "x", "--when", "1h", "--text", "x", "--model", "none"], "the model 'none' was not found"),
+        (["add", "x", "--when", "1h", "--text", "x", "--ping", "here"], "--ping takes a URL"),
     ):
         refused = gateway.cli("jobs", *command)
         assert refused.returncode == 1, command
@@ -160,6 +163,32 @@ def test_the_agent_reads_jobs_by_the_commands_that_it_knows(gateway: GatewayProc
     seen = gateway.home.root / "seen"
     gateway.until(lambda: seen.exists() and seen.read_text().splitlines() == ["shell"] * 3)
     assert "May I run shell?" in str(gateway.say("run"))
+
+
+def test_a_job_has_a_model_of_its_own_and_calls_a_url_when_it_went_well(gateway: GatewayProcess) -> None:
+    class Switch(QuietHandler):
+        def do_GET(self) -> None:  # noqa: N802 - as the library calls it
+            called.append(self.path)
+            self.answer(b"OK")
+
+    called = list[str]()
+    other = gateway.home.own_folder / "other.yaml"
+    gateway.script(
+        {"user": "tea", "text": "by the usual one"},
+        settings=f"models: {{other: {{provider: demo, script: {json.dumps(str(other))}}}}}\n",
+    )
+    other.write_text(json.dumps({"turns": [{"user": "tea", "text": "by the other one"}]}))
+    gateway.start()
+    with serving(Switch) as server:
+        ping = ["--ping", f"http://127.0.0.1:{server.server_port}/here"]
+        assert (
+            gateway.cli("jobs", "add", "tea", "--when", "1s", "--text", "tea", "--model", "other", *ping).returncode
+            == 0
+        )
+        assert gateway.cli("jobs", "add", "no", "--when", "1s", "--command", "exit 1", *ping).returncode == 0
+        gateway.until(lambda: states_of(gateway, "tea") == ["ran"] and states_of(gateway, "no") == ["failed"])
+        gateway.until(lambda: called == ["/here"])
+    assert history_of(gateway, "tea")[0]["answer"] == "by the other one"
 
 
 def test_no_command_of_the_agent_makes_a_job(gateway: GatewayProcess) -> None:

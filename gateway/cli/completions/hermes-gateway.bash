@@ -135,7 +135,7 @@ _hermes_gateway() {
                 ' send') words="--help --to --file --wait --json" ;;
                 ' jobs') words="list add show history pause resume run remove --help" ;;
                 ' jobs list') words="--help --json" ;;
-                ' jobs add') words="--help --when --text --command --to --zone --agent --missed --overlap --max-time --repeatable --replace --json" ;;
+                ' jobs add') words="--help --when --text --command --to --zone --agent --model --missed --overlap --max-time --repeatable --ping --replace --json" ;;
                 ' jobs show') words="--help --json" ;;
                 ' jobs history') words="--help --json" ;;
                 ' jobs pause') words="--help --json" ;;
@@ -144,7 +144,7 @@ _hermes_gateway() {
                 ' jobs remove') words="--help --json" ;;
                 ' cron') words="list add show history pause resume run remove --help" ;;
                 ' cron list') words="--help --json" ;;
-                ' cron add') words="--help --when --text --command --to --zone --agent --missed --overlap --max-time --repeatable --replace --json" ;;
+                ' cron add') words="--help --when --text --command --to --zone --agent --model --missed --overlap --max-time --repeatable --ping --replace --json" ;;
                 ' cron show') words="--help --json" ;;
                 ' cron history') words="--help --json" ;;
                 ' cron pause') words="--help --json" ;;

@@ -1,12 +1,14 @@
 """Answers about jobs. A new job belongs to its caller: the owner at the terminal, or a person on the page."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from gateway.access.access_control import INTERNAL, WEB
 from gateway.adapters.page.places import address_of
 from gateway.adapters.terminal import OWNER, PLATFORM
+from gateway.daemon.agents import Agents
 from gateway.daemon.answers.proposals import find_proposer
 from gateway.daemon.groups.process import Base
 from gateway.daemon.groups.turns import Turns
@@ -51,14 +53,13 @@ async def jobs_history(turns: Turns, params: JobHistoryParams) -> Any:
 
 
 async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -> Any:
-    jobs, clock, agents = turns.dispatcher.jobs, base.engine.clock, work.agents.now.names
+    jobs, clock = turns.dispatcher.jobs, base.engine.clock
     zone, now = params.zone or base.settings.gateway.timezone, jobs.clock()
     find_zone(zone)
-    if bool(params.text.strip()) == bool(params.command.strip()):
-        raise AgentError("a job needs a text for the agent, or a command, and not both")
-    if params.agent and params.agent not in agents:
-        raise AgentError(f"the agent {params.agent!r} was not found; there are {', '.join(sorted(agents))}")
+    check_params(params, work.agents.now)
     maker, origin, role = find_maker()
+    if params.command and origin != TERMINAL:
+        raise AgentError("a job with a command is made at the terminal, or in a chat by the agent, which asks first")
     own = params.name if origin == TERMINAL else f"{maker}:{params.name}"
     places = turns.context.places
     address = places.resolve_destination(params.to) if params.to else Address(INTERNAL, own)
@@ -85,10 +86,25 @@ async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -
         command=params.command,
         allowed=digest_of(params.command),
         repeatable=params.repeatable,
+        model=params.model,
+        ping=params.ping,
         named=params.to if params.to and places.is_name(params.to) else "",
     )
     await jobs.add(job, replace=params.replace)
     return _describe(job, places)
+
+
+def check_params(params: JobAddParams, agents: Agents) -> None:
+    """Raise AgentError if a new job has no work, or names what does not exist."""
+    if bool(params.text.strip()) == bool(params.command.strip()):
+        raise AgentError("a job needs a text for the agent, or a command, and not both")
+    for what, name, known in (("agent", params.agent, agents.names), ("model", params.model, agents.models)):
+        if name and name not in known:
+            raise AgentError(f"the {what} {name!r} was not found; there are {', '.join(sorted(known))}")
+    if params.command and params.model:
+        raise AgentError("a command has no model; leave --model out")
+    if params.ping and not (urlsplit(params.ping).hostname and params.ping.startswith(("https://", "http://"))):
+        raise AgentError("--ping takes a URL, as https://hc-ping.com/ID")
 
 
 def find_maker() -> tuple[str, Address, Role]:
@@ -138,8 +154,8 @@ def _describe_end(moment: Moment) -> dict[str, Any]:
 def _describe(job: Job, places: ChatPlaces) -> dict[str, Any]:
     state = "running" if job.running else "paused" if job.paused else "over" if job.is_over else "waiting"
     fields = (
-        *("name", "maker", "when", "zone", "text", "command", "agent"),
-        *("missed", "overlap", "max_time", "repeatable", "failures", "paused"),
+        *("name", "maker", "when", "zone", "text", "command", "agent", "model"),
+        *("missed", "overlap", "max_time", "repeatable", "ping", "failures", "paused"),
     )
     to = "" if job.address.platform == INTERNAL else places.show_bound(job.address, job.named)
     return {

@@ -1,0 +1,49 @@
+"""Pings: a job that went well calls a URL, so that a dead man's switch notices when it does not.
+
+The URL is the owner's, and may lead anywhere. It is a secret as often as not, so no log has it.
+"""
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import anyio
+
+from gateway.agent.models.endpoint_client import EndpointClient
+from gateway.agent.models.refusal import RefusedRequest
+from gateway.errors import GatewayError
+
+PATIENCE = 10.0  # seconds for one call
+TRIES, PAUSE = 3, 1.0  # calls, and seconds between them
+NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
+
+log = logging.getLogger(__name__)
+
+
+async def call_ping(url: str, name: str, environ: Mapping[str, str] = NO_ENVIRONMENT) -> None:
+    """Call the URL of this job, again if it fails; a failure is logged, and has no other effect."""
+    why = ""
+    for turn in range(TRIES):
+        await anyio.sleep(PAUSE if turn else 0.0)
+        why = f"it took longer than {PATIENCE:g} seconds"
+        with anyio.move_on_after(PATIENCE):
+            why = await _call(url, environ)
+        if not why:
+            return
+    log.warning("the ping of the job %s failed %d times: %s", name, TRIES, why)
+
+
+async def _call(url: str, environ: Mapping[str, str]) -> str:
+    """Call the URL once; return why that failed, or ""."""
+    try:
+        client = EndpointClient(url, {}, stall=PATIENCE, connect=PATIENCE, environ=environ)
+        try:
+            await (await client.get(url)).aclose()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await client.close()
+    except RefusedRequest as error:
+        return f"it answered {error.status}"
+    except (GatewayError, OSError, ValueError) as error:
+        return f"it could not be reached ({getattr(error, 'kind', type(error).__name__)})"
+    return ""
