@@ -302,9 +302,10 @@ class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
 
     async def progress(self) -> None:
         """Extend the acknowledgement wait of all held deliveries, so that the journal does not repeat them."""
-        async with anyio.create_task_group() as beats:
-            for worker in list(self._workers.values()):
-                beats.start_soon(worker.wakeup.progress)
+        if self._workers:
+            async with anyio.create_task_group() as beats:
+                for worker in self._workers.values():
+                    beats.start_soon(worker.wakeup.progress)
 
     def _dispatch(self, delivery: Delivery, tasks: anyio.abc.TaskGroup) -> Delivery | None:
         try:

@@ -4,6 +4,7 @@ The gateway writes it only in a home in which no Hermes has run: an existing `st
 ours belongs to Hermes. It is a copy for hooks; the gateway itself reads only its own entries, after a restart.
 """
 
+import asyncio
 import json
 import logging
 import os
@@ -16,7 +17,6 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from gateway.backoff import find_pause
 from gateway.config.home import Home
 from gateway.engine.interface import Engine, Record, Tail
 from gateway.events import Event
@@ -52,6 +52,7 @@ class SessionList:
         self._heard: dict[str, Record] = {}  # by subject: the last message, and the last beginning of a session
         self._changed: dict[str, None] = {}
         self._is_running = False
+        self._has_news = asyncio.Event()
         self._one_at_a_time = anyio.Lock()
 
     async def keep_files(self, files: Collection[str]) -> None:
@@ -78,8 +79,10 @@ class SessionList:
             self._is_running = True
             task_status.started()
             while True:
-                await anyio.sleep(find_pause(WRITE_PAUSE))
-                if (self._changed or self._heard) and self.is_ours():
+                await self._has_news.wait()
+                await anyio.sleep(WRITE_PAUSE)
+                self._has_news.clear()
+                if self.is_ours():
                     await self._write()
 
     def describe(self) -> str:
@@ -101,6 +104,7 @@ class SessionList:
         async for record in heard:
             if MESSAGE_KIND in (begin := record.data[:LONGEST_KIND]) or OPENED_KIND in begin:
                 self._heard[record.subject] = record
+                self._has_news.set()
 
     async def _write(self) -> None:
         async with self._one_at_a_time:

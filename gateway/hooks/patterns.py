@@ -106,20 +106,18 @@ class Patterns(Generic[Item]):
             below: list[_PatternNode[Item]] = []
             for node in nodes:
                 globs += node.rest
-                if segment in node.children:
-                    below.append(node.children[segment])
-                if "*" in node.children:
-                    below.append(node.children["*"])
+                if child := node.children.get(segment):
+                    below.append(child)
+                if child := node.children.get("*"):
+                    below.append(child)
             nodes = below
         for node in nodes:
             globs += node.here
-        if self._globs:
-            globs += self._match_globs(name)
+        for length in self._lengths:
+            for glob, item in self._globs.get(name[:length], ()) if length <= len(name) else ():
+                if glob.match(name):
+                    globs.append(item)
         return self._exact.get(name, []), globs
-
-    def _match_globs(self, name: str) -> list[Item]:
-        prefixes = {name[:length] for length in self._lengths}
-        return [item for prefix in prefixes for glob, item in self._globs.get(prefix, ()) if glob.match(name)]
 
 
 class EventSelector:

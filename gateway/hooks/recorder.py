@@ -8,16 +8,14 @@ one append, and after a crash the journal has both or neither. The recorder itse
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
-
-import msgspec
+from typing import ClassVar, NamedTuple
 
 from gateway.hooks.hook import Hook
 
 MOST_DECISIONS = 200
 
 
-class OwedEvent(msgspec.Struct, frozen=True):
+class OwedEvent(NamedTuple):
     """An event as the journal records it: its id, its name, and the bytes of its record."""
 
     id: str
@@ -25,7 +23,7 @@ class OwedEvent(msgspec.Struct, frozen=True):
     data: bytes
 
 
-class HookDecision(msgspec.Struct, frozen=True):
+class HookDecision(NamedTuple):
     """A hook's decision about an event: `ask`, `change` with the names of the fields, or the outcome with its text.
 
     `call_id` and `hop` identify the operation of the turn.

@@ -344,7 +344,7 @@ async def gather_owed_events(context: LaneContext, session: Session, job: TurnJo
 def make_decision_records(turn_id: str, decisions: Sequence[HookDecision]) -> Iterator[records.DecisionRecord]:
     """Make the records of hook decisions for the chain; long reasons and names are cut."""
     for one in decisions:
-        fields = msgspec.structs.asdict(one) | {"reason": one.reason[:LONGEST_REASON], "hook": one.hook[:LONGEST_NAME]}
+        fields = one._asdict() | {"reason": one.reason[:LONGEST_REASON], "hook": one.hook[:LONGEST_NAME]}
         yield records.DecisionRecord(turn_id=turn_id, **fields)
 
 
