@@ -129,4 +129,7 @@ def format_next(one: dict[str, Any]) -> str:
 
 
 def format_last(one: dict[str, Any]) -> str:
-    return str(one["last"]["state"]) if one["last"] else "-"
+    if not (last := one["last"]):
+        return "-"
+    ended = format_moment(last.get("due") or last["to"]) if one["state"] == "over" else ""
+    return f"{last['state']} {ended}".strip()

@@ -52,3 +52,12 @@ class BackupSettings(Struct, frozen=True, kw_only=True):
 
     every: Annotated[Duration, describe("how often, for instance `1d`; 0: never", ge=0)] = 0.0
     keep: Annotated[int, describe("how many of them are kept; those that you make are no matter", ge=1, le=1000)] = 7
+
+
+class JobSettings(Struct, frozen=True, kw_only=True):
+    """The limits of jobs and reminders; see docs/jobs.md."""
+
+    each_person: Annotated[int, describe("the most jobs of one person", ge=1, le=10_000)] = 50
+    runs_an_hour: Annotated[
+        int, describe("how often all jobs of one person together run in an hour, at most", ge=1, le=10_000)
+    ] = 60

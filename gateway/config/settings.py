@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from gateway.config.desk_settings import DeskSettings
 from gateway.config.fields import HTTP_PATTERN, NATS_PATTERN, RELOADABLE, VARIABLE_PATTERN, Secret, describe
-from gateway.config.node_settings import BackupSettings, JournalSettings, NodeSettings
+from gateway.config.node_settings import BackupSettings, JobSettings, JournalSettings, NodeSettings
 from gateway.config.platform_settings import DisplaySettings, ProgressDisplay
 from gateway.config.providers import DEMO, PROVIDERS
 from gateway.config.search_settings import SearchSettings
@@ -571,6 +571,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     node: NodeSettings = NodeSettings()
     journal: JournalSettings = JournalSettings()
     backup: Annotated[BackupSettings, RELOADABLE] = BackupSettings()
+    jobs: Annotated[JobSettings, RELOADABLE] = JobSettings()
     web: WebSettings = WebSettings()
     webhooks: Annotated[
         dict[str, WebhookSettings],

@@ -37,6 +37,12 @@ ILL_HOME = "The journal cannot be written, so no message is taken and none is an
 log = logging.getLogger(__name__)
 
 
+async def send_alert(outbox: Outbox, list_homes: Callable[[], Sequence[Address]], text: str) -> None:
+    """Send an alert to the home channels."""
+    for address in list_homes():
+        await outbox.post(Reply(uuid.uuid4().hex, address, text))
+
+
 class Alerts:
     """Reports networks that are down. It watches `platform:down` and `platform:up`."""
 

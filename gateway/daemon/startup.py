@@ -15,6 +15,7 @@ from gateway.adapters.terminal import PLATFORM
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.control.server import ControlServer, JudgeCaller, VerbAnswer
+from gateway.daemon.alerts import send_alert
 from gateway.daemon.cluster_table import find_files, open_journal
 from gateway.daemon.control_verbs import FindPart
 from gateway.daemon.desk import DeskSocket
@@ -275,11 +276,18 @@ def list_copies(gateway: Gateway) -> Iterator[RecordCopy]:
     yield from people.removals
 
 
-def build_job_ports(gateway: Gateway) -> JobPorts:
-    """Build the ports of the jobs."""
-    base, lanes, find_role = gateway.base, gateway.turns.lanes, gateway.people.access.find_role
-    program, ping = gateway.bind(run_job_program), partial(call_ping, environ=base.current.configuration.environ)
-    return JobPorts(lanes.accept, lanes.interrupt, find_role, base.registry.emit, program, ping)
+def build_job_runner(gateway: Gateway) -> JobRunner:
+    base, turns = gateway.base, gateway.turns
+    ports = JobPorts(
+        turns.lanes.accept,
+        turns.lanes.interrupt,
+        gateway.people.access.find_role,
+        base.registry.emit,
+        gateway.bind(run_job_program),
+        partial(call_ping, environ=base.current.configuration.environ),
+        partial(send_alert, turns.outbox, turns.context.places.list_homes),
+    )
+    return JobRunner(base.engine, turns.dispatcher.jobs, ports, clocks_of(base.engine.clock))
 
 
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
@@ -290,10 +298,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     if "lanes" in nodes.roles:
         yield Part("lanes", turns.lanes.run)
         yield Part("signs of turns", turns.signs.run)
-    clocks = clocks_of(base.engine.clock)
-    yield nodes.make_part(
-        "jobs", JobRunner(base.engine, turns.dispatcher.jobs, build_job_ports(gateway), clocks).run, TENDING
-    )
+    yield nodes.make_part("jobs", build_job_runner(gateway).run, TENDING)
     yield Part("events of others", gateway.presence.event_relay.run)
     yield nodes.make_part("approvals", partial(turns.dispatcher.approvals.run, approvers), TENDING)
     yield nodes.make_part("voice", turns.dispatcher.voice_answers.run, TENDING)
@@ -326,7 +331,9 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
         yield Part("traces", hooks.traces.run)
     yield Part("control", control.serve)
     if "hooks" in nodes.roles:
-        scheduler = Scheduler(base.engine, base.registry, partial(list_scheduled, hooks.folder_hooks), clocks)
+        scheduler = Scheduler(
+            base.engine, base.registry, partial(list_scheduled, hooks.folder_hooks), clocks_of(base.engine.clock)
+        )
         yield nodes.make_part("schedule", scheduler.run, SCHEDULE)
     if gateway.run.web:
         yield Part("web", gateway.run.web.serve)

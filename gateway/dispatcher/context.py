@@ -12,6 +12,7 @@ from gateway.agent import Agent, Skill
 from gateway.agent.media import MediaReader
 from gateway.agent.toolbox.file_reach import FindWorkspace
 from gateway.chats.rules import ChatRules
+from gateway.config.node_settings import JobSettings
 from gateway.config.settings import SessionSettings
 from gateway.dispatcher.chat_names import ChatNames
 from gateway.dispatcher.commands import CommandTable
@@ -218,7 +219,8 @@ class DispatcherSettings(msgspec.Struct, frozen=True):
     `keys` decides which messages share a session. Each process has a `run_id` of its own; `is_running` tells whether
     the process with a `run_id` still runs. `unattended` returns the seconds that the gateway waits for an approval if
     no person waits. The gateway does not answer a message that has waited for more than `too_old` seconds. `redact`
-    takes secrets out of an error. `timezone` returns the name of the zone of `gateway.timezone`.
+    takes secrets out of an error. `timezone` returns the name of the zone of `gateway.timezone`, `jobs` the limits of
+    jobs.
     """
 
     keys: SessionSettings
@@ -228,6 +230,7 @@ class DispatcherSettings(msgspec.Struct, frozen=True):
     too_old: float
     redact: Callable[[str], str] = str
     timezone: Callable[[], str] = str
+    jobs: Callable[[], JobSettings] = JobSettings
 
 
 class DispatcherContext(msgspec.Struct, frozen=True):

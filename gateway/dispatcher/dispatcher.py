@@ -104,7 +104,7 @@ class Dispatcher:
         names: KnownNames,
     ) -> None:
         self.lanes = make_lanes(self.work, self.note_claim)
-        self.jobs = JobJournal(context.engine)
+        self.jobs = JobJournal(context.engine, limits=context.settings.jobs)
         self.approvals = ApprovalRequests(context.engine, context.sessions, context.outbox, self.lanes)
         self.questions = OpenQuestions(context.engine, context.sessions, self.lanes, self.approvals)
         self.voice_answers = VoiceAnswers(context)

@@ -54,7 +54,8 @@ class Job(msgspec.Struct, frozen=True):
     it; `is_internal`: that turn was no person's, but answered for by `person`. `at` is its one moment; 0: it repeats.
     `ahead`: by how many seconds the wall clock was ahead then; None: it goes by the wall clock. `asked` is a moment
     of `jobs run`. `paused` is the reason. `last` is the last moment that has ended, without its answer. `named` is the
-    name by which the chat of `address` was found.
+    name by which the chat of `address` was found. `runs` are the times at which it began within an hour, by the steady
+    clock.
 
     A `command` runs in the place of a text; `allowed` is the digest of the one that a person has allowed. A crash that
     cuts off a `repeatable` one has it run again. The URL `ping` is called when a moment went well.
@@ -91,6 +92,7 @@ class Job(msgspec.Struct, frozen=True):
     model: str = ""
     ping: str = ""
     named: str = ""
+    runs: tuple[float, ...] = ()
 
     @property
     def is_over(self) -> bool:

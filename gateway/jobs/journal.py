@@ -12,13 +12,12 @@ from contextlib import suppress
 
 import msgspec
 
+from gateway.config.node_settings import JobSettings
 from gateway.engine.interface import Engine, NewRecord, Tail
 from gateway.errors import AgentError, Conflict
 from gateway.jobs.job import LONGEST_KEPT, STRANGER, TOO_OFTEN, Job, Moment, find_history_limit
 from gateway.records import records, subjects
 from gateway.records.stores import make_value_put, read_store
-
-MOST_OF_ONE = 50
 
 
 class StoredJob(msgspec.Struct, frozen=True):
@@ -31,9 +30,15 @@ class StoredJob(msgspec.Struct, frozen=True):
 class JobJournal:
     """All jobs, by maker and name."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Callable[[], float] = time.time,
+        limits: Callable[[], JobSettings] = JobSettings,
+    ) -> None:
         self._engine = engine
         self.clock = clock
+        self.limits = limits
 
     async def tail(self) -> Tail:
         """Return the changes of jobs from now on."""
@@ -87,8 +92,9 @@ class JobJournal:
         if before and not replace and not before.job.is_over:
             raise AgentError(f"there is a job {job.name!r} already; remove it first, or replace it with --replace")
         own = [one async for one in self.read_all() if one.job.maker == job.maker and not one.job.is_over]
-        if len(own) >= MOST_OF_ONE + bool(before and not before.job.is_over):
-            raise AgentError(f"{job.maker} has {MOST_OF_ONE} jobs already; remove some first")
+        most = self.limits().each_person
+        if len(own) >= most + bool(before and not before.job.is_over):
+            raise AgentError(f"{job.maker} has {most} jobs already (`jobs.each_person`); remove some first")
         await self.change(StoredJob(before.seq if before else 0, job))
 
     async def change(self, found: StoredJob, *beside: NewRecord) -> None:

@@ -43,18 +43,26 @@ from gateway.records import records, subjects
 from gateway.records.stores import read_store
 from gateway.yaml_source.units import format_duration
 
-HOUR, RUNS_AN_HOUR = 3600.0, 60
+HOUR = 3600.0
 LONGEST_ANSWER, LONGEST_REASON = 4000, 500
 EVENTS = {"ran": "done"}  # the names of events where they are not those of the states
 WHY = {"interrupted": "it was stopped", "expired": "it came too late", "forgotten": "it was forgotten"}
+PAUSED = (
+    f"The job {{}} of {{}} {TOO_OFTEN} and is paused: {{}}. To go on with it, type:\n`hermes-gateway jobs resume {{}}`"
+)
+STOPPED = "The job {} of {} was stopped: it {}."
 STILL_RUNNING = "the moment before it still runs"
-SPENT = f"its maker's jobs have run {RUNS_AN_HOUR} times in an hour"
+SPENT = "its maker's jobs have run {} times in an hour (`jobs.runs_an_hour`)"
 
 log = logging.getLogger(__name__)
 
 
+async def send_no_alert(_text: str) -> None:
+    """Serve a gateway without home channels."""
+
+
 class JobPorts(NamedTuple):
-    """The parts of the gateway that a job needs when it is due: lanes, access, events, programs."""
+    """The parts of the gateway that a job needs when it is due: lanes, access, events, programs, alerts."""
 
     accept: Callable[..., Awaitable[int | None]]
     interrupt: Callable[[str], Awaitable[Any]]
@@ -62,6 +70,7 @@ class JobPorts(NamedTuple):
     emit: Callable[..., Any]
     run_program: RunProgram = run_no_program
     ping: Callable[[str, str], Coroutine[Any, Any, None]] = call_ping
+    alert: Callable[[str], Awaitable[None]] = send_no_alert
 
 
 class JobRunner:
@@ -90,7 +99,9 @@ class JobRunner:
             self._heard = await self._jobs.tail()
             await take_reminders(self._engine, self._jobs)
             await self._load()
+            self._runs.clear()
             async for found in self._jobs.read_all():
+                self._runs[found.job.maker] = deque(sorted([*self._runs[found.job.maker], *found.job.runs]))
                 running = found.job.running
                 for due in running[:1] if found.job.command else running:  # the others begin when it has ended
                     await self._resume(found.job, due, is_cut_off=True)
@@ -177,8 +188,10 @@ class JobRunner:
         first = rows[0]
         puts = [make_row_put(job, one) for one in rows]
         if first.state == "running":
-            self._runs[job.maker].append(self._clocks.read_steady())
-            await self._start(StoredJob(seq, job), first, puts)
+            now = self._clocks.read_steady()
+            self._runs[job.maker].append(now)
+            runs = (*(one for one in job.runs if one > now - HOUR), now)
+            await self._start(StoredJob(seq, replace(job, runs=runs)), first, puts)
         else:
             await self._jobs.change(StoredJob(seq, replace(job, last=first)), *puts)
         for one in rows:
@@ -210,7 +223,8 @@ class JobRunner:
         runs = self._runs[job.maker]
         while runs and runs[0] < self._clocks.read_steady() - HOUR:
             runs.popleft()
-        return SPENT if len(runs) >= RUNS_AN_HOUR else ""
+        most = self._jobs.limits().runs_an_hour
+        return SPENT.format(most) if len(runs) >= most else ""
 
     async def _watch(self, job: Job, moment: Moment, seq: int, is_cut_off: bool = False) -> None:
         """Wait for the end of a running moment, whose message has this sequence, and write it down."""
@@ -236,6 +250,9 @@ class JobRunner:
         if now.failures >= MOST_FAILURES and not now.at:
             log.warning("the job %s of %s %s, and is paused: %s", job.name, job.maker, TOO_OFTEN, moment.reason)
             await self._jobs.pause(now, TOO_OFTEN)
+            await self._ports.alert(PAUSED.format(job.name, job.maker, moment.reason, key_of(job)))
+        elif moment.reason == TOO_LONG.format(format_duration(job.max_time)):
+            await self._ports.alert(STOPPED.format(job.name, job.maker, moment.reason))
         if now.command and now.running and now.id == job.id:
             await self._resume(now, now.running[0], is_cut_off=False)
 

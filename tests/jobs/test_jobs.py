@@ -15,7 +15,7 @@ from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.engine.interface import NewRecord
 from gateway.errors import AgentError
 from gateway.jobs.job import STRANGER, TOO_OFTEN, Job, count_moments, find_history_limit, parse_time, read_timetable
-from gateway.jobs.journal import MOST_OF_ONE, JobJournal
+from gateway.jobs.journal import JobJournal
 from gateway.jobs.messages import DUE_TEXT
 from gateway.jobs.runner import SPENT, STILL_RUNNING, JobPorts, JobRunner
 from gateway.jobs.timer import Clocks
@@ -47,6 +47,7 @@ class House:
         self.told: list[tuple[str, dict[str, Any]]] = []
         self.role: Role | None = "user"
         self.stopped: list[str] = []
+        self.alerts: list[str] = []
 
     def runner(self) -> JobRunner:
         return JobRunner(self.engine, self.jobs, self.ports(), self.clocks)
@@ -57,8 +58,15 @@ class House:
 
     def ports(self) -> JobPorts:
         return JobPorts(
-            self.accept, self.stop, lambda _: self.role, lambda name, **facts: self.told.append((name, facts))
+            self.accept,
+            self.stop,
+            lambda _: self.role,
+            lambda name, **facts: self.told.append((name, facts)),
+            alert=self.alert,
         )
+
+    async def alert(self, text: str) -> None:
+        self.alerts.append(text)
 
     async def accept(self, message: Message, key: str, *extra: NewRecord) -> int:
         seqs = await self.engine.append(make_inbound_put(message, key, "", self.now), *extra)
@@ -200,7 +208,7 @@ async def test_a_moment_comes_while_the_one_before_still_runs(house: House, over
     ]
 
 
-async def test_a_turn_that_takes_too_long_is_stopped(house: House) -> None:
+async def test_a_turn_that_takes_too_long_is_stopped_and_alerts(house: House) -> None:
     job = await house.add(max_time=0.01)
     house.now = NOON + 3600
     async with anyio.create_task_group() as tasks:
@@ -213,6 +221,7 @@ async def test_a_turn_that_takes_too_long_is_stopped(house: House) -> None:
     assert house.stopped == [KEY]
     assert [row[1] for row in await house.rows(job)] == ["failed"]
     assert (await house.rows(job))[0][2].startswith("took longer than")
+    assert house.alerts == ["The job tea of net:7 was stopped: it took longer than 10ms."]
 
 
 async def test_a_maker_who_may_not_speak_any_more_has_no_moment(house: House) -> None:
@@ -254,29 +263,25 @@ async def test_a_job_that_fails_five_times_in_a_row_is_paused_and_goes_on_by_han
         await house.run_until_all_ended("failed")
     assert [row[1] for row in await house.rows(job)] == ["failed"] * 5
     assert (await house.jobs.find("net:7/tea")).job.paused == TOO_OFTEN
+    (alert,) = house.alerts
+    assert alert.startswith("The job tea of net:7 failed 5 times in a row and is paused: ")
+    assert alert.endswith("`hermes-gateway jobs resume net:7/tea`")
     await house.jobs.pause(job, "")
     house.now = NOON + 8 * 3600
     await house.run_until_all_ended()
     assert (await house.rows(job))[5:] == [(8, "ran", "")]  # those of the pause are not made up for
 
 
-async def test_a_maker_s_jobs_run_sixty_times_an_hour_at_most(house: House) -> None:
-    for number in range(MOST_OF_ONE):
+async def test_a_maker_s_jobs_run_sixty_times_an_hour_at_most_over_a_restart_too(house: House) -> None:
+    for number in range(50):
         await house.add(f"j{number}", when="every 1m")
     with pytest.raises(AgentError, match="has 50 jobs already"):
         await house.add("one too many")
-    async with anyio.create_task_group() as tasks:
-        runner = house.runner()
-        await tasks.start(runner.run)
-        for minute in (1, 2):
-            house.now = NOON + minute * 60
-            await runner.look()
-            for at in range(len(house.came)):
-                await house.end("ok", at)
-            await house.settle()
-        tasks.cancel_scope.cancel()
+    for minute in (1, 2):
+        house.now = NOON + minute * 60
+        await house.run_until_all_ended()
     assert len(house.came) == 60
-    assert [facts["reason"] for name, facts in house.told if name == "job:skipped"] == [SPENT] * 40
+    assert [facts["reason"] for name, facts in house.told if name == "job:skipped"] == [SPENT.format(60)] * 40
 
 
 @pytest.mark.parametrize("jump", JUMPS)

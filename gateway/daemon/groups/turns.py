@@ -170,7 +170,9 @@ def build_settings(base: Base, presence: NodePresence) -> DispatcherSettings:
     sessions, unattended = base.settings.sessions, lambda: base.settings.tools.unattended
     too_old, is_running = sessions.too_old or math.inf, presence.event_relay.is_running
     timezone, redact = lambda: base.settings.gateway.timezone, base.redactor.clean
-    return DispatcherSettings(sessions, base.run_id, is_running, unattended, too_old, redact, timezone)
+    return DispatcherSettings(
+        sessions, base.run_id, is_running, unattended, too_old, redact, timezone, lambda: base.settings.jobs
+    )
 
 
 def build_lane_ports(base: Base, people: People, context: DispatcherContext, signs: TurnSigns) -> LanePorts:
