@@ -24,6 +24,7 @@ from gateway.dispatcher.commands import (
     say_error,
 )
 from gateway.dispatcher.context import OWN_PLATFORMS, SILENT_PLATFORMS, DispatcherContext
+from gateway.dispatcher.job_commands import JOBS
 from gateway.dispatcher.usage_report import describe_usage
 from gateway.errors import AccessError, AdapterError, HookError, SessionError
 from gateway.events import is_yes
@@ -536,6 +537,7 @@ BUILT_IN = (
     for_hooks("branch", "go on in a copy of this session", branch_session, aliases=("fork",), options=(TITLE,)),
     for_hooks("usage", "the tokens that you have used, and what they cost", show_usage, urgent=True),
     for_hooks("queue", "messages that wait in this session", show_queue, urgent=True),
+    JOBS,
     for_hooks("hooks", "the hooks there are, and how they fare", show_hooks, urgent=True),
     Command(
         "letters",

@@ -9,7 +9,7 @@ from gateway.agent.toolbox.shell import SHELL
 from gateway.agent.tools import JobQuestion, ScheduleAction, ScheduledWork, find_tool
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AdapterError, AgentError
-from gateway.jobs.job import BY_HAND, Job, describe_end, describe_job, describe_moment, digest_of, parse_time
+from gateway.jobs.job import BY_HAND, IN_CHAT, Job, describe_end, describe_job, describe_moment, digest_of, parse_time
 from gateway.jobs.journal import JobJournal
 from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import can_send, find_hook
@@ -19,7 +19,6 @@ from gateway.messages.roles import Role, is_admin
 from gateway.records import subjects
 from gateway.threads import run_in_thread
 
-BY_AGENT = "paused in its conversation"
 SHOWN_MOMENTS = 20
 
 
@@ -131,7 +130,7 @@ class TurnChat(msgspec.Struct, eq=False):
         if action == "remove":
             await self.jobs.remove(job)
         else:
-            await self.jobs.pause(job, BY_AGENT if action == "pause" else "")
+            await self.jobs.pause(job, IN_CHAT if action == "pause" else "")
 
     def _has_shell(self) -> bool:
         tool = find_tool(self.context.agents.choose(self.message, self.turn.session).tools, SHELL)

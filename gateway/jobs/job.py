@@ -27,6 +27,7 @@ BY_HAND = "paused by hand"  # at the terminal, or on the page; the agent does no
 MOST_FAILURES = 5
 TOO_OFTEN = f"failed {MOST_FAILURES} times in a row"
 STRANGER = "its maker may not speak here any more"
+IN_CHAT = "paused in its conversation"
 GRACE = 60.0  # seconds by which a moment may be late without being missed
 WRONG_TIME = "{when!r} is no time; write 20m, 3h, 2d, 2030-12-31T09:00, `every 2h` or a cron line as `0 9 * * 1-5`"
 
@@ -235,13 +236,18 @@ def describe_moment(at: float, zone: str) -> str:
     return f"{datetime.fromtimestamp(at, find_zone(zone)).astimezone(find_zone(zone)):%Y-%m-%d %H:%M %Z}"
 
 
-def describe_job(job: Job) -> str:
-    """Say in one line when a job comes, and how its last moment ended."""
+def describe_times(job: Job, called: str = "") -> str:
+    """Say in one line when a job comes, without its text."""
     due = job.at or read_timetable(job.when, job.zone).next_after(job.since)
     facts = [describe_moment(due, job.zone), *([] if job.at else [job.when]), *(["paused"] if job.paused else [])]
     facts += ["over"] if job.is_over else []
+    return f"{called or job.name}: {', '.join(facts)}"
+
+
+def describe_job(job: Job, called: str = "") -> str:
+    """Say in one line when a job comes, and how its last moment ended."""
     last = f" [last: {describe_end(job.last, job.zone)}]" if job.last else ""
-    return f"{job.name}: {', '.join(facts)}: {job.text or job.command}{last}"
+    return f"{describe_times(job, called)}: {job.text or job.command}{last}"
 
 
 def describe_end(moment: Moment, zone: str) -> str:

@@ -52,7 +52,7 @@ COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("help", "start", "status", "whoami", "stop", "new", "retry", "undo", "title", "model"), HARMLESS),
     **dict.fromkeys(("voice", "sessions", "resume", "branch", "usage", "queue", "hooks"), HARMLESS),
     **dict.fromkeys(("open", "approve", "deny", "approvals", "pairing", "settings", "platform"), PEOPLE),
-    **dict.fromkeys(("letters", "restart"), PEOPLE),
+    **dict.fromkeys(("letters", "restart", "jobs"), PEOPLE),
 }
 # What a program's key of an operator commands besides, as an operator does: a key is made by the owner alone.
 OPERATORS = {"letters", "platform"}

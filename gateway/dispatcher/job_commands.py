@@ -1,0 +1,62 @@
+"""The command `/jobs`: a person's jobs, and those of others as far as the role of the person goes."""
+
+from functools import partial
+from typing import Any
+
+from gateway.dispatcher.commands import Command, CommandOption, CommandResult, say_error
+from gateway.errors import AgentError
+from gateway.jobs.job import BY_HAND, IN_CHAT, Job, describe_job, describe_times
+from gateway.jobs.journal import JobJournal, key_of
+from gateway.messages.roles import Role, is_admin, rank_of
+from gateway.records.records import ActivityRecord
+
+USAGE = "/jobs takes `pause NAME`, `resume NAME`, or nothing."
+DONE = {"pause": "The job {} is paused; /jobs resume {} goes on.", "resume": "The job {} goes on."}
+
+
+async def run_jobs(call: Any) -> CommandResult:
+    """List the jobs that the person of this `CommandCall` may see, or pause or resume one of them."""
+    jobs, person, role = JobJournal(call.context.engine), str(call.message.payer), call.role
+    is_operator = rank_of(role) >= rank_of("operator")
+    sees = partial(_is_seen, person, is_operator)
+    verb, _, name = call.args.partition(" ")
+    if not verb:
+        found = [job for job in await jobs.list_all(sees) if not job.is_over]
+        return CommandResult("\n".join(_describe(job, person, role) for job in found) or "No jobs.")
+    if verb not in DONE or not name.strip():
+        return CommandResult(USAGE)
+    try:
+        job = (await jobs.find(name.strip(), sees)).job
+    except AgentError as error:
+        return CommandResult(say_error(error) if is_operator else f"The job {name.strip()!r} was not found.")
+    if verb == "resume" and job.paused == BY_HAND and not is_operator:
+        return CommandResult(f"The job {job.name} was paused by an operator, who can resume it.")
+    await jobs.pause(job, "" if verb == "resume" else BY_HAND if is_operator else IN_CHAT)
+    called = _name(job, person)
+    return CommandResult(DONE[verb].format(called, called), activity=ActivityRecord(what=f"jobs.{verb}", on=called))
+
+
+def _is_seen(person: str, is_operator: bool, job: Job) -> bool:
+    return is_operator or job.maker == person
+
+
+def _describe(job: Job, person: str, role: Role) -> str:
+    describe = describe_job if job.maker == person or is_admin(role) else describe_times
+    return describe(job, _name(job, person))
+
+
+def _name(job: Job, person: str) -> str:
+    return job.name if job.maker == person else key_of(job)
+
+
+JOBS = Command(
+    "jobs",
+    "your jobs, and when each comes",
+    run_jobs,
+    usage="[pause NAME|resume NAME]",
+    options=(
+        CommandOption("do", "what is to be done with one", choices=("pause", "resume")),
+        CommandOption("job", "which one"),
+    ),
+    urgent=True,
+)
