@@ -20,7 +20,7 @@ from gateway.agent.models.prices import find_price, list_prices
 from gateway.agent.models.script import read_script
 from gateway.agent.skills import find_skills
 from gateway.agent.toolbox.chat import make_chat_tools
-from gateway.agent.toolbox.file_reach import FileReach
+from gateway.agent.toolbox.file_reach import READABLE, FileReach
 from gateway.agent.toolbox.files import make_file_tools
 from gateway.agent.toolbox.key_homes import WIDE_ROOT, find_wide_roots, list_key_homes, list_startup_files
 from gateway.agent.toolbox.memory import Memory, make_memory_tools
@@ -253,11 +253,13 @@ class Agents:
         """Return the places where commands run and write, and the places hidden from commands, such as keys."""
         workspace = self.reach.find_workspace(facts)
         own = map(self._home.path, self._settings.tools.sandbox.hide)
-        others = (root for root in self.reach.roots if root not in workspace.roots and root.parent != root)
+        others = [root for root in self.reach.roots if root not in workspace.roots and root.parent != root]
         hidden = (self._home.root, *workspace.forbidden, *others, *list_key_homes(self._environ), *own)
-        skills = tuple(self._surroundings.list_skills(str(facts.get("session_id", ""))))
+        skills = self._surroundings.list_skills(str(facts.get("session_id", "")))
+        closed = [place for place in hidden if place not in others]
+        granted = [one for one in facts.get(READABLE, ()) if not any(is_one_inside(one, place) for place in closed)]
         path, kept = self._environ.get("PATH", ""), list_startup_files(self._environ)
-        return ShellPlaces(workspace.roots[0], workspace.roots, hidden, path, skills, kept)
+        return ShellPlaces(workspace.roots[0], workspace.roots, hidden, path, (*skills, *granted), kept)
 
     def _make_sandbox(self) -> ShellSandbox:
         wanted = self._settings.tools.sandbox
@@ -276,6 +278,12 @@ class Agents:
         settings = [home.env, home.boot_md, home.hermes_config]
         databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]
         return [*hooks, *adapters, *skills, *settings, *databases, *home.own_places]
+
+
+def is_one_inside(one: Path, other: Path) -> bool:
+    """Return True if one of the places holds the other."""
+    first, second = Path(os.path.realpath(one)), Path(os.path.realpath(other))
+    return first.is_relative_to(second) or second.is_relative_to(first)
 
 
 def _is_inner(root: Path, own_folder: Path, protected: Sequence[Path]) -> bool:

@@ -45,7 +45,7 @@ class ChatNames(msgspec.Struct, frozen=True):
             AdapterError: none or several have it. Owners and admins read which there are.
         """
         within, _, name = text.rpartition("/#") if "/#" in text else ("", "", text)
-        found = self.names.find_chats(bot, name, within)
+        found = self.list_known(bot, name, within)
         configured = self.configured()
         trusted = {one.of for one in found if one.is_trusted or one.of in configured}
         if not within:
@@ -55,6 +55,12 @@ class ChatNames(msgspec.Struct, frozen=True):
         if not is_admin(role):
             raise AdapterError(NO_SUCH_CHAT)
         raise AdapterError(self._explain(bot, text, found, trusted))
+
+    def list_known(self, bot: str, name: str, within: str = "") -> list[KnownName]:
+        """List the chats of a bot (`discord:work`) with this name, in this guild or any, if they count or not."""
+        wanted, around = fold_name(name), fold_name(within)
+        known = [one for of, one in self.names.chats.known.items() if is_of(bot, of)]
+        return [one for one in known if fold_name(one.name) == wanted and around in ("", fold_name(one.within))]
 
     def show(self, address: Address) -> str:
         """Return a chat as people read it: its id, with its name behind it. `send` takes this form too."""

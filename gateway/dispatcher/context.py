@@ -161,6 +161,10 @@ class ChatPlaces(msgspec.Struct, frozen=True):
         """Return True if a destination is a chat by its name, which may mean another chat tomorrow."""
         return self.chat_names.is_name(*self._split(to))
 
+    def find_bot(self, to: str) -> str:
+        """Return the bot that a destination names."""
+        return self._split(to)[0]
+
     def show_bound(self, address: Address, name: str) -> str:
         """Return the chat that a name meant, for people; and the chat that it means now, if that is another."""
         shown = self.chat_names.show(address)

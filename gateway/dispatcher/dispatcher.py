@@ -42,6 +42,7 @@ from gateway.dispatcher.message_parts import keep_shared_picture, make_entry
 from gateway.dispatcher.pairing_commands import CODE_REPLY
 from gateway.dispatcher.tool_progress import ShownAnswer, ToolProgress
 from gateway.dispatcher.turn_chat import TurnChat
+from gateway.dispatcher.turn_grants import add_missing, make_grant_facts
 from gateway.dispatcher.turn_signs import TurnSign, TurnSigns, find_end_state
 from gateway.dispatcher.voice_answers import VoiceAnswers
 from gateway.events import Pause
@@ -257,14 +258,14 @@ class Dispatcher:
         is_unread = can_change(self._context.registry, AFTER_WRITING)  # hooks may still change what the model writes
         is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
         folder = message_events.find_files(self._context.files.folder, message, turn.session)
-        readable = self._context.agents.find_limits(find_hook(message.author)).reads or ()
-        facts = {**view.fields, FOLDER: folder, READABLE: readable}
+        limits = self._context.agents.find_limits(hook := find_hook(message.author))
+        facts = {**view.fields, FOLDER: folder, READABLE: limits.reads or ()}
+        facts |= await make_grant_facts(self._context, hook, limits.grants) if limits.grants else {}
         approvals = find_approvals(self._context.engine, self._context.access, message, turn.session)
         parts = find_parts(self._context, turn, message)
         shown = None if is_held and parts.progress == "off" else show_answer(self._context, turn, message, parts)
-        async with LiveAnswer(
-            self._context.engine, turn.session.key, turn.open, self._tasks, shown, is_held=is_held
-        ) as live:
+        live_of = partial(LiveAnswer, self._context.engine, turn.session.key, turn.open, self._tasks)
+        async with live_of(shown, is_held=is_held) as live:
             ports = Ports(
                 run=view.run,
                 emit=view.emit,
@@ -303,11 +304,11 @@ class Dispatcher:
             result = await (work() if message.is_job else self._signs.show(sign, work, find_end_state))
         await approvals.keep()
         if result.questions:
-            return make_question_result(
-                self._context.access, turn, message, result.questions, self._context.settings.unattended()
-            )
-        is_silent = message.is_job and result.reply.strip() == SILENT
-        said = "" if is_silent or (result.status == "interrupted" and is_unread) else result.reply
+            wait = self._context.settings.unattended()
+            return make_question_result(self._context.access, turn, message, result.questions, wait)
+        reply = add_missing(result, hook, limits.grants) if limits.grants else result.reply
+        is_silent = message.is_job and reply.strip() == SILENT
+        said = "" if is_silent or (result.status == "interrupted" and is_unread) else reply
         replies = await self._make_answers(turn, parts.make_reply(said), ports if result.sends_files else None, view)
         return make_lane_result(result, replies, is_spoken=self._is_spoken(turn.session, message))
 

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from gateway.agent import Ports
 from gateway.agent.ports import load_no_approvals
+from gateway.agent.toolbox.chat import GRANTED
 from gateway.agent.toolbox.file_reach import READABLE
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.turn_chat import TurnChat
@@ -35,7 +36,8 @@ def limit_ports(
     author = f"{HOOK}{min(limits, key=lambda name: 'send' in limits[name].uses)}"
     role = pick_low_role(ports.facts["role"], "user")
     shared = set.intersection(*(set(one.reads or ()) for one in limits.values()))
-    facts = {**ports.facts, "role": role, "scope": scope_of(role), "user_id": author, READABLE: tuple(sorted(shared))}
+    kept = {name: fact for name, fact in ports.facts.items() if name != GRANTED}
+    facts = {**kept, "role": role, "scope": scope_of(role), "user_id": author, READABLE: tuple(sorted(shared))}
     said = replace(message, user_id=author, kind="internal", role=role, person=message.payer)
     chat, grant = TurnChat(turn, said, role, context, jobs), partial(context.access.fit_tool, role=role)
     return structs.replace(ports, facts=facts, grant=grant, chat=chat, approvals={}, load_approvals=load_no_approvals)

@@ -7,8 +7,9 @@ A message costs a look at a set. A new or changed name is appended a moment late
 stays is appended again once a day while its network says it. So a name that is silent for long leaves the journal.
 """
 
+import time
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -29,6 +30,7 @@ MOST_NAMES = 20_000  # of people, and as many of chats
 NAME_TTL = 400 * records.DAY
 AGAIN = records.DAY / 2  # a name that the network says again is written again after that
 PAUSE = 5.0  # seconds between two appends
+LIST_PATIENCE = 20.0  # seconds after a start
 PRIVATE = "web"  # the platform of the page, on which a person with a link is `telegram:1002`
 OUR_WORDS = frozenset({"owner", "terminal", "somebody"})
 
@@ -101,6 +103,8 @@ class KnownNames:
         self._seqs: dict[str, int] = {}
         self._news = anyio.Event()
         self._writing = anyio.Lock()
+        self._listed = defaultdict[str, anyio.Event](anyio.Event)  # by bot: set when its network has listed its chats
+        self._began = time.monotonic()
 
     async def load(self) -> None:
         self.people, self.chats, self._seqs = NameTable(), NameTable(), {}
@@ -155,6 +159,12 @@ class KnownNames:
             self._news.set()
         for said in names.values():
             self.learn(said)
+        self._listed[bot].set()
+
+    async def wait_for_list(self, bot: str) -> None:
+        """Wait, only shortly after a start, until the network has listed the chats of this bot."""
+        with anyio.move_on_after(max(0.0, self._began + LIST_PATIENCE - time.monotonic())):
+            await self._listed[bot].wait()
 
     async def forget(self, person: str) -> None:
         """Forget the name of a person, `telegram:1002`."""
@@ -175,17 +185,6 @@ class KnownNames:
                     found[identity] = {"name": table.find(own), "is_shared": table.is_shared(own)}
                     break
         return found
-
-    def find_chats(self, platform: str, name: str, within: str = "") -> list[KnownName]:
-        """Return the chats of a bot (`discord:work`) with this name, in this guild or in any."""
-        wanted, around = fold_name(name), fold_name(within)
-        return [
-            one
-            for one in self.chats.known.values()
-            if one.of.startswith(f"{platform}:")
-            and fold_name(one.name) == wanted
-            and around in ("", fold_name(one.within))
-        ]
 
     def find_chat(self, session_key: str) -> str:
         """Return the id of the chat in a session key, as `describe` knows it; "" if it has no name."""

@@ -16,6 +16,7 @@ from pathlib import Path
 KEPT = 20  # runs
 LONGEST = 100_000  # characters of BOOT.md
 SHOWN = 200
+LACKING = "Add to config.yaml: "
 SILENT = {"[SILENT]", "SILENT", "NO_REPLY", "NO REPLY", "[静默]", "静默", "[沉默]", "沉默", "无需回复"}
 TASK = """\
 The gateway has just started. Below is BOOT.md, which the owner of this machine wrote for this moment: carry it out.
@@ -29,6 +30,8 @@ log = logging.getLogger("gateway.hooks.boot-md")
 
 async def handle(event_type, context):
     store, options = context.gateway.store, context.options
+    if options["may"] or options["read"]:
+        log.info("BOOT.md may write to %s, and read %s", *(", ".join(options[one]) or "-" for one in ("may", "read")))
     path, last = Path((await context.gateway.facts())["home"]) / "BOOT.md", await store.get("last", {})
     attempts = last.pop("attempts", 0)  # stands there from a run's beginning to its end
     if not read(path) or (attempts and not await can_make_up(store, options, last, attempts)):
@@ -43,8 +46,8 @@ async def handle(event_type, context):
     await store.set("last", {**last, "began": begun, "attempts": attempts + 1})
     session = f"boot-md-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(begun))}"
     done = await context.gateway.submit(TASK.format(text), session=session, wait=options["time_limit"])
-    seconds, reply = time.time() - begun, done["reply"].strip()
-    shown = " ".join(reply.split())[:SHOWN]  # a line of the log is one line
+    seconds, (reply, *lacking) = time.time() - begun, split_lacking(done["reply"])
+    shown = " ".join([" ".join(reply.split())[:SHOWN], *lacking])  # a line of the log is one line
     if done["status"] == "timeout" and seconds < options["time_limit"]:
         return  # the gateway stops, and its next start finds a run that has no end
     if done["status"] != "ok":
@@ -53,7 +56,8 @@ async def handle(event_type, context):
         await note(store, begun, done["status"], done["error"] or shown, seconds)
         return
     await store.set("last", {"began": begun, "done": digest})
-    told = "silent" if is_silent(reply) else await tell(context.gateway, options["deliver"], reply)
+    words = [*([] if is_silent(reply) else [reply]), *lacking]
+    told = await tell(context.gateway, options["deliver"], "\n\n".join(words)) if words else "silent"
     log.info("BOOT.md was carried out in %.1f s (%s): %s", seconds, told, shown)
     await note(store, begun, "ok", f"{told}: {shown}", seconds)
 
@@ -100,6 +104,13 @@ def why_not(options, last, now, digest):
     if options["policy"] == "once-per-change" and last.get("done") == digest:
         return "it was carried out before as it is, and the policy is once-per-change"
     return ""
+
+
+def split_lacking(reply):
+    """Return the answer, and the gateway's line on what the run was not allowed to do."""
+    answer, mark, rest = reply.partition(LACKING)
+    line, _, more = rest.partition("\n")
+    return [(answer + more).strip(), *([mark + line] if line else [])]
 
 
 def is_silent(reply):

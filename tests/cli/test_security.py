@@ -227,6 +227,7 @@ BROKEN: dict[str, Break] = {
     "models.plain-http": saying("models: {far: {provider: openai, name: m, base_url: 'http://m.example/v1'}}\n"),
     "hooks.fail-open": with_hook("intercepts: [tool:before]\non_error: skip\n"),
     "plugins.fail-open": with_plugin,
+    "hooks.granted": saying("hooks: {boot-md: {options: {may: [home], read: [/opt/app]}}}\n"),
     "hooks.in-process": with_hook("events: [agent:end]\n", configuration="hooks: {guard: {isolation: none}}\n"),
     "hooks.plain-http": with_hook("events: [agent:end]\nurl: http://hooks.example/\nsecret_env: KEY\n"),
     "hooks.unsigned": with_hook("events: [agent:end]\nurl: https://hooks.example/\n"),

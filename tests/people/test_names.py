@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
+from gateway.dispatcher.chat_names import ChatNames
 from gateway.engine.interface import Engine
 from gateway.engine.sqlite.backup import read_in
 from gateway.logs.signs import as_shown_name
@@ -178,10 +179,11 @@ def test_a_chat_is_found_by_its_name_and_knows_who_has_written_there() -> None:
     thread = said("Ann", chat="4", chat_name="a thread")
     thread.extra["parent_chat"] = "4"
     note(names, thread)
-    assert [one.of for one in names.find_chats("net", "#General")] == ["net:1", "net:2"]
-    assert [one.of for one in names.find_chats("net", "#general", "work")] == ["net:2"]
-    assert [one.is_trusted for one in names.find_chats("net", "ops")] == [True]
-    assert names.find_chats("other", "ops") == names.find_chats("net", "a thread") == []
+    chats = ChatNames(names, dict, dict)
+    assert [one.of for one in chats.list_known("net", "#General")] == ["net:1", "net:2"]
+    assert [one.of for one in chats.list_known("net", "#general", "work")] == ["net:2"]
+    assert [one.is_trusted for one in chats.list_known("net", "ops")] == [True]
+    assert chats.list_known("other", "ops") == chats.list_known("net", "a thread") == []
 
 
 async def test_ten_thousand_sessions_are_searched_and_sorted_at_once(tmp_path: Path) -> None:

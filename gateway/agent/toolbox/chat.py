@@ -23,6 +23,8 @@ from gateway.messages.parts import (
 )
 
 LONGEST_TEXT = 4000
+SEND_MESSAGE = "send_message"
+GRANTED = "granted"  # among the facts of a turn: tells if it may write to a chat without a question
 DONE: Mapping[ScheduleAction, str] = {"remove": "taken back", "pause": "paused", "resume": "resumed"}
 Option: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 
@@ -49,9 +51,7 @@ def make_chat_tools(shell: ShellOptions | None = None) -> tuple[Tool, ...]:
         command = str(args.get("command") or "")
         return is_timetable(str(args.get("when"))) or needs_approval(shell, command, facts)
 
-    send = tool_from(
-        send_message, asks=lambda args, _facts: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")
-    )
+    send = tool_from(send_message, asks=is_to_other, subject=lambda args: str(args.get("to") or ""))
     found = (
         replace(send, narrow=tool_from(send_reply, name=send.name), bind=bind_chat),
         # They say here what the agent could have said in words, so everyone who may use trusted tools has
@@ -70,6 +70,11 @@ async def send_message(
 ) -> str:
     """Send a message now: to the person you talk with, or, with `to`, elsewhere (`platform:chat`, or `home`)."""
     return await _chat(context).say(text, to, context.call_id)
+
+
+def is_to_other(args: dict[str, Any], facts: Mapping[str, Any]) -> bool:
+    """Return True for a message elsewhere, unless the owner has granted it to the turn."""
+    return bool(args.get("to")) and not (GRANTED in facts and facts[GRANTED](args["to"]))
 
 
 def bind_chat(args: dict[str, Any], chat: ChatPort) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from gateway.files.folders import INSTRUCTION_FOLDERS, INSTRUCTIONS
 from gateway.worker.readable_paths import find_inside
 
 LARGEST = 10_000_000
+OUTSIDE = "is outside of what the agent may touch"
 LOCK_PATIENCE = 5.0  # seconds
 LOCK_PAUSE = 0.01
 SAME_NAMES = 3  # a conversation's folder has at each gateway: `files`, the network, the conversation
@@ -131,7 +132,7 @@ class Workspace(msgspec.Struct, frozen=True):
         for base in self._list_bases(self.opened) if is_opened else bases:
             if real.is_relative_to(base):
                 return base, real.relative_to(base).parts
-        raise AgentError(f"{path} is outside of what the agent may touch: {', '.join(map(str, self.roots))}")
+        raise AgentError(f"{path} {OUTSIDE}: {', '.join(map(str, self.roots))}")
 
     def _list_bases(self, places: Sequence[Path]) -> tuple[Path, ...]:
         """Return the real places of these. Links in a root are not followed: a command may have made one there."""

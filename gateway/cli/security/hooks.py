@@ -11,7 +11,9 @@ from gateway.config.platform_settings import list_accounts
 from gateway.config.secrets import MIN_LENGTH
 from gateway.config.settings import PLUGIN_PREFIX, HookOverrides
 from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.reach import TurnGrants, read_grants
 from gateway.hooks.places.inspection import read_code
+from gateway.hooks.places.installed_source import BUILT_IN_FOLDER
 from gateway.hooks.places.sources import HookVersion
 from gateway.yaml_source.tree import SourceLocation
 
@@ -72,6 +74,19 @@ def _find_in_process(target: AuditTarget) -> Iterator[AuditFault]:
             what = f"{version.called} runs inside the gateway"
             place = target.place_of(f"hooks.each.{version.called}.isolation")
             yield AuditFault(place, what, f"hooks: {{{version.called}: {{isolation: process}}}}")
+
+
+@make_check("hooks.granted", "notice", "it does this without a question, also if BOOT.md has it do so unasked")
+def _find_granted(target: AuditTarget) -> Iterator[AuditFault]:
+    """Find what the owner has granted to the turns of built-in hooks."""
+    replaced = {version.name for version in target.hooks}
+    for name, overrides in target.settings.hooks.each.items():
+        is_ours = name not in replaced and (BUILT_IN_FOLDER / name).is_dir()
+        may, read = read_grants(overrides.options) if is_ours else TurnGrants()
+        granted = [*(f"write to {one}" for one in may), *(f"read {one}" for one in read)]
+        if granted:
+            place = target.place_of(f"hooks.each.{name}.options")
+            yield AuditFault(place, f"a turn of {name} may {', '.join(granted)}", "remove what it does not need")
 
 
 @make_check("hooks.plain-http", "error", "who listens on the way reads messages and decides")

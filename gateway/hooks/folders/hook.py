@@ -28,7 +28,7 @@ from gateway.hooks.hook import HookTraits
 from gateway.hooks.hook_words import watch_words
 from gateway.hooks.mailbox import Observer
 from gateway.hooks.manifests.manifest import Guard, Manifest
-from gateway.hooks.manifests.reach import NO_LIMITS_KNOWN, HookLimits, ReachFacts, describe_reach
+from gateway.hooks.manifests.reach import GRANTS, NO_LIMITS_KNOWN, HookLimits, ReachFacts, describe_reach, read_grants
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.places.idle import find_idle_rule
 from gateway.hooks.places.sources import HookVersion
@@ -252,7 +252,10 @@ class FolderHook:
             return NO_LIMITS_KNOWN
         uses, reach = version.manifest.uses if version.manifest else (), version.reach
         own = (version.path, self._services.environment.data_of(version.store_name))
-        return HookLimits(uses, own, tuple(map(Path, (*reach.reads, *reach.writes))) if reach else None)
+        reads = tuple(map(Path, (*reach.reads, *reach.writes))) if reach else None
+        can_have = version.source.is_ours and version.manifest and version.manifest.options.keys() >= {*GRANTS}
+        grants = read_grants(self._services.settings_of(version.name).options) if can_have else None
+        return HookLimits(uses, own, reads, grants)
 
     @property
     def needs_start(self) -> bool:

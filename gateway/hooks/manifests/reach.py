@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -26,6 +26,7 @@ DESKTOP_VARIABLES = frozenset(
 AGENT_VARIABLES = frozenset({"SSH_AGENT_PID", "GPG_AGENT_INFO", "GNOME_KEYRING_CONTROL", "XAUTHORITY", "NOTIFY_SOCKET"})
 NAMES_PORT = 53  # for DNS; over TCP, since the filter blocks all else
 OVER_TCP = {"RES_OPTIONS": "use-vc"}
+GRANTS = ("may", "read")  # options that count only in config.yaml, and only for a built-in hook
 MAX_FIRST_LINE = 256  # bytes of a script's first line, which names its interpreter
 
 
@@ -52,15 +53,24 @@ class ReachFacts(NamedTuple):
     unheld: tuple[str, ...] = ()
 
 
+class TurnGrants(NamedTuple):
+    """The rights that the owner gives the turns of a built-in hook: chats to write to, and places to read."""
+
+    may: tuple[str, ...] = ()
+    read: tuple[Path, ...] = ()
+
+
 class HookLimits(NamedTuple):
     """The limits of work that the gateway does for a hook: its `uses`, its `own` folders, and `reads` if restricted.
 
+    `grants` is for a hook that can have some; its HOOK.yaml has the options `may` and `read`.
     For a hook whose folder is gone, the gateway does no work (`NO_LIMITS_KNOWN`).
     """
 
     uses: Collection[str] = ()
     own: tuple[Path, ...] = ()
     reads: tuple[Path, ...] | None = None
+    grants: TurnGrants | None = None
 
     @property
     def is_restricted(self) -> bool:
@@ -79,6 +89,12 @@ def describe_reach(reach: HookReach, folder: Path, data: Path, unheld: tuple[str
 def _describe_path(path: str) -> str:
     """Describe a path for people; a path that is missing when the hook starts is not reachable."""
     return path if os.path.exists(path) else f"{path} (not there)"  # noqa: PTH110 - as it is written
+
+
+def read_grants(options: Mapping[str, Any]) -> TurnGrants:
+    """Read the options `may` and `read` as the configuration has them."""
+    may, read = (one if isinstance(one := options.get(name), list) else [] for name in GRANTS)
+    return TurnGrants(tuple(map(str, may)), tuple(Path(expand_path(str(path))) for path in read))
 
 
 def find_missing_paths(manifest: Manifest) -> Iterator[str]:
